@@ -2,36 +2,54 @@
 //!
 //! A module imports another one when a path in its code leads there: `use`, `crate::`, `super::`,
 //! `self::`, or the name of a child or of an imported module. A name that is re-exported counts as
-//! an import of the module that defines it. What a child takes from its parents does not count, and
-//! neither does code that is compiled for tests only.
+//! an import of the module that it comes from. What a child takes from its parents does not count,
+//! and neither does code that is compiled for tests only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use syn::punctuated::Punctuated;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Attribute, Expr, Ident, ImplItemFn, Item, ItemMod, ItemUse, Macro, Path, Token, UseTree,
+};
 
 use super::{File, Findings, Repo};
 
 /// No two modules of a crate import each other, directly or by way of others.
 pub(super) fn modules_form_no_circles(repo: &Repo, findings: &mut Findings) {
-    for root in roots(repo) {
-        for circle in Graph::of(repo, root).circles() {
-            let what = format!("modules import each other: {}", circle.way);
-            findings.fail(&circle.file, 0, what);
+    let is_root =
+        |file: &&File| ["/src/lib.rs", "/src/main.rs"].iter().any(|it| file.path.ends_with(it));
+    for root in repo.rust().filter(is_root) {
+        let krate = Crate::read(repo, root, findings);
+        let mut known: BTreeSet<&ModulePath> = BTreeSet::new();
+        let imports = krate.imports();
+        for from in krate.modules.keys() {
+            let Some(circle) = shortest_circle(&imports, from) else { continue };
+            if circle.iter().any(|module| known.contains(module)) {
+                continue;
+            }
+            let mut text = name(from);
+            for pair in circle.windows(2) {
+                text.push_str(&format!(" -> {} (`{}`)", name(pair[1]), imports[pair[0]][pair[1]]));
+            }
+            let what = format!("modules import each other: {text}");
+            findings.fail(&krate.modules[from].file, 0, what);
+            known.extend(circle);
         }
     }
-}
-
-/// The first file of every library and program of the workspace.
-fn roots(repo: &Repo) -> impl Iterator<Item = &File> {
-    repo.rust().filter(|file| {
-        file.path.starts_with("crates/")
-            && (file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
-    })
 }
 
 /// The path of a module: its names below the root of the crate.
 type ModulePath = Vec<String>;
 
-/// The modules of a crate.
-struct Graph {
+/// For each module what it imports, with the first path that leads there.
+type Imports = BTreeMap<ModulePath, BTreeMap<ModulePath, String>>;
+
+/// How many re-exports are followed from a name.
+const DEPTH: usize = 8;
+
+/// The modules of a library or program.
+struct Crate {
     modules: BTreeMap<ModulePath, Module>,
 }
 
@@ -39,134 +57,87 @@ struct Graph {
 #[derive(Default)]
 struct Module {
     file: String,
-    children: BTreeSet<String>,
-    /// Names of items that are defined here.
-    defined: BTreeSet<String>,
-    /// What `use` brings in: the name here, and the path that it stands for.
-    imported: Vec<(String, ModulePath)>,
-    /// Every path in the code, with its line.
-    paths: Vec<(usize, ModulePath)>,
+    children: Vec<String>,
+    /// The names that `use` brings in, with the paths that they stand for.
+    names: BTreeMap<String, Vec<String>>,
+    /// Every path in the code.
+    paths: Vec<Vec<String>>,
 }
 
-/// Modules that import each other.
-struct Circle {
-    /// The file of the first of them.
-    file: String,
-    /// `a -> b (file:line) -> a (file:line)`: the shortest way back to the first.
-    way: String,
-}
-
-impl Graph {
-    fn of(repo: &Repo, root: &File) -> Graph {
-        let mut graph = Graph { modules: BTreeMap::new() };
+impl Crate {
+    fn read(repo: &Repo, root: &File, findings: &mut Findings) -> Crate {
+        let folder = root.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut modules = BTreeMap::new();
         let mut open = vec![(ModulePath::new(), root)];
         while let Some((path, file)) = open.pop() {
-            let module = Module::of(file);
+            let mut module = Module { file: file.path.clone(), ..Module::default() };
+            match syn::parse_file(&file.text) {
+                Ok(mut parsed) => module.visit_file_mut(&mut parsed),
+                Err(err) => findings.fail(&file.path, 0, format!("is not Rust: {err}")),
+            }
             for child in &module.children {
-                let path: ModulePath = path.iter().chain([child]).cloned().collect();
-                let base = root.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let base = format!("{base}/{}", path.join("/"));
+                let path = [&path[..], std::slice::from_ref(child)].concat();
+                let base = format!("{folder}/{}", path.join("/"));
                 let file = repo.file(&format!("{base}.rs"));
                 let file = file.or_else(|| repo.file(&format!("{base}/mod.rs")));
                 open.extend(file.map(|file| (path, file)));
             }
-            graph.modules.insert(path, module);
+            modules.insert(path, module);
         }
-        graph
+        Crate { modules }
     }
 
-    /// The circles, one for each group of modules that all reach each other.
-    fn circles(&self) -> Vec<Circle> {
-        let arrows: BTreeMap<&ModulePath, BTreeMap<ModulePath, usize>> =
-            self.modules.iter().map(|(path, module)| (path, self.arrows(path, module))).collect();
-        let mut seen: BTreeSet<&ModulePath> = BTreeSet::new();
-        let mut circles = Vec::new();
-        for from in self.modules.keys() {
-            if seen.contains(from) {
-                continue;
-            }
-            let Some(way) = way_back(&arrows, from) else { continue };
-            let there = reached(&arrows, from);
-            seen.extend(
-                self.modules
-                    .keys()
-                    .filter(|to| there.contains(*to) && reached(&arrows, to).contains(from)),
-            );
-            let mut text = name(from);
-            for pair in way.windows(2) {
-                let line = arrows[&pair[0]][&pair[1]];
-                let file = &self.modules[&pair[0]].file;
-                text.push_str(&format!(" -> {} ({file}:{line})", name(&pair[1])));
-            }
-            circles.push(Circle { file: self.modules[from].file.clone(), way: text });
-        }
-        circles
-    }
-
-    /// The modules that one imports, with the line of the first import.
-    fn arrows(&self, from: &ModulePath, module: &Module) -> BTreeMap<ModulePath, usize> {
-        let mut arrows = BTreeMap::new();
-        for (line, path) in &module.paths {
-            let Some(to) = self.resolve(from, path, 0) else { continue };
-            if !from.starts_with(&to) {
-                arrows.entry(to).or_insert(*line);
-            }
-        }
-        arrows
-    }
-
-    /// The module that a path leads to, or that defines what it leads to.
-    fn resolve(&self, at: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
-        let (first, rest) = path.split_first()?;
-        let module = self.modules.get(at)?;
-        if depth > 8 {
-            return None;
-        }
-        match &**first {
-            "crate" => self.walk(&ModulePath::new(), rest, depth),
-            "self" => self.walk(at, rest, depth),
-            "super" => self.walk(&at[..at.len().checked_sub(1)?].to_vec(), rest, depth),
-            _ if self.child(at, first).is_some() => self.walk(at, path, depth),
-            _ => {
-                let (_, import) = module.imported.iter().find(|(name, _)| name == first)?;
-                if import.first() == Some(first) {
-                    return None;
+    fn imports(&self) -> Imports {
+        let mut imports = Imports::new();
+        for (from, module) in &self.modules {
+            let found = imports.entry(from.clone()).or_default();
+            for path in &module.paths {
+                let to = self.resolve(from, path, 0);
+                if let Some(to) = to.filter(|to| !from.starts_with(to)) {
+                    found.entry(to).or_insert_with(|| path.join("::"));
                 }
-                let full: ModulePath = import.iter().chain(rest).cloned().collect();
-                self.resolve(at, &full, depth + 1)
+            }
+        }
+        imports
+    }
+
+    /// The module that a path in the code of `at` leads to, or that has what it leads to; nothing
+    /// if that is in another crate.
+    fn resolve(&self, at: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
+        let (first, rest) = path.split_first()?;
+        match &**first {
+            "crate" => self.walk(&[], rest, depth),
+            "self" => self.walk(at, rest, depth),
+            "super" => self.walk(at, path, depth),
+            child if self.child(at, child).is_some() => self.walk(at, path, depth),
+            _ => {
+                let named = self.modules[at].names.get(first)?;
+                let is_other_crate = named[0] == *first || depth == DEPTH;
+                if is_other_crate {
+                    None
+                } else {
+                    self.resolve(at, &[named, rest].concat(), depth + 1)
+                }
             }
         }
     }
 
-    fn walk(&self, at: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
-        let Some((first, rest)) = path.split_first() else { return Some(at.clone()) };
-        let module = self.modules.get(at)?;
+    /// The module that a path leads to that begins in `at`.
+    fn walk(&self, at: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
+        let Some((first, rest)) = path.split_first() else { return Some(at.to_owned()) };
         if first == "super" {
-            return self.walk(&at[..at.len().checked_sub(1)?].to_vec(), rest, depth);
+            return self.walk(&at[..at.len().checked_sub(1)?], rest, depth);
         }
         if let Some(child) = self.child(at, first) {
             return self.walk(&child, rest, depth);
         }
-        if module.defined.contains(first) {
-            return Some(at.clone());
-        }
-        if let Some((_, import)) = module.imported.iter().find(|(name, _)| name == first) {
-            let full: ModulePath = import.iter().chain(rest).cloned().collect();
-            return self.resolve(at, &full, depth + 1).or_else(|| Some(at.clone()));
-        }
-        let globs = module.imported.iter().filter(|(name, _)| name == "*");
-        for (_, import) in globs {
-            let to = self.resolve(at, import, depth + 1);
-            if let Some(to) = to.filter(|to| self.modules[to].defined.contains(first)) {
-                return Some(to);
-            }
-        }
-        Some(at.clone())
+        let is_named = self.modules[at].names.contains_key(first);
+        let named = if is_named { self.resolve(at, path, depth) } else { None };
+        named.or_else(|| Some(at.to_owned()))
     }
 
-    fn child(&self, at: &ModulePath, name: &str) -> Option<ModulePath> {
-        let path: ModulePath =
-            at.iter().map(String::as_str).chain([name]).map(str::to_owned).collect();
+    fn child(&self, at: &[String], name: &str) -> Option<ModulePath> {
+        let path = [at, &[name.to_owned()]].concat();
         self.modules.contains_key(&path).then_some(path)
     }
 }
@@ -175,38 +146,17 @@ fn name(path: &ModulePath) -> String {
     if path.is_empty() { "crate".into() } else { path.join("::") }
 }
 
-/// All modules that one imports, directly or by way of others.
-fn reached(
-    arrows: &BTreeMap<&ModulePath, BTreeMap<ModulePath, usize>>,
-    from: &ModulePath,
-) -> BTreeSet<ModulePath> {
-    let mut reached = BTreeSet::new();
-    let mut open = vec![from.clone()];
-    while let Some(at) = open.pop() {
-        for to in arrows.get(&at).into_iter().flat_map(BTreeMap::keys) {
-            if reached.insert(to.clone()) {
-                open.push(to.clone());
-            }
-        }
-    }
-    reached
-}
-
-/// The shortest way from a module to itself, both ends included.
-fn way_back(
-    arrows: &BTreeMap<&ModulePath, BTreeMap<ModulePath, usize>>,
-    from: &ModulePath,
-) -> Option<Vec<ModulePath>> {
-    let mut ways = VecDeque::from([vec![from.clone()]]);
+/// The shortest way from a module back to itself, both ends included.
+fn shortest_circle<'a>(imports: &'a Imports, from: &'a ModulePath) -> Option<Vec<&'a ModulePath>> {
+    let mut ways = VecDeque::from([vec![from]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {
-        let at = way.last()?;
-        for to in arrows.get(at).into_iter().flat_map(BTreeMap::keys) {
-            let longer: Vec<ModulePath> = way.iter().chain([to]).cloned().collect();
+        for to in way.last().and_then(|at| imports.get(*at)).into_iter().flat_map(BTreeMap::keys) {
+            let longer = [&way[..], &[to]].concat();
             if to == from {
                 return Some(longer);
             }
-            if seen.insert(to.clone()) {
+            if seen.insert(to) {
                 ways.push_back(longer);
             }
         }
@@ -215,193 +165,85 @@ fn way_back(
 }
 
 impl Module {
-    fn of(file: &File) -> Module {
-        let tokens = without_tests(tokens(&file.text));
-        let mut module = Module { file: file.path.clone(), ..Module::default() };
-        let mut at = 0;
-        while let Some(token) = tokens.get(at) {
-            match &*token.text {
-                "use" => at = module.take_use(&tokens, at + 1),
-                "mod" if tokens.get(at + 2).is_some_and(|next| next.text == ";") => {
-                    module.children.insert(tokens[at + 1].text.clone());
-                    at += 3;
-                }
-                "struct" | "enum" | "union" | "trait" | "type" | "fn" | "const" | "static" => {
-                    module.defined.extend(tokens.get(at + 1).map(|next| next.text.clone()));
-                    at += 1;
-                }
-                text if is_name(text) => at = module.take_path(&tokens, at),
-                _ => at += 1,
+    /// Adds what a `use` brings in, below `prefix`.
+    fn add_names(&mut self, prefix: &[String], tree: &UseTree) {
+        let below = |ident: &Ident| [prefix, &[ident.to_string()]].concat();
+        let (path, name) = match tree {
+            UseTree::Path(path) => return self.add_names(&below(&path.ident), &path.tree),
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.add_names(prefix, tree));
             }
-        }
-        module
-    }
-
-    /// Takes `a::b::{c, d as e}`; returns where the declaration ends.
-    fn take_use(&mut self, tokens: &[Token], begin: usize) -> usize {
-        let mut prefix = ModulePath::new();
-        let mut outer: Vec<ModulePath> = Vec::new();
-        let mut path = ModulePath::new();
-        let mut alias = None;
-        let mut at = begin;
-        while let Some(token) = tokens.get(at) {
-            match &*token.text {
-                "{" => {
-                    outer.push(prefix.clone());
-                    prefix.append(&mut path);
-                }
-                "," | "}" | ";" => {
-                    self.bring(token.line, &prefix, std::mem::take(&mut path), alias.take());
-                    if token.text == "}" {
-                        prefix = outer.pop().unwrap_or_default();
-                    }
-                    if token.text == ";" {
-                        return at + 1;
-                    }
-                }
-                "as" => {
-                    alias = tokens.get(at + 1).map(|next| next.text.clone());
-                    at += 1;
-                }
-                "*" => alias = Some("*".into()),
-                text if is_name(text) => path.push(text.to_owned()),
-                _ => {}
+            UseTree::Name(name) if name.ident == "self" => {
+                (prefix.to_owned(), prefix.last().cloned())
             }
-            at += 1;
-        }
-        at
-    }
-
-    fn bring(&mut self, line: usize, prefix: &ModulePath, path: ModulePath, alias: Option<String>) {
-        if path.is_empty() && alias.is_none() {
-            return;
-        }
-        let mut full: ModulePath = prefix.iter().cloned().chain(path).collect();
-        if full.len() > 1 && full.last().is_some_and(|name| name == "self") {
-            full.pop();
-        }
-        let name = alias.or_else(|| full.last().cloned()).unwrap_or_default();
-        self.paths.push((line, full.clone()));
-        self.imported.push((name, full));
-    }
-
-    /// Takes `a::b`; returns where it ends.
-    fn take_path(&mut self, tokens: &[Token], begin: usize) -> usize {
-        let mut path = vec![tokens[begin].text.clone()];
-        let mut at = begin + 1;
-        while tokens.get(at).is_some_and(|token| token.text == "::") {
-            let Some(next) = tokens.get(at + 1).filter(|next| is_name(&next.text)) else { break };
-            path.push(next.text.clone());
-            at += 2;
-        }
-        let is_part = begin > 0 && matches!(&*tokens[begin - 1].text, "." | "::");
-        if path.len() > 1 && !is_part {
-            self.paths.push((tokens[begin].line, path));
-        }
-        at
-    }
-}
-
-/// A name, a `::`, or another character of code.
-#[derive(Clone, Debug)]
-struct Token {
-    line: usize,
-    text: String,
-}
-
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-}
-
-/// Code without comments, white space and the insides of literals.
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut line = 1;
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let n = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if let Some(n) = literal(rest) {
-            n
-        } else if is_name(rest) {
-            let n = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            tokens.push(Token { line, text: rest[..n].to_owned() });
-            n
-        } else if rest.starts_with("::") {
-            tokens.push(Token { line, text: "::".into() });
-            2
-        } else {
-            if !first.is_whitespace() {
-                tokens.push(Token { line, text: first.to_string() });
+            UseTree::Name(name) => (below(&name.ident), Some(name.ident.to_string())),
+            UseTree::Rename(name) if name.ident == "self" => {
+                (prefix.to_owned(), Some(name.rename.to_string()))
             }
-            first.len_utf8()
+            UseTree::Rename(name) => (below(&name.ident), Some(name.rename.to_string())),
+            UseTree::Glob(_) => (prefix.to_owned(), None),
         };
-        line += rest[..n].matches('\n').count();
-        rest = &rest[n..];
+        self.names.extend(name.map(|name| (name, path.clone())));
+        self.paths.push(path);
     }
-    tokens
 }
 
-/// The length of the string or character that begins here.
-fn literal(text: &str) -> Option<usize> {
-    let text_of = text.strip_prefix('b').unwrap_or(text);
-    let before = text.len() - text_of.len();
-    if let Some(raw) = text_of.strip_prefix('r') {
-        let hashes = raw.len() - raw.trim_start_matches('#').len();
-        if let Some(body) = raw[hashes..].strip_prefix('"') {
-            let end = format!("\"{}", "#".repeat(hashes));
-            let n = body.find(&end).map_or(body.len(), |n| n + end.len());
-            return Some(before + 1 + hashes + 1 + n);
+impl VisitMut for Module {
+    fn visit_item_mut(&mut self, item: &mut Item) {
+        if !is_for_tests(attributes(item)) {
+            visit_mut::visit_item_mut(self, item);
         }
     }
-    let quote = text_of.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let body = &text_of[1..];
-    if quote == '\'' && !body.starts_with('\\') {
-        // A lifetime has no second quote after one character.
-        let c = body.chars().next()?;
-        return body[c.len_utf8()..].starts_with('\'').then_some(before + 2 + c.len_utf8());
-    }
-    let mut escaped = false;
-    for (at, c) in body.char_indices() {
-        if c == quote && !escaped {
-            return Some(before + 2 + at);
+
+    fn visit_item_mod_mut(&mut self, module: &mut ItemMod) {
+        if module.content.is_none() {
+            self.children.push(module.ident.to_string());
         }
-        escaped = c == '\\' && !escaped;
+        visit_mut::visit_item_mod_mut(self, module);
     }
-    Some(text.len())
+
+    fn visit_item_use_mut(&mut self, item: &mut ItemUse) {
+        self.add_names(&[], &item.tree);
+    }
+
+    fn visit_impl_item_fn_mut(&mut self, item: &mut ImplItemFn) {
+        if !is_for_tests(&item.attrs) {
+            visit_mut::visit_impl_item_fn_mut(self, item);
+        }
+    }
+
+    fn visit_path_mut(&mut self, path: &mut Path) {
+        if path.segments.len() > 1 {
+            self.paths.push(path.segments.iter().map(|part| part.ident.to_string()).collect());
+        }
+        visit_mut::visit_path_mut(self, path);
+    }
+
+    fn visit_macro_mut(&mut self, call: &mut Macro) {
+        // What most macros take: expressions.
+        let args = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+        args.into_iter().flatten().for_each(|mut arg| self.visit_expr_mut(&mut arg));
+    }
 }
 
-/// Code that is not for tests only: an item after `#[cfg(test)]` is left out.
-fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
-    const CFG_TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-    let mut kept: Vec<Token> = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        let here = tokens[at..].iter().map(|token| &*token.text).take(CFG_TEST.len());
-        if here.eq(CFG_TEST) {
-            at = item_end(&tokens, at + CFG_TEST.len());
-        } else {
-            kept.push(tokens[at].clone());
-            at += 1;
-        }
+/// The attributes of the kinds of items that are compiled for tests only.
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Mod(it) => &it.attrs,
+        Item::Static(it) => &it.attrs,
+        Item::Struct(it) => &it.attrs,
+        Item::Use(it) => &it.attrs,
+        _ => &[],
     }
-    kept
 }
 
-/// Where the item that begins here ends: behind its `;`, `,` or its closing bracket.
-fn item_end(tokens: &[Token], begin: usize) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(begin) {
-        match &*token.text {
-            "{" | "(" | "[" => depth += 1,
-            "}" if depth == 1 => return at + 1,
-            "}" | ")" | "]" if depth == 0 => return at,
-            "}" | ")" | "]" => depth -= 1,
-            ";" | "," if depth == 0 => return at + 1,
-            _ => {}
-        }
-    }
-    tokens.len()
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|it| {
+        it.path().is_ident("cfg") && it.parse_args::<Ident>().is_ok_and(|name| name == "test")
+    })
 }
 
 #[cfg(test)]
@@ -422,19 +264,25 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_import_each_other_are_found_with_the_lines_of_their_imports() {
+    fn modules_that_import_each_other_are_found_with_their_imports() {
         let found = "crates/x/src/a.rs:0: modules import each other: \
-                     a -> b (crates/x/src/a.rs:1) -> a (crates/x/src/b.rs:2)";
-        circle("", "use crate::b::B;", "\nuse super::a::{self, A as C};", &[found]);
-        circle("", "use crate::b::B;", "\nfn f() -> crate::a::A {}", &[found]);
-        circle("", "use crate::b::B;", "use crate::{\n    a::A, b};", &[found]);
+                     a -> b (`crate::b::B`) -> a (`";
+        for b in [
+            "use super::a::{self, A as C};",
+            "fn f() -> crate::a::A {}",
+            "use crate::{\n    a::A, b};",
+            "use crate as x;\nuse x::a;",
+            "fn f() {\n    println!(\"{}\", crate::a::f());\n}",
+        ] {
+            circle("", "use crate::b::B;", b, &[found]);
+        }
+        circle("", "use crate::b::B;", "use crate::a as c;", &[&format!("{found}crate::a`)")]);
     }
 
     #[test]
     fn a_name_that_the_root_re_exports_is_imported_from_the_module_that_defines_it() {
         let found = ["crates/x/src/a.rs:0: modules import each other: a -> b"];
         circle("pub use a::A;", "use crate::b::B;\npub struct A;", "use crate::A;", &found);
-        circle("pub use a::*;", "use crate::b::B;\npub struct A;", "use crate::A;", &found);
         circle("pub struct A;", "use crate::b::B;", "use crate::A;", &[]);
     }
 
@@ -442,7 +290,7 @@ mod tests {
     fn a_circle_by_way_of_a_child_is_found_and_a_child_may_use_its_parents() {
         circle("", "mod inner;\npub struct A;", "", &[]);
         let found = "crates/x/src/a.rs:0: modules import each other: \
-                     a -> a::inner (crates/x/src/a.rs:2) -> b (crates/x/src/a/inner.rs:2) -> a";
+                     a -> a::inner (`inner::I`) -> b (`crate::b::B`) -> a (`crate::a::A`)";
         circle("", "mod inner;\npub use inner::I;", "use crate::a::A;", &[found]);
     }
 
@@ -451,6 +299,7 @@ mod tests {
         for b in [
             "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}",
             "#[cfg(test)]\nuse crate::a::A;",
+            "impl B {\n    #[cfg(test)]\n    fn b() -> crate::a::A {}\n}",
             "// use crate::a::A;",
             "/// [`A`](crate::a::A)\nstruct B;",
             "const B: &str = \"use crate::a::A;\";",
