@@ -4,10 +4,12 @@
 //! behind it. See `docs/library.md`.
 
 mod apply;
+mod calls;
 mod contents;
 mod count;
 mod cut;
 mod digest;
+mod excerpt;
 mod fallback;
 mod ingest;
 mod log;
@@ -24,7 +26,6 @@ mod tool;
 mod trim;
 mod wire;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,15 +34,15 @@ use epitome_error::Result;
 use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
-    AskTotals, Event, FactIndex, Machine, NoReply, Recipe, Reply, Seen, Step, SummaryRole, Why,
-    Writer, is_digest,
+    AskTotals, Event, FactIndex, Machine, NoReply, Recipe, Reply, Seen, SeenMark, Step,
+    SummaryRole, Why, Writer, is_digest,
 };
 use tracing::trace_span;
 
 use crate::Journal;
 
+use calls::Calls;
 use count::Counts;
-use ingest::KnownCall;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
@@ -84,8 +85,9 @@ pub struct Context {
     /// What was billed for so many counted tokens, when it was last told.
     factor: Option<(u64, u64)>,
     seen: Seen,
-    /// What each call does, in a few words.
-    calls: HashMap<Box<str>, KnownCall>,
+    /// What it held with the last answer of the model.
+    answered: SeenMark,
+    calls: Calls,
     /// What digests know of the log.
     index: FactIndex,
     pending: Option<Pending>,
@@ -164,7 +166,8 @@ impl Context {
             anchor: None,
             factor: None,
             seen: Seen::default(),
-            calls: HashMap::new(),
+            answered: SeenMark::default(),
+            calls: Calls::default(),
             index: FactIndex::default(),
             pending: None,
             focus: (None, focus),
@@ -178,9 +181,7 @@ impl Context {
             snips: true,
         };
         context.sent = context.transcript().items.len();
-        for item in 0..context.transcript().items.len() {
-            context.learn(item);
-        }
+        context.calls = context.all_calls();
         let (transcript, source) = (context.log.log().transcript(), context.log.bytes());
         context.counts.know_all(transcript, source, &*context.counter);
         context.recount();
@@ -386,6 +387,15 @@ impl Context {
     /// The log as it stands on disk.
     pub fn log(&self) -> &[u8] {
         self.log.bytes()
+    }
+
+    /// The calls of the log, read again.
+    fn all_calls(&self) -> Calls {
+        let mut calls = Calls::default();
+        for (item, entry) in self.transcript().entries() {
+            calls.learn(item, entry, self.log.bytes());
+        }
+        calls
     }
 
     fn transcript(&self) -> &Transcript {

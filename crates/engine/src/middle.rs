@@ -22,6 +22,9 @@ pub(crate) fn middle_cut(
 ) -> Option<Cut> {
     let transcript = log.transcript();
     let mut items = rule.middle(transcript, source);
+    if items.is_empty() {
+        return None;
+    }
     let units = units(transcript).into_iter();
     let view = View::new(transcript, source, counter).with_rule_files(files);
     let pinned: HashSet<usize> = pins(&view, &items).into_iter().map(|pin| pin.item).collect();

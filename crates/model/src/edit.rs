@@ -47,6 +47,17 @@ impl At {
             | At::Copy { item, .. } => item,
         }
     }
+
+    /// The same position in another item.
+    #[must_use]
+    pub fn with_item(self, item: usize) -> At {
+        match self {
+            At::Block { block, .. } => At::Block { item, block },
+            At::Field { block, field, .. } => At::Field { item, block, field },
+            At::Part { block, part, .. } => At::Part { item, block, part },
+            At::Copy { copy, .. } => At::Copy { item, copy },
+        }
+    }
 }
 
 /// What an edit does.

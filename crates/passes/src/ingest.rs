@@ -92,10 +92,19 @@ const WIDTH: usize = 400;
 const BYTES: usize = 2;
 
 /// The lines that stand in a context, each with what said it first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     lines: HashMap<u64, u32>,
+    /// The same lines, in the order in which they were added.
+    order: Vec<u64>,
     said: Vec<Box<str>>,
+}
+
+/// How much a [`Seen`] held at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeenMark {
+    lines: usize,
+    said: usize,
 }
 
 impl Seen {
@@ -106,12 +115,26 @@ impl Seen {
         for line in text.lines().filter_map(key) {
             self.lines.entry(line).or_insert_with(|| {
                 used = true;
+                self.order.push(line);
                 place
             });
         }
         if used {
             self.said.push(what.into());
         }
+    }
+
+    /// How much it holds now.
+    pub fn mark(&self) -> SeenMark {
+        SeenMark { lines: self.order.len(), said: self.said.len() }
+    }
+
+    /// Forgets the texts that were added since this mark.
+    pub fn rewind(&mut self, mark: SeenMark) {
+        for line in self.order.drain(mark.lines..) {
+            self.lines.remove(&line);
+        }
+        self.said.truncate(mark.said);
     }
 
     fn has(&self, line: &str) -> bool {

@@ -58,7 +58,7 @@ pub use digest::{
 };
 pub use evidence::is_error_line;
 pub use history::history;
-pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
+pub use ingest::{BatchRule, INGEST, IngestRule, Seen, SeenMark, only_text};
 pub use keep::{All, Keep, KeepRule, Kept};
 pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, Target};

@@ -1,8 +1,11 @@
-use epitome_formats::epitome::cut;
-use epitome_model::{At, Block, Change, Edit, Invariant, Source, Tokens, Transcript, WriteMode};
+use epitome_formats::epitome::{cut, line, said};
+use epitome_model::{
+    At, Block, Change, Edit, Invariant, Role, Source, Tokens, Transcript, WriteMode,
+};
 use epitome_passes::{Compaction, Cut, Event, PlannedEdit, Why, built_in};
+use proptest::prelude::*;
 
-use super::super::Setup;
+use super::super::{Said, Setup, Speaker};
 use super::*;
 
 const USER: usize = 1;
@@ -182,4 +185,149 @@ fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
     let counted = epitome_model::weigh(transcript, context.log.bytes(), &*context.counter).total();
     let blocks: usize = transcript.context().map(|(_, entry)| entry.blocks.len()).sum();
     assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64));
+}
+
+/// What is said in a random context: broken ones as well.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    User,
+    Response { calls: usize },
+    Result { of: usize },
+}
+
+/// What a random line makes of an entry.
+#[derive(Clone, Copy, Debug)]
+enum Mutation {
+    Shorter,
+    Longer,
+    OtherCall,
+    OtherResult,
+    Nothing,
+    OneMore,
+    Same,
+}
+
+/// One edit of a random line: of which entry, and whether the plan has it, as what.
+type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => Just(Step::User),
+        3 => (0..3_usize).prop_map(|calls| Step::Response { calls }),
+        5 => (0..3_usize).prop_map(|of| Step::Result { of }),
+    ]
+}
+
+fn random_edit() -> impl Strategy<Value = RandomEdit> {
+    let mutation = prop_oneof![
+        6 => Just(Mutation::Shorter),
+        1 => Just(Mutation::Longer),
+        1 => Just(Mutation::OtherCall),
+        1 => Just(Mutation::OtherResult),
+        1 => Just(Mutation::Nothing),
+        1 => Just(Mutation::OneMore),
+        1 => Just(Mutation::Same),
+    ];
+    (
+        any::<prop::sample::Index>(),
+        mutation,
+        prop_oneof![5 => Just(Some(false)), 1 => Just(None), 1 => Just(Some(true))],
+    )
+}
+
+/// A context in which this was said: results answer one of the last calls.
+fn context_of(steps: &[Step]) -> Context {
+    let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
+    let mut calls = Vec::new();
+    for (n, step) in steps.iter().enumerate() {
+        let words = "word ".repeat(20);
+        let (role, said) = match step {
+            Step::User => (Role::User, vec![Said::text(words)]),
+            Step::Response { calls: many } => {
+                let new: Vec<String> = (0..*many).map(|call| format!("c{n}_{call}")).collect();
+                let call = |id: &String| Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+                let said = [Said::Thinking("hm".into()), Said::text(words)].into_iter();
+                let said = said.chain(new.iter().map(call)).collect();
+                calls.extend(new);
+                (Role::Assistant, said)
+            }
+            Step::Result { of } => {
+                let call = calls.iter().rev().nth(*of).cloned();
+                let output = Said::output(call.unwrap_or_else(|| "none".to_owned()), words);
+                (Role::Tool, vec![output])
+            }
+        };
+        context.push(&Speaker { role, ..Speaker::default() }, &said).expect("memory is written");
+    }
+    context
+}
+
+/// A random line, and what is said to be its plan.
+fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Compaction) {
+    let (transcript, source) = (context.transcript(), context.log.bytes());
+    let (mut lines, mut planned) = (Vec::new(), Vec::new());
+    for (place, mutation, in_plan) in edits {
+        let item = *place.get(&transcript.context);
+        let entry = transcript.items[item].entry().expect("an entry is sent");
+        let record = line("", &Speaker::default(), &said(entry, source));
+        let (_, blocks) = record.trim_end().split_once("\"blocks\":").expect("it has blocks");
+        let blocks = blocks.strip_suffix('}').expect("blocks are last");
+        let blocks = match mutation {
+            Mutation::Shorter => blocks.replacen("word word word", "w", 1),
+            Mutation::Longer => blocks.replacen("word", "word and many a word more", 1),
+            Mutation::OtherCall => blocks.replacen("\"call\":\"c", "\"call\":\"x", 1),
+            Mutation::OtherResult => blocks.replacen("\"output\":\"c", "\"output\":\"x", 1),
+            Mutation::Nothing => "[]".to_owned(),
+            Mutation::OneMore => blocks.replacen('[', "[{\"text\":\"more\"},", 1),
+            Mutation::Same => blocks.to_owned(),
+        };
+        let id = entry.id.as_deref().expect("it has an id");
+        lines.push(format!("{{\"of\":\"{id}\",\"blocks\":{blocks}}}"));
+        let at = At::Block { item, block: 0 };
+        let change = |drop: &bool| if *drop { Change::Drop } else { Change::Replace("w".into()) };
+        let edit = in_plan.as_ref().map(change).map(|change| Edit { at, change, pass: "test" });
+        planned.extend(edit.map(|edit| PlannedEdit { edit, tokens: Tokens(1) }));
+    }
+    let line = format!("{{\"type\":\"compaction\",\"edits\":[{}]}}\n", lines.join(","));
+    (line, Compaction { edits: planned, ..Compaction::default() })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// A line is verified with what is around it alone; that finds what the whole would.
+    #[test]
+    fn what_an_excerpt_violates_is_what_the_whole_context_violates(
+        steps in prop::collection::vec(step(), 1..24),
+        lines in prop::collection::vec(prop::collection::vec(random_edit(), 1..4), 1..4),
+    ) {
+        let mut context = context_of(&steps);
+        let invariants = named("epitome").expect("our own format").invariants;
+        for edits in lines {
+            let (line, compaction) = random_line(&context, &edits);
+            let plan = Plan::Edits(&compaction, WriteMode::Append);
+            let trial = context.log.try_line(line.as_bytes());
+            let (after, source) = (context.transcript(), context.log.bytes());
+            let before = Transcript {
+                head: after.head.clone(),
+                items: after.items[..trial.items()].to_vec(),
+                context: trial.sent().to_vec(),
+            };
+            let [old, new] = [&before, after].map(|transcript| Side { transcript, source });
+            let expect = verify(old, new, &plan, invariants, &*context.counter);
+            let changed = Changed { transcript: after, trial: &trial };
+            let found = changed.violations(&plan, source, invariants, &*context.counter);
+            prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
+            // Where the whole is out of step, the excerpt may be so further on.
+            let what = |it: &Violation| (it.invariant, it.what.clone());
+            let whats: Vec<_> = expect.iter().map(what).collect();
+            prop_assert!(found.iter().all(|it| whats.contains(&what(it))), "{:?} {:?}", found, expect);
+            if expect.is_empty() {
+                context.log.keep(trial).expect("memory is written");
+            } else {
+                context.log.discard(trial);
+                prop_assert_eq!(context.transcript(), &before);
+            }
+        }
+    }
 }

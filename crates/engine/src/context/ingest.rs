@@ -1,28 +1,17 @@
 //! Results are shortened before they are first sent.
 
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashSet};
 
 use epitome_formats::epitome::{Batch, batch};
-use epitome_model::{At, Block, Change, Edit, Ref, Role, Source, Stub, Tokens, ToolKind};
-use epitome_passes::{Compaction, Complete, INGEST, Pin, PlannedEdit, View, Why, only_text, pins};
+use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens};
+use epitome_passes::{Compaction, Complete, INGEST, PlannedEdit, Seen, View, Why, only_text, pins};
 
 use super::Context;
+use super::excerpt::{Excerpt, calls_of, from_first};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// Bytes of an entry that is read for digests when it is said.
 const LEARNED: u64 = 1 << 20;
-
-/// What a call does.
-#[derive(Clone)]
-pub(super) struct KnownCall {
-    /// Its tool and its target, in a few words.
-    pub what: Box<str>,
-    pub kind: ToolKind,
-    /// Item and block at which it was said.
-    pub at: (usize, usize),
-    /// Its number among those of the log, from 1.
-    pub number: u64,
-}
 
 impl Context {
     /// Shortens the results of an entry before it is first sent.
@@ -35,7 +24,7 @@ impl Context {
             let Block::Output(output) = said else { continue };
             let Some(text) = only_text(output).map(|text| text.read(source)) else { continue };
             let call = self.calls.get(&output.call);
-            let what = call.map_or("result", |call| &call.what);
+            let what = call.map_or("result", |call| &*call.what);
             let rule = rule.of(call.map(|call| call.kind));
             let whole = Ref::of(&Source::at(source, output.whole));
             let short = rule.shorten(&text, whole, &self.seen, &*self.counter);
@@ -50,17 +39,7 @@ impl Context {
         if edits.is_empty() {
             return Ok(());
         }
-        if !self.write_shortened(edits)? {
-            return Ok(());
-        }
-        let last = self.transcript().items.len() - 1;
-        self.counts.replace(
-            item,
-            last,
-            self.log.log().transcript(),
-            self.log.bytes(),
-            &*self.counter,
-        );
+        self.write_shortened(edits)?;
         Ok(())
     }
 
@@ -69,11 +48,9 @@ impl Context {
     pub(super) fn preview(&mut self) -> Result<()> {
         let ingest = self.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let newest = transcript.context().rev().take_while(|(_, it)| it.role != Role::Assistant);
-        let mut newest: Vec<_> = newest.collect();
-        newest.reverse();
-        let results: Vec<_> = newest
+        let source = self.log.bytes();
+        let results: Vec<_> = self
+            .unanswered()
             .into_iter()
             .flat_map(|(item, entry)| {
                 let blocks = entry.blocks.iter().enumerate();
@@ -107,28 +84,60 @@ impl Context {
         if edits.is_empty() {
             return Ok(());
         }
-        if !self.write_shortened(edits)? {
-            return Ok(());
+        if self.write_shortened(edits)? {
+            self.see_unanswered();
         }
-        // What the provider counted did not hold them yet.
-        let anchor = self.anchor;
-        self.recount();
-        self.anchor = anchor;
         Ok(())
+    }
+
+    /// The entries that the model has not answered yet, in order.
+    fn unanswered(&self) -> Vec<(usize, &Entry)> {
+        let context = self.transcript().context();
+        let newest = context.rev().take_while(|(_, entry)| entry.role != Role::Assistant);
+        let mut newest: Vec<(usize, &Entry)> = newest.collect();
+        newest.reverse();
+        newest
+    }
+
+    /// Notes again which lines the results hold that the model has not answered yet.
+    fn see_unanswered(&mut self) {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.rewind(self.answered);
+        for (_, entry) in self.unanswered() {
+            self.see(&mut seen, entry);
+        }
+        self.seen = seen;
+    }
+
+    /// Notes which lines the results of an entry hold.
+    pub(super) fn see(&self, seen: &mut Seen, entry: &Entry) {
+        for block in &entry.blocks {
+            if let Block::Output(output) = block {
+                let what = self.calls.what(&output.call).unwrap_or("result");
+                seen.add(&output.text(self.log.bytes()), what);
+            }
+        }
     }
 
     /// The edits but for those of what sets rules: that is sent whole.
     fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
-        let items: Vec<usize> = edits.iter().map(|edit| edit.at.item()).collect();
-        if items.is_empty() {
+        if edits.is_empty() {
             return edits;
         }
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let mut view =
-            View::new(transcript, source, &*self.counter).with_rule_files(&self.recipe.rule_files);
-        let pinned: Vec<Pin> = pins(&view, &items);
-        view.pin(pinned.iter().map(|pin| (pin.item, pin.block)));
-        edits.retain(|edit| !view.is_pinned(edit.at));
+        let items: HashSet<usize> = edits.iter().map(|edit| edit.at.item()).collect();
+        let transcript = self.transcript();
+        // What sets rules is known by its call, and by what was said after it.
+        let newest = from_first(transcript, &items);
+        let with_calls = [&calls_of(transcript, newest), newest].concat();
+        let excerpt = Excerpt::new(transcript, with_calls, newest);
+        let view = View::new(excerpt.transcript(), self.log.bytes(), &*self.counter)
+            .with_rule_files(&self.recipe.rule_files);
+        let mut items: Vec<usize> = items.into_iter().collect();
+        items.sort_unstable();
+        let pins = pins(&view, &excerpt.places(&items)).into_iter();
+        let pinned: HashSet<At> =
+            pins.map(|pin| At::Block { item: excerpt.item(pin.item), block: pin.block }).collect();
+        edits.retain(|edit| !pinned.contains(&edit.at));
         edits
     }
 
@@ -141,7 +150,10 @@ impl Context {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Compaction { edits: edits.collect(), ..Compaction::default() };
         match line.and_then(|line| self.apply_edits(&line, &mut plan)) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.count_shortened(&plan);
+                Ok(true)
+            }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 let reason = format!("a result is not shortened before it is sent: {err}");
                 self.machine.skip(Why::Request, reason);
@@ -151,30 +163,15 @@ impl Context {
         }
     }
 
-    /// Remembers what the calls of an entry do.
-    pub(super) fn learn(&mut self, item: usize) {
+    /// Counts what is sent now in place of the entries of these edits: the last items, in the same
+    /// order. What a provider counted did not hold them yet.
+    fn count_shortened(&mut self, plan: &Compaction) {
+        let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
+        let edited: BTreeSet<usize> = edited.collect();
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let entry = transcript.items[item].entry();
-        for (block, said) in entry.into_iter().flat_map(|entry| &entry.blocks).enumerate() {
-            if let Block::Call(call) = said {
-                let target = call.target.as_ref().map(|target| target.read(source));
-                let what = match target {
-                    Some(target) => format!("{} {target}", call.name),
-                    None => call.name.to_string(),
-                };
-                let what = epitome_model::short(&what, 80).into();
-                let number = self.calls.len() as u64 + 1;
-                let (kind, at) = (call.kind, (item, block));
-                let new = KnownCall { what, kind, at, number };
-                match self.calls.entry(call.id.clone()) {
-                    // It is where it was said first.
-                    Entry::Occupied(mut known) => {
-                        let KnownCall { at, number, .. } = *known.get();
-                        known.insert(KnownCall { at, number, ..new });
-                    }
-                    Entry::Vacant(vacant) => drop(vacant.insert(new)),
-                }
-            }
+        let new = transcript.items.len() - edited.len()..transcript.items.len();
+        for (old, new) in edited.into_iter().zip(new) {
+            self.counts.replace(old, new, transcript, source, &*self.counter);
         }
     }
 
@@ -207,5 +204,52 @@ impl Context {
             index.learn(&rule, source, &*self.counter, complete);
         }
         self.index = index;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Tokens;
+    use epitome_passes::{Recipe, built_in};
+
+    use super::super::{Said, Setup};
+    use super::*;
+
+    /// A recipe that previews results of more than 3,000 characters, and leaves out what repeats.
+    fn recipe() -> Recipe {
+        let mut recipe = built_in("s08").expect("a built-in recipe");
+        let mut rule = recipe.stages.live.ingest.expect("it has the stage");
+        rule.repeats = true;
+        let batch = rule.batch.as_mut().expect("it has the rule");
+        (batch.chars, batch.over, batch.preview) = (3_000, 1_000, 200);
+        recipe.stages.live.ingest = Some(rule);
+        recipe
+    }
+
+    fn lines(n: usize, range: std::ops::Range<usize>) -> String {
+        range.map(|line| format!("let value_{n}_{line} = compute(input, {line})?;\n")).collect()
+    }
+
+    #[test]
+    fn what_is_known_call_by_call_is_what_is_known_of_the_whole() {
+        let mut context = Context::in_memory(Setup::new(recipe()).with_window(Tokens(90_000)));
+        context.user("Read all.").expect("memory");
+        for n in 0..12_usize {
+            let ids = [format!("a{n}"), format!("b{n}")];
+            let call = |id: &String| Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+            context.assistant(&ids.iter().map(call).collect::<Vec<_>>()).expect("memory");
+            let again = lines(n.saturating_sub(1), 0..20);
+            let texts = [lines(n, 0..30) + &again, lines(n, 20..20 + 5 * n)];
+            for (id, text) in ids.iter().zip(texts) {
+                context.tool(&[Said::output(id.clone(), text)]).expect("memory");
+            }
+            context.view().expect("memory");
+            let known = |it: &Context| (it.counts.total(), it.seen.clone(), it.answered);
+            let found = known(&context);
+            context.recount();
+            assert_eq!(found, known(&context), "after {n}");
+        }
+        let stubs = String::from_utf8_lossy(context.log()).matches("\"birth\"").count();
+        assert!(stubs > 12, "{stubs}");
     }
 }

@@ -3,7 +3,7 @@
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::{Log, Origin, Said, Speaker, add_line, header};
 use epitome_formats::{Line, lines};
-use epitome_model::{Record, Span, Transcript};
+use epitome_model::{Record, Span};
 
 use crate::Journal;
 
@@ -21,13 +21,19 @@ pub struct ContextLog {
 /// A line that is in memory and not in the journal.
 pub struct Trial {
     start: usize,
-    before: Log,
+    items: usize,
+    sent: Vec<usize>,
 }
 
 impl Trial {
-    /// The transcript without the line.
-    pub fn before(&self) -> &Transcript {
-        self.before.transcript()
+    /// The number of items without the line. Lines only add items: each of them is what it was.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// The items that are sent without the line, in order.
+    pub fn sent(&self) -> &[usize] {
+        &self.sent
     }
 }
 
@@ -115,7 +121,9 @@ impl ContextLog {
     /// Adds a line in memory alone: it is then [kept](ContextLog::keep) or
     /// [discarded](ContextLog::discard).
     pub fn try_line(&mut self, line: &[u8]) -> Trial {
-        let trial = Trial { start: self.bytes.len(), before: self.log.clone() };
+        let transcript = self.log.transcript();
+        let (items, sent) = (transcript.items.len(), transcript.context.clone());
+        let trial = Trial { start: self.bytes.len(), items, sent };
         self.bytes.extend_from_slice(line);
         self.take(trial.start);
         trial
@@ -132,12 +140,10 @@ impl ContextLog {
         }
     }
 
-    /// Forgets the line that was tried.
+    /// Forgets the line that was tried. That is rare: the lines before it are read again.
     pub fn discard(&mut self, trial: Trial) {
-        let Trial { start, before } = trial;
-        self.bytes.truncate(start);
-        self.log = before;
-        self.lines -= 1;
+        self.bytes.truncate(trial.start);
+        self.read();
     }
 
     /// Gathers what is added from now on.

@@ -232,7 +232,7 @@ impl Context {
                 let tokens = self.counts.items()[item].get(block).copied().unwrap_or_default();
                 let what = match said {
                     Block::Output(output) => {
-                        let call = self.calls.get(&output.call).map_or("a call", |call| &call.what);
+                        let call = self.calls.what(&output.call).unwrap_or("a call");
                         format!("the result of {call}")
                     }
                     Block::Call(call) => format!("a call of {}", call.name),

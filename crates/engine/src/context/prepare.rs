@@ -6,7 +6,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::behind;
 use epitome_formats::named;
 use epitome_model::Violation;
-use epitome_passes::{AskTotals, NoReply, Reply, Seen, Why};
+use epitome_passes::{AskTotals, NoReply, Reply, Seen, SeenMark, Why};
 
 use super::{Context, Next, Pending, Question};
 
@@ -212,6 +212,7 @@ impl Context {
             factor: self.factor,
             // Nothing is said in it.
             seen: Seen::default(),
+            answered: SeenMark::default(),
             calls: self.calls.clone(),
             index: self.index.clone(),
             pending: None,

@@ -226,10 +226,8 @@ impl Context {
             _ => None,
         });
         let Some(named) = digest.map(|digest| named_calls(&digest)) else { return Vec::new() };
-        let mut calls: Vec<(&str, u64)> = call_numbers(self.transcript()).into_iter().collect();
-        calls.sort_by_key(|(_, number)| *number);
-        let name = |(call, number)| Some((call, named.get(&number)?.clone()));
-        calls.into_iter().filter_map(name).collect()
+        let named = named.into_iter();
+        named.filter_map(|(number, name)| Some((self.calls.id(number)?, name))).collect()
     }
 }
 

@@ -74,6 +74,7 @@ impl Context {
         self.learn_for_digest(item);
         if speaker.role == Role::Assistant {
             self.overflows = 0;
+            self.answered = self.seen.mark();
         }
         if let Some(Usage { input, output, .. }) = speaker.usage {
             self.billed(Tokens(input + output));

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use epitome_model::{Block, Tokens};
-use epitome_passes::{ContextSize, Seen};
+use epitome_model::{Block, Role, Tokens};
+use epitome_passes::{ContextSize, Seen, SeenMark};
 
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
@@ -102,7 +102,9 @@ impl Context {
     pub(super) fn count(&mut self, item: usize) {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         self.counts.add(item, transcript, source, &*self.counter);
-        self.learn(item);
+        if let Some(entry) = transcript.items[item].entry() {
+            self.calls.add(item, entry, source);
+        }
     }
 
     /// Counts what is sent anew: other items may say it now. What a provider counted is of another
@@ -111,17 +113,16 @@ impl Context {
         self.anchor = None;
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         self.counts.all(transcript, source, &*self.counter);
+        self.calls.reopen(transcript);
         if self.recipe.stages.live.ingest.is_some() {
-            self.seen = Seen::default();
+            let (mut seen, mut answered) = (Seen::default(), SeenMark::default());
             for (_, entry) in transcript.context() {
-                for block in &entry.blocks {
-                    if let Block::Output(output) = block {
-                        let call = self.calls.get(&output.call);
-                        let what = call.map_or("result", |call| &call.what);
-                        self.seen.add(&output.text(source), what);
-                    }
+                self.see(&mut seen, entry);
+                if entry.role == Role::Assistant {
+                    answered = seen.mark();
                 }
             }
+            (self.seen, self.answered) = (seen, answered);
         }
     }
 }

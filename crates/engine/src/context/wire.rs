@@ -178,9 +178,8 @@ impl Context {
         let said = self.push_all(read, billed).and_then(|()| self.log.write_gathered());
         if said.is_err() {
             self.log.forget(from);
-            self.calls.clear();
+            self.calls = self.all_calls();
             self.index = FactIndex::default();
-            (0..self.transcript().items.len()).for_each(|item| self.learn(item));
             self.recount();
             (self.anchor, self.factor, self.overflows) = told;
         }
@@ -226,21 +225,8 @@ impl Context {
 
     /// Calls that have no result yet: their ids and the names of their tools, in order.
     pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
-        let mut open: Vec<(Box<str>, Box<str>)> = Vec::new();
-        for (_, entry) in self.transcript().context() {
-            for block in &entry.blocks {
-                match block {
-                    Block::Call(call) => open.push((call.id.clone(), call.name.clone())),
-                    Block::Output(output) => {
-                        // The newest of an id is the one that is answered.
-                        let answered = open.iter().rposition(|(id, _)| *id == output.call);
-                        answered.map(|at| open.remove(at));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        open
+        let open = self.calls.open().iter();
+        open.map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
 
     fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
@@ -269,7 +255,7 @@ impl Context {
                 Block::Call(call) => {
                     let said = call.id.clone();
                     let mut n = self.calls.len() + made.len();
-                    while self.calls.contains_key(&call.id) || made.contains(&call.id) {
+                    while self.calls.get(&call.id).is_some() || made.contains(&call.id) {
                         call.id = format!("{said}{AGAIN}{n}").into();
                         n += 1;
                     }
@@ -283,7 +269,7 @@ impl Context {
                     let by_name = || open.iter().position(|(_, open)| Some(&**open) == name);
                     let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
                         let id = epitome_model::short(name.unwrap_or(&output.call), 80);
-                        let known = self.calls.contains_key(&output.call);
+                        let known = self.calls.get(&output.call).is_some();
                         if known || made.contains(&output.call) {
                             format!("the call `{id}` has its result already")
                         } else {

@@ -61,7 +61,8 @@ pub fn batch(
         .into_iter()
         .map(|(splice, _)| splice)
         .collect();
-    let times = times(transcript);
+    let items: Vec<usize> = edited.keys().copied().collect();
+    let times = times(transcript, &items);
     let mut said = Vec::new();
     // Items may share a line, which may be long: it is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
@@ -104,7 +105,7 @@ pub fn summarise(
         Some(&item) => {
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
             let id = id.ok_or("what is kept first has no id")?;
-            if times(transcript).get(id) != Some(&1) {
+            if times(transcript, &[item]).get(id) != Some(&1) {
                 return Err("the id of the first kept entry repeats");
             }
             encode(id)
@@ -132,7 +133,7 @@ pub fn cut(
     items: &[usize],
     text: &str,
 ) -> Result<Vec<u8>, &'static str> {
-    let times = times(transcript);
+    let times = times(transcript, items);
     let mut of = Vec::new();
     for &item in items {
         let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
@@ -206,13 +207,13 @@ fn before(source: &dyn Source) -> &'static [u8] {
     if end == 0 || *ended == *b"\n" { b"" } else { b"\n" }
 }
 
-/// How often each id is sent.
-fn times(transcript: &Transcript) -> HashMap<&str, usize> {
-    let mut times = HashMap::new();
-    for (_, entry) in transcript.context() {
-        if let Some(id) = entry.id.as_deref() {
-            *times.entry(id).or_default() += 1;
-        }
+/// How often the ids of these items are sent.
+fn times<'t>(transcript: &'t Transcript, items: &[usize]) -> HashMap<&'t str, usize> {
+    let id = |item: usize| transcript.items[item].entry()?.id.as_deref();
+    let mut times: HashMap<&str, usize> =
+        items.iter().filter_map(|&item| Some((id(item)?, 0))).collect();
+    for item in transcript.context.iter().filter_map(|&item| id(item)) {
+        times.entry(item).and_modify(|times| *times += 1);
     }
     times
 }

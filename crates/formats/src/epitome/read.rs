@@ -13,6 +13,9 @@ use epitome_model::{
 use super::record::{ORIGIN, Origin};
 use crate::{Line, lines};
 
+/// Edits of a line that are looked for in the context one by one.
+const FEW: usize = 16;
+
 /// Kinds of reasoning in the APIs.
 const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
 
@@ -301,6 +304,7 @@ impl Log {
         faults: &mut dyn Faults,
     ) -> Vec<(usize, usize)> {
         let mut held = Vec::new();
+        let mut replaced = Vec::new();
         for edit in root.list_of("edits") {
             let id = edit.word("of").unwrap_or_default();
             let Some(&slot) = self.places.get(&*id) else {
@@ -331,8 +335,9 @@ impl Log {
                 self.emptied.insert(item);
             }
             self.transcript.items.push(Item::Entry(Box::new(entry)));
+            replaced.push((was, item));
         }
-        if !held.is_empty() {
+        if !self.replace(&replaced) {
             self.send();
         }
         held
@@ -428,6 +433,24 @@ impl Log {
                 self.places.insert(id, slot);
             }
         }
+    }
+
+    /// Sends items in the places of others, each with the one that it replaces. Returns false if
+    /// that is not possible, or all of it is made as quickly: a result that was just said is found
+    /// at the end, however long the context is.
+    fn replace(&mut self, replaced: &[(usize, usize)]) -> bool {
+        let context = &mut self.transcript.context;
+        replaced.len() <= FEW
+            && replaced.iter().all(|(was, item)| {
+                let place = context.iter().rposition(|sent| sent == was);
+                match place.filter(|_| !self.emptied.contains(item)) {
+                    Some(place) => {
+                        context[place] = *item;
+                        true
+                    }
+                    None => false,
+                }
+            })
     }
 
     /// An entry that edits emptied is not sent.

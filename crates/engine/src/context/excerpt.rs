@@ -1,0 +1,109 @@
+//! A part of a context that can be looked at alone, however long the context is.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use epitome_model::{Block, Entry, Output, Transcript};
+
+/// Some items of a transcript, and those of them that are sent.
+pub struct Excerpt {
+    /// Where each item is in the whole; sorted.
+    items: Vec<usize>,
+    transcript: Transcript,
+}
+
+impl Excerpt {
+    /// These items, of which those in `context` are sent, in that order.
+    pub fn new(whole: &Transcript, mut items: Vec<usize>, context: &[usize]) -> Excerpt {
+        items.sort_unstable();
+        items.dedup();
+        let mut transcript = Transcript::default();
+        transcript.head.cwd = whole.head.cwd.clone();
+        transcript.items = items.iter().map(|&item| whole.items[item].clone()).collect();
+        let mut excerpt = Excerpt { items, transcript };
+        excerpt.transcript.context = excerpt.places(context);
+        excerpt
+    }
+
+    /// The excerpt, as a transcript.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// Where these items of the whole are in the excerpt; those that it does not have are left out.
+    pub fn places(&self, items: &[usize]) -> Vec<usize> {
+        items.iter().filter_map(|&item| self.place(item)).collect()
+    }
+
+    /// Where an item of the whole is in the excerpt.
+    pub fn place(&self, item: usize) -> Option<usize> {
+        self.items.binary_search(&item).ok()
+    }
+
+    /// The item of the whole that is here in the excerpt.
+    pub fn item(&self, place: usize) -> usize {
+        self.items[place]
+    }
+}
+
+/// The items of a context from the first of `items` on, in the order in which they are sent.
+pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
+    let context = &transcript.context;
+    let mut left = items.len();
+    let mut from = context.len();
+    while left > 0 && from > 0 {
+        from -= 1;
+        left -= usize::from(items.contains(&context[from]));
+    }
+    &context[from..]
+}
+
+/// The items that hold the calls of these results: the newest of each id.
+pub fn calls_of(transcript: &Transcript, results: &[usize]) -> Vec<usize> {
+    let mut wanted: HashSet<&str> = results
+        .iter()
+        .filter_map(|&item| transcript.items[item].entry())
+        .flat_map(outputs)
+        .map(|output| &*output.call)
+        .collect();
+    let mut found = Vec::new();
+    for (item, entry) in transcript.entries().rev() {
+        if wanted.is_empty() {
+            break;
+        }
+        let made = entry.blocks.iter().filter(|block| match block {
+            Block::Call(call) => wanted.remove(&*call.id),
+            _ => false,
+        });
+        if made.count() > 0 {
+            found.push(item);
+        }
+    }
+    found
+}
+
+fn outputs(entry: &Entry) -> impl Iterator<Item = &Output> {
+    entry.blocks.iter().filter_map(|block| match block {
+        Block::Output(output) => Some(output),
+        _ => None,
+    })
+}
+
+/// Where two contexts differ: in each the range that has all differences, and all items of the
+/// context before that are meant to differ. Elsewhere both are the same items.
+pub fn difference(
+    before: &[usize],
+    after: &[usize],
+    edited: &HashSet<usize>,
+) -> (Range<usize>, Range<usize>) {
+    let mut start = before.iter().zip(after).take_while(|(old, new)| old == new).count();
+    let most = before.len().min(after.len()) - start;
+    let pairs = before.iter().rev().zip(after.iter().rev());
+    let mut same = pairs.take(most).take_while(|(old, new)| old == new).count();
+    let places = before.iter().enumerate().rev().filter(|(_, item)| edited.contains(item));
+    for (at, _) in places.take(edited.len()) {
+        start = start.min(at);
+        same = same.min(before.len() - at - 1);
+    }
+    (start..before.len() - same, start..after.len() - same)
+}
