@@ -20,6 +20,7 @@ pub mod copilot;
 pub mod cursor;
 pub mod database;
 pub mod epitome;
+mod fields;
 pub mod files;
 pub mod gemini;
 mod hook;

@@ -57,12 +57,20 @@ pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     }
 }
 
+/// Parses one line on its own.
+pub trait ParseLine {
+    /// A parsed line.
+    type Record<'a>: Send;
+
+    /// Parses a line that is not blank.
+    fn parse<'a>(line: &Line<'a>) -> Result<Self::Record<'a>, Malformed>;
+}
+
 /// Parses the lines of `source`, as [`lines`] splits them, on all cores, and calls `each` with the
-/// results in the order of the lines.
-pub fn parsed_lines<T: Send>(
+/// results in the order of the lines: the record, if there is one, and what is wrong with the line.
+pub fn parsed_lines<P: ParseLine>(
     source: &dyn Source,
-    parse: impl Fn(&Line<'_>) -> T + Sync,
-    mut each: impl FnMut(&Line<'_>, T),
+    mut each: impl FnMut(&Line<'_>, Option<P::Record<'_>>, Vec<Fault>),
 ) {
     /// Smaller batches are parsed on one core, which is done before another could start.
     const ENOUGH: usize = 64 << 10;
@@ -92,12 +100,14 @@ pub fn parsed_lines<T: Send>(
             start += bytes.len() as u64;
             line += 1;
         }
-        let parsed: Vec<T> = if whole < ENOUGH {
-            batch.iter().map(&parse).collect()
+        let parsed: Vec<_> = if whole < ENOUGH {
+            batch.iter().map(parsed::<P>).collect()
         } else {
-            batch.par_iter().map(&parse).collect()
+            batch.par_iter().map(parsed::<P>).collect()
         };
-        batch.iter().zip(parsed).for_each(|(line, parsed)| each(line, parsed));
+        for (line, (record, faults)) in batch.iter().zip(parsed) {
+            each(line, record, faults);
+        }
         drop(batch);
         pending.drain(..whole);
         if is_last {
@@ -106,16 +116,23 @@ pub fn parsed_lines<T: Send>(
     }
 }
 
-/// Parses a line as a record; `None` if it is blank or malformed, which is reported.
-pub fn record<R>(
-    line: &Line<'_>,
-    parse: fn(&[u8]) -> Result<R, Malformed>,
+fn parsed<'a, P: ParseLine>(line: &Line<'a>) -> (Option<P::Record<'a>>, Vec<Fault>) {
+    let mut faults = Vec::new();
+    let record = record(line, P::parse, &mut faults);
+    (record, faults)
+}
+
+/// Parses a line as a record; `None` if it is blank or malformed, which is reported, as are bytes
+/// that are not UTF-8.
+pub fn record<'a, R>(
+    line: &Line<'a>,
+    parse: impl FnOnce(&Line<'a>) -> Result<R, Malformed>,
     faults: &mut dyn Faults,
 ) -> Option<R> {
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    match parse(line.bytes) {
+    match parse(line) {
         Ok(record) => {
             if std::str::from_utf8(line.bytes).is_err() {
                 faults.report(Fault::not_utf8(line.record.line));
@@ -162,10 +179,23 @@ mod tests {
         all
     }
 
+    struct Bytes;
+
+    impl ParseLine for Bytes {
+        type Record<'a> = &'a [u8];
+
+        fn parse<'a>(line: &Line<'a>) -> Result<&'a [u8], Malformed> {
+            Ok(line.bytes)
+        }
+    }
+
     fn collect_parsed(source: &dyn Source) -> Vec<(Record, Vec<u8>, bool)> {
         let mut all = Vec::new();
-        let parse = |line: &Line<'_>| line.bytes.to_vec();
-        parsed_lines(source, parse, |line, parsed| all.push((line.record, parsed, line.ended)));
+        parsed_lines::<Bytes>(source, |line, parsed, faults| {
+            let is_blank = line.bytes.iter().all(u8::is_ascii_whitespace);
+            assert_eq!((parsed, faults), ((!is_blank).then_some(line.bytes), Vec::new()));
+            all.push((line.record, line.bytes.to_vec(), line.ended));
+        });
         all
     }
 

@@ -21,7 +21,7 @@ pub use hook::HOOK;
 
 use epitome_model::{Faults, Source, Transcript};
 
-use crate::{Format, Mark, Native, Writing, lines};
+use crate::{Format, Mark, Native, Writing, records};
 
 /// OpenCode's sessions: a database since 1.2, and the JSON of `opencode export`.
 pub const FORMAT: Format = Format {
@@ -51,9 +51,7 @@ fn sniff(head: &[u8]) -> bool {
 /// Reads a session.
 fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     if is_rows(&source.read(0..64)) {
-        let mut reader = read::Reader::default();
-        lines(source, |line| reader.line(&line, faults));
-        return reader.finish();
+        return records::read::<read::Reader>(source, faults);
     }
     export::read(source, faults)
 }

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use epitome_model::{Span, Text, decode};
+use epitome_api::arguments::{self, Rule};
+use epitome_model::{Call, Span, Text, decode};
 
 use crate::Line;
+use crate::fields::Found;
 
 /// A line and its position.
 pub struct Place<'a> {
@@ -30,6 +32,11 @@ impl<'a> Place<'a> {
         decode(&self.line[range.clone()]).into()
     }
 
+    /// The decoded text of a literal at this position in the source.
+    pub fn text_at(&self, span: Span) -> Box<str> {
+        self.text(&((span.start - self.base) as usize..(span.end - self.base) as usize))
+    }
+
     /// The decoded text of a literal that may be missing.
     pub fn maybe(&self, range: Option<&Range<usize>>) -> Option<Box<str>> {
         range.map(|range| self.text(range))
@@ -38,5 +45,17 @@ impl<'a> Place<'a> {
     /// A literal as a text of the source.
     pub fn source(&self, range: &Range<usize>) -> Text {
         Text::Source(self.span(range))
+    }
+
+    /// The bytes of a value that may be missing.
+    pub fn literal(&self, found: &Found) -> Option<&'a [u8]> {
+        found.as_ref().map(|range| &self.line[range.clone()])
+    }
+
+    /// A call of one of an agent's tools.
+    pub fn call(&self, tools: &[Rule], id: Box<str>, name: Box<str>, place: &Range<usize>) -> Call {
+        let (kind, target, part, fields) =
+            arguments::known(tools, &name, self.line, place, self.base);
+        Call { id, name, kind, target, part, fields, arguments: self.span(place) }
     }
 }

@@ -1,24 +1,37 @@
 //! What the readers of all JSON lines formats share.
 //!
-//! [`read`] parses each line and maintains the transcript: positions of records, faults, the title,
-//! ids that repeat, and which entries a resume sends. An agent's reader implements [`Records`]: it
-//! receives one parsed record after the other and returns its content.
+//! [`read`] parses the lines, on all cores, and maintains the transcript: positions of records,
+//! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader
+//! implements [`Records`]: it receives one parsed record after the other and returns its content.
 
 use std::collections::HashSet;
 
 use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Role, Source, Text, Transcript,
+    Block, Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Text,
+    Transcript,
 };
 
+use crate::lines::{ParseLine, lines, parsed_lines};
+use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
-use crate::{Line, lines};
 
 /// Interprets the records of one agent.
-pub trait Records: Default {
-    /// Interprets one record, which is an object.
-    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent;
+pub trait Records: ParseLine + Default {
+    /// Interprets one record.
+    fn record(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        record: Self::Record<'_>,
+    ) -> RecordContent;
+
+    /// The title that a message of the user gives the session, if it is a better one than the
+    /// `current` one, which came from an earlier message.
+    fn title(current: Option<&str>, message: &dyn Fn() -> Box<str>) -> Option<String> {
+        current.is_none().then(|| message().trim().to_owned())
+    }
 
     /// Called after the last record: an agent whose records form a tree sets the context here.
     fn finish(self, _session: &mut Session<'_>) {}
@@ -61,14 +74,15 @@ impl RecordContent {
 pub struct Session<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
-    faults: &'f mut dyn Faults,
+    /// The tree of records.
+    pub nodes: Vec<Node>,
     /// The number of the current line, from 1.
-    line: u64,
+    pub line: u64,
+    faults: &'f mut dyn Faults,
     /// Whether the title was set explicitly, not derived from the first message.
     is_named: bool,
     ids: HashSet<Box<str>>,
     unknown: Unknown,
-    nodes: Vec<Node>,
     /// The index of the system prompt in the context.
     prompt: Option<usize>,
 }
@@ -76,19 +90,18 @@ pub struct Session<'f> {
 /// Reads a session. Readers never fail: a malformed line is kept and reported to `faults`.
 pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut agent = A::default();
-    let mut session = Session {
-        transcript: Transcript::default(),
-        faults,
-        line: 0,
-        is_named: false,
-        ids: HashSet::new(),
-        unknown: Unknown::default(),
-        nodes: Vec::new(),
-        prompt: None,
-    };
-    lines(source, |line| session.line(&mut agent, &line));
-    agent.finish(&mut session);
-    session.transcript
+    let mut session = Session::new(faults);
+    parsed_lines::<A>(source, |line, record, faults| {
+        session.line = line.record.line;
+        faults.into_iter().for_each(|fault| session.faults.report(fault));
+        let at = Place::of(line);
+        let content = match record {
+            Some(record) => agent.record(&mut session, &at, record),
+            None => RecordContent::default(),
+        };
+        session.add::<A>(&at, line.record, content);
+    });
+    session.finish(agent)
 }
 
 /// Whether `is_of` is true for one of the records at the beginning of a file.
@@ -100,7 +113,49 @@ pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
     found
 }
 
-impl Session<'_> {
+impl<'f> Session<'f> {
+    /// A session without records.
+    pub fn new(faults: &'f mut dyn Faults) -> Session<'f> {
+        Session {
+            transcript: Transcript::default(),
+            nodes: Vec::new(),
+            faults,
+            line: 0,
+            is_named: false,
+            ids: HashSet::new(),
+            unknown: Unknown::default(),
+            prompt: None,
+        }
+    }
+
+    /// Adds a record: an item for each of its entries, or one for what no model sees.
+    pub fn add<A: Records>(&mut self, at: &Place<'_>, record: Record, content: RecordContent) {
+        let RecordContent { entries, mut copies, sent } = content;
+        if entries.is_empty() {
+            self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
+            return;
+        }
+        for mut entry in entries {
+            entry.record = record;
+            // Copies belong to the record: they are put into its first entry.
+            if entry.copies.is_empty() {
+                entry.copies = std::mem::take(&mut copies);
+            } else {
+                entry.copies.append(&mut copies);
+            }
+            self.title_from::<A>(&entry, at);
+            self.send(sent);
+            self.transcript.items.push(Item::Entry(Box::new(entry)));
+        }
+    }
+
+    /// The transcript, with what a resume sends.
+    pub fn finish<A: Records>(mut self, agent: A) -> Transcript {
+        self.report_repeated_ids();
+        agent.finish(&mut self);
+        self.transcript
+    }
+
     /// Reports a fault of the current record.
     pub fn fault(&mut self, what: impl Into<String>) {
         self.faults.report(Fault { line: self.line, what: what.into() });
@@ -118,15 +173,16 @@ impl Session<'_> {
     }
 
     /// Sets the id, the directory and the version of the session if they are not known yet.
-    pub fn head(&mut self, id: Option<Box<str>>, cwd: Option<Box<str>>, version: Option<Box<str>>) {
+    pub fn head(
+        &mut self,
+        id: impl FnOnce() -> Option<Box<str>>,
+        cwd: impl FnOnce() -> Option<Box<str>>,
+        version: impl FnOnce() -> Option<Box<str>>,
+    ) {
         let head = &mut self.transcript.head;
-        for (field, value) in
-            [(&mut head.id, id), (&mut head.cwd, cwd), (&mut head.version, version)]
-        {
-            if field.is_none() {
-                *field = value;
-            }
-        }
+        head.id = head.id.take().or_else(id);
+        head.cwd = head.cwd.take().or_else(cwd);
+        head.version = head.version.take().or_else(version);
     }
 
     /// Sets the title that the user or the agent chose. The last one is used.
@@ -170,61 +226,30 @@ impl Session<'_> {
         self.prompt = self.prompt.map(|_| 0);
     }
 
-    fn line<A: Records>(&mut self, agent: &mut A, line: &Line<'_>) {
-        self.line = line.record.line;
-        let content = self.parsed(line, |session, record| agent.record(session, record));
-        let RecordContent { entries, mut copies, sent } = content;
-        if entries.is_empty() {
-            let kept = HiddenRecord { record: line.record, copies };
-            self.transcript.items.push(Item::Kept(kept));
-            return;
-        }
-        for mut entry in entries {
-            entry.record = line.record;
-            // Copies belong to the record: they are put into its first entry.
-            entry.copies.append(&mut copies);
-            self.title_from(&entry, line);
-            self.send(sent);
-            self.transcript.items.push(Item::Entry(Box::new(entry)));
-        }
-    }
-
-    /// Parses a line; `None` if it is blank or malformed, which is reported.
-    fn parsed(
-        &mut self,
-        line: &Line<'_>,
-        mut each: impl FnMut(&mut Self, &Value<'_>) -> RecordContent,
-    ) -> RecordContent {
-        if line.bytes.iter().all(u8::is_ascii_whitespace) {
-            return RecordContent::default();
-        }
-        match Document::parse_at(line.bytes, line.record.span.start) {
-            Ok(document) => {
-                if std::str::from_utf8(line.bytes).is_err() {
-                    self.faults.report(Fault::not_utf8(self.line));
-                }
-                each(self, &document.root)
-            }
-            Err(bad) => {
-                self.faults.report(bad.fault(self.line, line.ended));
-                RecordContent::default()
+    /// Reports the ids of the tree that records repeat.
+    fn report_repeated_ids(&mut self) {
+        let mut seen = HashSet::new();
+        for node in &self.nodes {
+            if !seen.insert(&node.id) {
+                let line = self.transcript.items[node.item].record().line;
+                self.faults.report(Fault { line, what: format!("the id {} repeats", node.id) });
             }
         }
     }
 
-    /// Uses the first text of the user as the title of a session that has none.
-    fn title_from(&mut self, entry: &Entry, line: &Line<'_>) {
-        if entry.role != Role::User || entry.repeated || self.transcript.head.title.is_some() {
+    /// Uses the first text of a message of the user as the title, if the agent does.
+    fn title_from<A: Records>(&mut self, entry: &Entry, at: &Place<'_>) {
+        if self.is_named || entry.role != Role::User {
             return;
         }
-        let text = entry.blocks.iter().find_map(|block| match block {
+        let span = entry.blocks.iter().find_map(|block| match block {
             Block::Text(Text::Source(span)) => Some(*span),
             _ => None,
         });
-        if let Some(span) = text {
-            let base = line.record.span.start;
-            let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
-            self.title(&epitome_model::decode(literal));
+        let Some(span) = span else { return };
+        let current = self.transcript.head.title.as_deref();
+        if let Some(title) = A::title(current, &|| at.text_at(span)) {
+            self.transcript.head.title = Some(epitome_model::title(&title));
         }
     }
 

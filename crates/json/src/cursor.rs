@@ -89,8 +89,19 @@ impl<'a> Cursor<'a> {
 
     /// Skips the next value and returns whether it is `true`.
     pub fn truth(&mut self) -> Result<bool, Malformed> {
+        Ok(self.raw()? == b"true")
+    }
+
+    /// Skips the next value and returns its text.
+    pub fn raw(&mut self) -> Result<&'a [u8], Malformed> {
         let place = self.skip()?;
-        Ok(&self.bytes[place] == b"true")
+        Ok(&self.bytes[place])
+    }
+
+    /// Skips the next value and returns it if it is an integer.
+    pub fn integer(&mut self) -> Result<Option<u64>, Malformed> {
+        let place = self.skip()?;
+        Ok(integer(self.bytes, &place))
     }
 
     /// Calls `member` for each member of the next object with its key, without quotes and with

@@ -270,7 +270,7 @@ pub struct Call {
 }
 
 /// The result of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// The id of the call that it answers.
     pub call: Box<str>,

@@ -1,12 +1,8 @@
 //! The kinds that present and past versions of Claude Code write.
 
-use epitome_model::Faults;
-
-use crate::Line;
-use crate::place::Place;
-use crate::unknown::Unknown;
-
 use super::raw;
+use crate::place::Place;
+use crate::records::Session;
 
 /// Types of records; a model sees few of them.
 const RECORDS: &[&str] = &[
@@ -66,17 +62,16 @@ const BLOCKS: &[&str] = &[
 ];
 
 /// Reports kinds that a newer Claude Code may have written.
-pub fn report(unknown: &mut Unknown, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) {
-    let (at, number) = (Place::of(line), line.record.line);
+pub fn report(session: &mut Session<'_>, at: &Place<'_>, raw: &raw::Record) {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
-    unknown.kind((number, "a record of a kind"), &kind, RECORDS, faults);
+    session.unknown("a record of a kind", &kind, RECORDS);
     if !matches!(&*kind, "user" | "assistant") {
         return;
     }
-    for block in raw.message.iter().flat_map(|message| &message.blocks) {
-        for block in std::iter::once(block).chain(&block.parts) {
+    for block in raw.message.iter().flat_map(|message| &message.content.items) {
+        for block in std::iter::once(block).chain(&block.content.items) {
             let kind = at.maybe(block.kind.as_ref()).unwrap_or_default();
-            unknown.kind((number, "a block of a kind"), &kind, BLOCKS, faults);
+            session.unknown("a block of a kind", &kind, BLOCKS);
         }
     }
 }

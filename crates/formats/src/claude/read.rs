@@ -3,21 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use epitome_json::Malformed;
 use epitome_model::{
-    Block, Call, Entry, Fault, Faults, HiddenField, HiddenRecord, Image, Item, Left, Output, Part,
-    Role, Source, Span, Text, Thinking, Transcript, Usage, decode, typed_command,
+    Block, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Text, Thinking,
+    Transcript, Usage, typed_command,
 };
-
 use memchr::memmem;
 
 use super::counted::{self, Usages};
 use super::invariants::ACCOUNTING;
-use super::{kinds, raw, tools};
+use super::tools::TOOLS;
+use super::{kinds, raw};
 use crate::accounting;
-use crate::lines::{parsed_lines, record};
+use crate::fields::Found;
+use crate::lines::ParseLine;
 use crate::place::Place;
-use crate::tree::{self, Node, Orphan};
-use crate::unknown::Unknown;
+use crate::records::{self, RecordContent, Records, Session};
+use crate::tree::{self, Orphan};
 use crate::{Line, lines};
 
 /// Beginnings of texts that the agent wrote in the user's role.
@@ -52,7 +54,7 @@ pub fn sniff(head: &[u8]) -> bool {
         if known || !line.ended && line.record.line > 1 {
             return;
         }
-        if let Ok(record) = raw::record(line.bytes) {
+        if let Ok(record) = raw::Record::parse(line.bytes) {
             known = record.kind.is_some()
                 && (record.session.is_some()
                     || record.uuid.is_some() && record.message.is_some()
@@ -72,35 +74,33 @@ fn torn_first_line(head: &[u8]) -> bool {
 
 /// Reads a session.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    let mut reader = Reader::default();
-    parsed_lines(source, parsed, |line, parsed| reader.line(line, parsed, faults));
-    reader.finish(faults)
+    records::read::<Reader>(source, faults)
 }
 
-/// A parsed line, independent of the others.
+/// A record, and what is in it, independent of the others.
 struct Parsed {
-    record: Option<raw::Record>,
+    raw: raw::Record,
     entry: Option<Entry>,
     copies: Vec<HiddenField>,
-    faults: Vec<Fault>,
 }
 
-fn parsed(line: &Line<'_>) -> Parsed {
-    let mut faults = Vec::new();
-    let Some(raw) = record(line, raw::record, &mut faults) else {
-        return Parsed { record: None, entry: None, copies: Vec::new(), faults };
-    };
-    let at = Place::of(line);
-    let kind = raw.kind.as_ref().map(|kind| &line.bytes[kind.clone()]);
-    let entry = match kind {
-        Some(b"\"user\"") => raw.message.as_ref().map(|message| user(&at, &raw, message)),
-        Some(b"\"assistant\"") => raw.message.as_ref().map(|message| assistant(&at, message)),
-        Some(b"\"attachment\"") => Some(attachment(&at, &raw)),
-        Some(_) | None => None,
-    };
-    let entry = entry.map(without_spare_room);
-    let copies = copies(&at, &raw, kind);
-    Parsed { record: Some(raw), entry, copies, faults }
+impl ParseLine for Reader {
+    type Record<'a> = Parsed;
+
+    fn parse(line: &Line<'_>) -> Result<Parsed, Malformed> {
+        let raw = raw::Record::parse(line.bytes)?;
+        let at = Place::of(line);
+        let kind = at.literal(&raw.kind);
+        let entry = match kind {
+            Some(b"\"user\"") => raw.message.as_ref().map(|message| user(&at, &raw, message)),
+            Some(b"\"assistant\"") => raw.message.as_ref().map(|message| assistant(&at, message)),
+            Some(b"\"attachment\"") => Some(attachment(&at, &raw)),
+            Some(_) | None => None,
+        };
+        let entry = entry.map(without_spare_room);
+        let copies = copies(&at, &raw, kind);
+        Ok(Parsed { raw, entry, copies })
+    }
 }
 
 /// A list has room for four when its first element is added, and most have one: in a long session
@@ -119,15 +119,11 @@ fn without_spare_room(mut entry: Entry) -> Entry {
 
 #[derive(Default)]
 struct Reader {
-    transcript: Transcript,
-    nodes: Vec<Node>,
     /// For each node: whether it is in a side chain, is a reminder, can be a leaf.
     side: Vec<bool>,
     is_reminder: Vec<bool>,
     leaves: Vec<(Box<str>, usize)>,
-    named: bool,
     preserved: Option<Preserved>,
-    unknown: Unknown,
     /// What programs count of each record.
     usages: Usages,
 }
@@ -139,139 +135,90 @@ struct Preserved {
     ids: Vec<Box<str>>,
 }
 
-impl Reader {
-    fn line(&mut self, line: &Line<'_>, parsed: Parsed, faults: &mut dyn Faults) {
-        let Parsed { record, entry, copies, faults: found } = parsed;
-        found.into_iter().for_each(|fault| faults.report(fault));
-        let item = match record {
-            Some(record) => {
-                kinds::report(&mut self.unknown, line, &record, faults);
-                self.record(line, &record, entry, copies)
-            }
-            None => Item::Kept(HiddenRecord { record: line.record, copies }),
-        };
-        self.transcript.items.push(item);
-    }
-
+impl Records for Reader {
     fn record(
         &mut self,
-        line: &Line<'_>,
-        raw: &raw::Record,
-        entry: Option<Entry>,
-        copies: Vec<HiddenField>,
-    ) -> Item {
-        let at = Place::of(line);
-        let kind = raw.kind.as_ref().map(|kind| &line.bytes[kind.clone()]);
-        self.head(&at, raw);
-        let node = self.node(&at, raw, kind, entry.is_some());
-        if kind == Some(b"\"system\"") && !raw.preserved.is_empty() {
-            let ids = raw.preserved.iter().map(|id| at.text(id)).collect();
-            let anchor = at.maybe(raw.anchor.as_ref());
-            self.preserved = Some(Preserved { anchor, ids });
-        }
-        match entry {
-            Some(mut entry) => {
-                let usage = raw.message.as_ref().and_then(|message| message.usage);
-                let item = self.transcript.items.len();
-                self.usages.extend(usage.map(|usage| (item, usage)));
-                entry.record = line.record;
-                entry.id = at.maybe(raw.uuid.as_ref());
-                entry.parent = at.maybe(raw.parent.as_ref());
-                entry.time = at.maybe(raw.timestamp.as_ref());
-                entry.copies = copies;
-                if !node {
-                    // Without an id no resume reaches it, but it may hold text that is nowhere
-                    // else.
-                    entry.id = None;
-                }
-                self.title(&entry, line);
-                Item::Entry(Box::new(entry))
-            }
-            None => Item::Kept(HiddenRecord { record: line.record, copies }),
-        }
-    }
-
-    fn head(&mut self, at: &Place<'_>, raw: &raw::Record) {
-        let head = &mut self.transcript.head;
-        for (field, place) in [
-            (&mut head.id, &raw.session),
-            (&mut head.cwd, &raw.cwd),
-            (&mut head.version, &raw.version),
-        ] {
-            if field.is_none() {
-                *field = at.maybe(place.as_ref());
-            }
-        }
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        record: Parsed,
+    ) -> RecordContent {
+        let Parsed { raw, entry, copies } = record;
+        kinds::report(session, at, &raw);
+        let value = |found: &Found| at.maybe(found.as_ref());
+        session.head(|| value(&raw.session), || value(&raw.cwd), || value(&raw.version));
         if let Some(title) = &raw.title {
-            head.title = Some(epitome_model::title(&at.text(title)));
-            self.named = true;
+            session.name(&at.text(title));
         }
+        self.node(session, at, &raw, entry.is_some());
+        let kept = &raw.compaction.preserved;
+        if at.literal(&raw.kind) == Some(b"\"system\"") && !kept.uuids.is_empty() {
+            let ids = kept.uuids.iter().map(|id| at.text(id)).collect();
+            self.preserved = Some(Preserved { anchor: value(&kept.anchor), ids });
+        }
+        let Some(mut entry) = entry else { return RecordContent::nothing(copies) };
+        let usage = raw.message.as_ref().and_then(raw::Message::usage);
+        self.usages.extend(usage.map(|usage| (session.next(), usage)));
+        // Without an id no resume reaches it, but it may hold text that is nowhere else.
+        entry.id = value(&raw.uuid);
+        entry.parent = value(&raw.parent);
+        entry.time = value(&raw.timestamp);
+        RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
     }
 
-    fn title(&mut self, entry: &Entry, line: &Line<'_>) {
-        let is_command = self.transcript.head.title.as_deref().is_some_and(is_bare_command);
-        let has_title = self.transcript.head.title.is_some() && !is_command;
-        if self.named || has_title || entry.role != Role::User {
-            return;
-        }
-        let text = entry.blocks.iter().find_map(|block| match block {
-            Block::Text(Text::Source(span)) => Some(*span),
-            _ => None,
-        });
-        if let Some(span) = text {
-            let base = line.record.span.start;
-            let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
-            let words = title_in(&decode(literal));
+    fn title(current: Option<&str>, message: &dyn Fn() -> Box<str>) -> Option<String> {
+        match current {
+            None => Some(title_in(&message())),
             // A command says less of a session than the next words.
-            if !(is_command && is_bare_command(&words)) {
-                self.transcript.head.title = Some(epitome_model::title(&words));
+            Some(command) if is_bare_command(command) => {
+                Some(title_in(&message())).filter(|title| !is_bare_command(title))
             }
+            Some(_) => None,
         }
     }
 
-    fn node(&mut self, at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>, said: bool) -> bool {
-        let Some(uuid) = &raw.uuid else { return false };
-        let item = self.transcript.items.len();
-        if said && !raw.sidechain && kind.is_some() {
-            let time = at.maybe(raw.timestamp.as_ref()).unwrap_or_default();
-            self.leaves.push((time, self.nodes.len()));
-        }
-        self.side.push(raw.sidechain);
-        self.is_reminder.push(kind == Some(b"\"attachment\""));
-        let parent = at.maybe(raw.parent.as_ref());
-        self.nodes.push(Node { item, id: at.text(uuid), parent });
-        true
-    }
-
-    fn finish(mut self, faults: &mut dyn Faults) -> Transcript {
+    fn finish(mut self, session: &mut Session<'_>) {
+        let nodes = &session.nodes;
+        let items = &session.transcript.items;
         if self.leaves.is_empty() {
             // The file of a sub-agent is one side chain.
-            self.leaves = (0..self.nodes.len())
-                .filter(|&node| self.transcript.items[self.nodes[node].item].entry().is_some())
+            self.leaves = (0..nodes.len())
+                .filter(|&node| items[nodes[node].item].entry().is_some())
                 .map(|node| (Box::default(), node))
                 .collect();
         }
         let leaf = self.leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
-        let leaf = leaf.map(|leaf| self.last_reminder(leaf));
-        let context = leaf.map(|leaf| self.context(leaf)).unwrap_or_default();
-        let mut seen = HashSet::new();
-        for node in &self.nodes {
-            if !seen.insert(&node.id) {
-                let line = self.transcript.items[node.item].record().line;
-                faults.report(Fault { line, what: format!("the id {} repeats", node.id) });
-            }
+        let leaf = leaf.map(|leaf| self.last_reminder(session, leaf));
+        let context = leaf.map(|leaf| self.context(session, leaf)).unwrap_or_default();
+        session.transcript.context = context;
+        counted::keep(&mut session.transcript, &self.usages);
+    }
+}
+
+impl Reader {
+    /// Adds a record that has an id to the tree.
+    fn node(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        raw: &raw::Record,
+        has_entry: bool,
+    ) {
+        let Some(uuid) = &raw.uuid else { return };
+        if has_entry && !raw.sidechain {
+            let time = at.maybe(raw.timestamp.as_ref()).unwrap_or_default();
+            self.leaves.push((time, session.nodes.len()));
         }
-        self.transcript.context = context;
-        counted::keep(&mut self.transcript, &self.usages);
-        self.transcript
+        self.side.push(raw.sidechain);
+        self.is_reminder.push(at.literal(&raw.kind) == Some(b"\"attachment\""));
+        session.node(at.text(uuid), at.maybe(raw.parent.as_ref()));
     }
 
     /// Reminders are children of the message they are sent with. Those of a compaction have an
     /// earlier time than the message.
-    fn last_reminder(&self, leaf: usize) -> usize {
+    fn last_reminder(&self, session: &Session<'_>, leaf: usize) -> usize {
         let mut last = leaf;
-        for (idx, node) in self.nodes.iter().enumerate().skip(leaf + 1) {
-            let below = node.parent.as_ref() == Some(&self.nodes[last].id);
+        for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
+            let below = node.parent.as_ref() == Some(&session.nodes[last].id);
             if below && self.is_reminder[idx] && !self.side[idx] {
                 last = idx;
             }
@@ -281,14 +228,15 @@ impl Reader {
 
     /// The path to the leaf, with the nodes next to it: the other chunks of its responses, and the
     /// results of their calls (the results of parallel calls are leaves themselves).
-    fn context(&self, leaf: usize) -> Vec<usize> {
-        let path = tree::path(&self.nodes, leaf, Orphan::ContinuesAbove);
-        let mut sent: HashSet<usize> = path.iter().map(|&node| self.nodes[node].item).collect();
-        let items = &self.transcript.items;
-        let first = path.first().map_or(0, |&node| self.nodes[node].item);
+    fn context(&self, session: &Session<'_>, leaf: usize) -> Vec<usize> {
+        let nodes = &session.nodes;
+        let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
+        let mut sent: HashSet<usize> = path.iter().map(|&node| nodes[node].item).collect();
+        let items = &session.transcript.items;
+        let first = path.first().map_or(0, |&node| nodes[node].item);
         let groups: HashSet<&str> =
             sent.iter().filter_map(|&idx| items[idx].entry()?.group.as_deref()).collect();
-        let candidates: Vec<usize> = (self.nodes.iter().zip(&self.side))
+        let candidates: Vec<usize> = (nodes.iter().zip(&self.side))
             .filter(|(node, side)| !**side && node.item > first)
             .map(|(node, _)| node.item)
             .collect();
@@ -298,49 +246,19 @@ impl Reader {
                 sent.insert(idx);
             }
         }
-        self.add_results(&mut sent, &candidates);
+        add_results(session, &mut sent, &candidates);
         let mut context: Vec<usize> =
             sent.into_iter().filter(|&idx| items[idx].entry().is_some()).collect();
         context.sort_unstable();
-        self.with_preserved(context)
-    }
-
-    fn add_results(&self, sent: &mut HashSet<usize>, candidates: &[usize]) {
-        let items = &self.transcript.items;
-        let mut open: HashMap<&str, bool> = HashMap::new();
-        for &idx in sent.iter() {
-            for block in items[idx].entry().into_iter().flat_map(|entry| &entry.blocks) {
-                match block {
-                    Block::Call(call) => {
-                        open.entry(&call.id).or_insert(true);
-                    }
-                    Block::Output(output) => {
-                        open.insert(&output.call, false);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        for &idx in candidates {
-            let answers =
-                items[idx].entry().into_iter().flat_map(|entry| &entry.blocks).any(|block| {
-                    match block {
-                        Block::Output(output) => open.get(&*output.call) == Some(&true),
-                        _ => false,
-                    }
-                });
-            if answers {
-                sent.insert(idx);
-            }
-        }
+        self.with_preserved(session, context)
     }
 
     /// A compaction may keep the end of what it summarised: it is sent after the summary.
-    fn with_preserved(&self, context: Vec<usize>) -> Vec<usize> {
+    fn with_preserved(&self, session: &Session<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;
         };
-        let items = &self.transcript.items;
+        let items = &session.transcript.items;
         let id_of = |idx: usize| items[idx].entry().and_then(|entry| entry.id.as_deref());
         let Some(at) = context.iter().position(|&idx| id_of(idx) == Some(anchor)) else {
             return context;
@@ -348,7 +266,7 @@ impl Reader {
         let sent: HashSet<usize> = context.iter().copied().collect();
         let kept: Vec<usize> = ids
             .iter()
-            .filter_map(|id| self.nodes.iter().rev().find(|node| node.id == *id))
+            .filter_map(|id| session.nodes.iter().rev().find(|node| node.id == *id))
             .map(|node| node.item)
             .filter(|idx| !sent.contains(idx) && items[*idx].entry().is_some())
             .collect();
@@ -357,43 +275,70 @@ impl Reader {
     }
 }
 
-fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
-    let mut entry = Entry::default();
-    let content = message.content.as_ref().filter(|place| at.line[place.start] == b'"');
-    if let Some(place) = content {
-        let text = at.source(place);
-        entry.blocks.push(if raw.summary { Block::Summary(text) } else { Block::Text(text) });
+/// Adds the results of calls that are sent without one.
+fn add_results(session: &Session<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
+    let items = &session.transcript.items;
+    let mut open: HashMap<&str, bool> = HashMap::new();
+    for &idx in sent.iter() {
+        for block in items[idx].entry().into_iter().flat_map(|entry| &entry.blocks) {
+            match block {
+                Block::Call(call) => {
+                    open.entry(&call.id).or_insert(true);
+                }
+                Block::Output(output) => {
+                    open.insert(&output.call, false);
+                }
+                _ => {}
+            }
+        }
     }
-    entry.blocks.extend(message.blocks.iter().map(|block| convert_block(at, block, raw.summary)));
-    let answers = entry.blocks.iter().any(|block| matches!(block, Block::Output(_)));
-    let first = (content.or_else(|| message.blocks.iter().find_map(|block| block.text.as_ref())))
-        .map(|place| at.text(place));
+    for &idx in candidates {
+        let answers =
+            items[idx].entry().into_iter().flat_map(|entry| &entry.blocks).any(
+                |block| match block {
+                    Block::Output(output) => open.get(&*output.call) == Some(&true),
+                    _ => false,
+                },
+            );
+        if answers {
+            sent.insert(idx);
+        }
+    }
+}
+
+fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
+    let blocks = content(at, message, raw.summary);
+    let answers = blocks.iter().any(|block| matches!(block, Block::Output(_)));
+    let items = &message.content.items;
+    let first = whole_text(at, message).or_else(|| items.iter().find_map(|it| it.text.as_ref()));
     let by_agent = first.is_some_and(|text| {
+        let text = at.text(text);
         STOPPED.contains(&&*text) || NOT_USER.iter().any(|start| text.starts_with(start))
     });
-    entry.role = if answers {
+    let role = if answers {
         Role::Tool
     } else if raw.meta || raw.summary || by_agent {
         Role::System
     } else {
         Role::User
     };
-    entry
+    Entry { role, blocks, ..Entry::default() }
 }
 
 fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
-    let mut entry = Entry { role: Role::Assistant, ..Entry::default() };
-    if let Some(place) = message.content.as_ref().filter(|place| at.line[place.start] == b'"') {
-        entry.blocks.push(Block::Text(at.source(place)));
+    // A response that was still being written has the usage of its beginning.
+    let is_unfinished = at.literal(&message.stop_reason) == Some(b"null");
+    Entry {
+        role: Role::Assistant,
+        group: at.maybe(message.id.as_ref()),
+        model: at.maybe(message.model.as_ref()),
+        usage: message.usage().map(|usage| {
+            let output = if is_unfinished { 0 } else { usage.output };
+            Usage { output, ..usage }
+        }),
+        blocks: content(at, message, false),
+        ..Entry::default()
     }
-    entry.blocks.extend(message.blocks.iter().map(|block| convert_block(at, block, false)));
-    entry.group = at.maybe(message.id.as_ref());
-    entry.model = at.maybe(message.model.as_ref());
-    entry.usage = message.usage.map(|usage| {
-        let output = if message.unfinished { 0 } else { usage.output };
-        Usage { output, ..usage }
-    });
-    entry
 }
 
 /// A reminder that the agent puts into the prompt.
@@ -402,52 +347,62 @@ fn attachment(at: &Place<'_>, raw: &raw::Record) -> Entry {
     Entry { role: Role::System, blocks, ..Entry::default() }
 }
 
+/// The content of a message that is one string.
+fn whole_text<'m>(at: &Place<'_>, message: &'m raw::Message) -> Option<&'m Range<usize>> {
+    message.content.whole.as_ref().filter(|place| at.line[place.start] == b'"')
+}
+
+fn content(at: &Place<'_>, message: &raw::Message, summary: bool) -> Vec<Block> {
+    let whole = whole_text(at, message).map(|place| text_block(at, place, summary));
+    let blocks = message.content.items.iter().map(|block| convert_block(at, block, summary));
+    whole.into_iter().chain(blocks).collect()
+}
+
+fn text_block(at: &Place<'_>, place: &Range<usize>, summary: bool) -> Block {
+    let text = at.source(place);
+    if summary { Block::Summary(text) } else { Block::Text(text) }
+}
+
 fn convert_block(at: &Place<'_>, raw: &raw::Block, summary: bool) -> Block {
-    let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let opaque = Block::Opaque(at.span(&raw.whole));
+    let kind = at.literal(&raw.kind);
     match (kind, &raw.text, &raw.tool_use_id, &raw.id, &raw.name, &raw.input) {
-        (Some(b"\"text\""), Some(text), ..) if summary => Block::Summary(at.source(text)),
-        (Some(b"\"text\""), Some(text), ..) => Block::Text(at.source(text)),
+        (Some(b"\"text\""), Some(text), ..) => text_block(at, text, summary),
         (Some(b"\"thinking\"" | b"\"redacted_thinking\""), ..) => {
             let text = raw.thinking.as_ref().map(|text| at.source(text));
             Block::Thinking(Thinking { text, whole: at.span(&raw.whole), removable: true })
         }
         (Some(b"\"tool_use\""), _, _, Some(id), Some(name), Some(input)) => {
-            let name = at.text(name);
-            let (kind, target, part, fields) = tools::known(&name, at.line, input, at.base);
-            let arguments = at.span(input);
-            let id = at.text(id);
-            Block::Call(Call { id, name, kind, target, part, fields, arguments })
+            Block::Call(at.call(TOOLS, at.text(id), at.text(name), input))
         }
         (Some(b"\"tool_result\""), _, Some(id), ..) => Block::Output(output(at, raw, id)),
-        (Some(b"\"image\""), ..) => match image(at, raw) {
-            Some(image) => Block::Image(image),
-            None => Block::Opaque(at.span(&raw.whole)),
-        },
-        _ => Block::Opaque(at.span(&raw.whole)),
+        (Some(b"\"image\""), ..) => image(at, raw).map_or(opaque, Block::Image),
+        _ => opaque,
     }
 }
 
 fn output(at: &Place<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
+    let literal = at.literal(&raw.content.whole).unwrap_or_default();
+    let whole = raw.content.whole.as_ref().map(|place| at.span(place)).unwrap_or_default();
     let mut parts = Vec::new();
-    let mut whole = Span::default();
-    let mut numbered = false;
-    if let Some(content) = &raw.content {
-        whole = at.span(content);
-        if at.line[content.start] == b'"' {
-            parts.push(Part::Text(at.source(content)));
-            numbered = is_numbered(&at.line[content.clone()]);
-        } else if at.line[content.start] != b'[' {
-            parts.push(Part::Opaque(whole));
-        }
+    match literal.first() {
+        Some(b'"') => parts.push(Part::Text(Text::Source(whole))),
+        Some(b'[') | None => {}
+        Some(_) => parts.push(Part::Opaque(whole)),
     }
-    parts.extend(raw.parts.iter().map(|part| match convert_block(at, part, false) {
+    parts.extend(raw.content.items.iter().map(|part| match convert_block(at, part, false) {
         Block::Text(text) => Part::Text(text),
         Block::Image(image) => Part::Image(image),
         _ => Part::Opaque(at.span(&part.whole)),
     }));
-    let literal = &at.line[raw.content.clone().unwrap_or_default()];
-    let from_user = FROM_USER.iter().any(|words| memmem::find(literal, words).is_some());
-    Output { call: at.text(call), error: raw.is_error, parts, whole, numbered, from_user }
+    Output {
+        call: at.text(call),
+        error: raw.is_error,
+        parts,
+        whole,
+        numbered: literal.first() == Some(&b'"') && is_numbered(literal),
+        from_user: FROM_USER.iter().any(|words| memmem::find(literal, words).is_some()),
+    }
 }
 
 /// Claude Code's Read starts each line with its number, followed by `→` or a tab.
@@ -459,25 +414,26 @@ fn is_numbered(literal: &[u8]) -> bool {
 }
 
 fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {
-    let data = at.span(raw.data.as_ref()?);
-    let media = at.maybe(raw.media.as_ref()).unwrap_or_else(|| "image".into());
+    let data = at.span(raw.source.data.as_ref()?);
+    let media = at.maybe(raw.source.media.as_ref()).unwrap_or_else(|| "image".into());
     Some(Image { media, data, whole: at.span(&raw.whole) })
 }
 
 /// Parts of a record that the agent never sends.
 fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
+    let request = || raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
-        Some(b"\"user\"") => ("toolUseResult", &raw.tool_use_result, Left::Nothing),
+        Some(b"\"user\"") => ("toolUseResult", raw.tool_use_result.as_ref(), Left::Nothing),
         // Output that a tool showed while it ran. The record itself must stay: it is a link of the
         // chain.
-        Some(b"\"progress\"") => ("data", &raw.data, Left::EmptyObject),
-        Some(b"\"api-request-blob\"") => ("message", &raw.api_copy, Left::EmptyObject),
-        Some(b"\"api-request-shape\"") => ("shape", &raw.api_copy, Left::EmptyObject),
+        Some(b"\"progress\"") => ("data", raw.data.as_ref(), Left::EmptyObject),
+        Some(b"\"api-request-blob\"") => ("message", request(), Left::EmptyObject),
+        Some(b"\"api-request-shape\"") => ("shape", request(), Left::EmptyObject),
         Some(_) | None => return Vec::new(),
     };
     let inside = accounting::inside(ACCOUNTING, &[name]);
     let copies = |place| accounting::copies(at, (name, place, left), &inside);
-    place.as_ref().map(copies).unwrap_or_default()
+    place.map(copies).unwrap_or_default()
 }
 
 /// What of a user's first words names the session.

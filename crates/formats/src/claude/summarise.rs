@@ -3,9 +3,9 @@
 //!
 //! The messages that the boundary lists as preserved are sent after the summary.
 
+use epitome_json::{Document, Value};
 use epitome_model::{Entry, Source, Transcript, encode};
 
-use super::raw;
 use crate::Summary;
 use crate::port::uuid;
 
@@ -92,19 +92,22 @@ struct Newest {
 impl Newest {
     fn of(source: &dyn Source, entry: &Entry) -> Option<Newest> {
         let line = source.at(entry.record.span);
-        let record = raw::record(&line).ok()?;
-        let session = record.session.clone().map(|place| ("sessionId", place));
-        let circumstances = record
-            .circumstances
-            .iter()
-            .cloned()
-            .chain(session)
-            .filter(|(name, _)| !name.ends_with("ToolUseID") && *name != "toolUseID")
-            .filter_map(|(name, place)| {
-                let value = String::from_utf8(line[place].to_vec()).ok()?;
-                Some(format!(",\"{name}\":{value}"))
-            })
-            .collect();
+        let record = Document::parse(&line).ok()?.root;
+        let is_circumstance = |key: &str, value: &Value<'_>| match key {
+            "cwd" | "version" => value.is_text(),
+            "gitBranch" | "slug" | "userType" => true,
+            _ => false,
+        };
+        let mut circumstances = String::new();
+        let members = record.members().iter().filter(|(key, value)| is_circumstance(key, value));
+        let session = record.get("sessionId").filter(|session| session.is_text());
+        for (name, value) in
+            members.map(|(key, value)| (&**key, value)).chain(session.map(|id| ("sessionId", id)))
+        {
+            if let Ok(value) = std::str::from_utf8(value.raw()) {
+                circumstances += &format!(",\"{name}\":{value}");
+            }
+        }
         Some(Newest { id: entry.id.clone()?, circumstances })
     }
 }

@@ -1,9 +1,7 @@
 //! Claude Code's tools by name, and which of their arguments are bulky.
 
-use std::ops::Range;
-
-use epitome_api::arguments::{self, Roles, Rule};
-use epitome_model::{Field, FieldRole, Text, ToolKind, encode};
+use epitome_api::arguments::{Roles, Rule};
+use epitome_model::{FieldRole, ToolKind, encode};
 
 use crate::port::{Reach, ToolAction, object};
 
@@ -77,16 +75,6 @@ const TASK: Roles = Roles {
     part: &[],
     fields: &[("prompt", FieldRole::Prompt), ("message", FieldRole::Prompt)],
 };
-
-/// Classifies a call by its name and arguments.
-pub fn known(
-    name: &str,
-    line: &[u8],
-    input: &Range<usize>,
-    base: u64,
-) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
-    arguments::known(TOOLS, name, line, input, base)
-}
 
 /// The tool of Claude Code for an action, and its input.
 pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {

@@ -154,17 +154,17 @@ impl Nth {
         let record = entry.record.span;
         let line = source.at(record);
         let at = Place { line: &line, base: record.start };
-        let found = raw::record(&line).ok()?;
+        let found = raw::Record::parse(&line).ok()?;
         let payload = found.payload.as_ref()?;
         let raw = match &*at.maybe(found.kind.as_ref())? {
-            "response_item" => raw::item(&line, payload).ok()?,
+            "response_item" => raw::Item::at(&line, payload).ok()?,
             "compacted" => {
-                let compacted = raw::compacted(&line, payload).ok()?;
-                let Some(history) = compacted.history else {
+                let compacted = raw::Compacted::at(&line, payload).ok()?;
+                if compacted.history.of_array(&line).is_none() {
                     let literal = line[compacted.message?].to_vec();
                     return String::from_utf8(literal).ok().map(HistoryItem::Summary);
-                };
-                history.into_iter().nth(self.before.get(&item).copied()?)?
+                }
+                compacted.history.items.into_iter().nth(self.before.get(&item).copied()?)?
             }
             _ => return None,
         };
@@ -183,9 +183,9 @@ fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
         _ => false,
     });
     match kind {
-        Some(b"\"message\"") => item.role.is_some() && item.has_content,
-        Some(b"\"agent_message\"") => item.has_content,
-        Some(b"\"reasoning\"") => item.has_summary,
+        Some(b"\"message\"") => item.role.is_some() && is(&item.content.whole, b'['),
+        Some(b"\"agent_message\"") => is(&item.content.whole, b'['),
+        Some(b"\"reasoning\"") => is(&item.summary.whole, b'['),
         Some(b"\"function_call\"") => {
             is(&item.arguments, b'"') && item.name.is_some() && item.call.is_some()
         }
@@ -219,7 +219,7 @@ impl Last {
         let mut last = Last { ended: true, ..Last::default() };
         lines(source, |line| {
             last.ended = line.ended;
-            let Ok(record) = raw::record(line.bytes) else { return };
+            let Ok(record) = raw::Record::parse(line.bytes) else { return };
             let at = Place::of(&line);
             last.timestamp = at.maybe(record.timestamp.as_ref()).or(last.timestamp.take());
             let ordinal =
@@ -232,15 +232,16 @@ impl Last {
             let text = || String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
             match at.maybe(record.kind.as_ref()).as_deref() {
                 Some("world_state") => {
-                    if raw::is_full(line.bytes, &payload) {
+                    if raw::World::at(line.bytes, &payload).is_ok_and(|world| world.is_full) {
                         last.world.clear();
                     }
                     last.world.extend(text());
                 }
                 Some("turn_context") => last.turn = text(),
                 Some("event_msg") => {
-                    let Ok(event) = raw::event(line.bytes, &payload) else { return };
-                    if let (Some(usage), Some(text)) = (event.last_usage, text()) {
+                    let Ok(event) = raw::Event::at(line.bytes, &payload) else { return };
+                    let usage = event.info.last.map(|tokens| tokens.whole);
+                    if let (Some(usage), Some(text)) = (usage, text()) {
                         let span = usage.start - payload.start..usage.end - payload.start;
                         last.count = Some(Count { text, usage: span });
                     }

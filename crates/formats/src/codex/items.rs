@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Text, Thinking};
+use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Thinking};
 
 use super::{raw, tools};
+use crate::fields::Found;
 use crate::place::Place;
 
 /// Beginnings of texts that Codex wrote in the user's role.
@@ -54,7 +55,7 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
         b"\"mcp_list_tools\"",
         b"\"other\"",
     ];
-    item.kind.as_ref().is_none_or(|kind| !KNOWN.contains(&&at.line[kind.clone()]))
+    at.literal(&item.kind).is_none_or(|kind| !KNOWN.contains(&kind))
 }
 
 /// Whether Codex wrote it to tell the model its permissions, its environment, and the project's
@@ -67,13 +68,11 @@ pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
         "<permissions instructions>",
         "<collaboration_mode>",
     ];
-    let is = |place: &Option<Range<usize>>, word: &[u8]| {
-        place.as_ref().is_some_and(|place| at.line[place.clone()] == *word)
-    };
+    let is = |found: &Found, word: &[u8]| at.literal(found) == Some(word);
     if !is(&item.kind, b"\"message\"") {
         return is(&item.kind, b"\"additional_tools\"");
     }
-    let mut texts = item.parts.iter().filter_map(|part| part.text.as_ref());
+    let mut texts = item.parts().filter_map(|part| part.text.as_ref());
     let begins = |text: &Range<usize>| PROMPT.iter().any(|it| at.text(text).starts_with(it));
     is(&item.role, b"\"developer\"")
         || is(&item.role, b"\"user\"") && !is_of_user(at, item) && texts.any(begins)
@@ -81,13 +80,14 @@ pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
 
 /// Converts an item. The caller sets its position in the file and in the conversation.
 pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
-    let kind = item.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let kind = at.literal(&item.kind);
     let whole = at.span(&item.whole);
     let (role, blocks) = match kind {
         Some(b"\"message\"") => return message(at, item),
         Some(b"\"agent_message\"") => (Role::System, content(at, item)),
         Some(b"\"reasoning\"") => {
-            let text = item.summary.as_ref().map(|text| at.source(text));
+            let text = item.summary.items.iter().find_map(|part| part.text.as_ref());
+            let text = text.map(|text| at.source(text));
             let thinking = Thinking { text, whole, removable: false };
             (Role::Assistant, vec![Block::Thinking(thinking)])
         }
@@ -119,16 +119,17 @@ pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
 }
 
 fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
-    let role = match item.role.as_ref().map(|role| &at.line[role.clone()]) {
+    let role = match at.literal(&item.role) {
         Some(b"\"assistant\"") => Role::Assistant,
         Some(b"\"user\"") if is_of_user(at, item) => Role::User,
         Some(_) | None => Role::System,
     };
     let mut blocks = content(at, item);
-    let named = item.part_kinds.iter().any(|kind| &*at.text(kind) == "compaction.summary");
+    let named =
+        item.passthrough.part_kinds.iter().any(|kind| &*at.text(kind) == "compaction.summary");
     if role == Role::System
         && let [Block::Text(text)] = &blocks[..]
-        && (named || words(at, text).starts_with(SUMMARY))
+        && (named || text.span().is_some_and(|span| at.text_at(span).starts_with(SUMMARY)))
     {
         blocks = vec![Block::Summary(text.clone())];
     }
@@ -140,24 +141,19 @@ fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
     let by_codex = |text: &str| {
         text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
     };
-    if !item.part_kinds.is_empty() {
-        return item.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));
+    if !item.passthrough.part_kinds.is_empty() {
+        return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));
     }
-    let mut texts = item.parts.iter().filter_map(|part| part.text.as_ref()).peekable();
+    let mut texts = item.parts().filter_map(|part| part.text.as_ref()).peekable();
     texts.peek().is_none() || texts.any(|text| !by_codex(&at.text(text)))
 }
 
-fn words(at: &Place<'_>, text: &Text) -> Box<str> {
-    let span = text.span().unwrap_or_default();
-    at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize))
-}
-
 fn content(at: &Place<'_>, item: &raw::Item) -> Vec<Block> {
-    item.parts.iter().map(|raw| Block::from(part(at, raw))).collect()
+    item.parts().map(|raw| Block::from(part(at, raw))).collect()
 }
 
 fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
-    let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let kind = at.literal(&raw.kind);
     let opaque = Part::Opaque(at.span(&raw.whole));
     match (kind, &raw.text, &raw.image) {
         (Some(b"\"input_text\"" | b"\"output_text\"" | b"\"text\""), Some(text), _) => {
@@ -196,8 +192,8 @@ fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
 
 fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
     let call = at.text(item.call.as_ref()?);
-    let mut parts: Vec<Part> = item.parts.iter().map(|raw| part(at, raw)).collect();
-    let whole = match (&item.output, &item.tools) {
+    let mut parts: Vec<Part> = item.parts().map(|raw| part(at, raw)).collect();
+    let whole = match (&item.output.whole, &item.tools) {
         (Some(place), _) => {
             let whole = at.span(place);
             match at.line[place.start] {
@@ -214,5 +210,5 @@ fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
         }
         (None, None) => Span::default(),
     };
-    Some(Output { call, error: false, parts, whole, numbered: false, from_user: false })
+    Some(Output { call, parts, whole, ..Output::default() })
 }

@@ -33,19 +33,19 @@ pub struct Base {
 /// assert_eq!(base.map(|base| base.bytes), Some(592_412));
 /// ```
 pub fn origin(line: &[u8]) -> Option<Origin> {
-    let record = raw::record(line).ok()?;
+    let record = raw::Record::parse(line).ok()?;
     let at = Place { line, base: 0 };
     let kind = at.maybe(record.kind.as_ref())?;
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
-    let said = raw::origin(line, &payload).ok()?;
-    let parent = || {
+    let meta = raw::Meta::at(line, &payload).ok()?;
+    let parent = meta.source.sub_agent.and_then(|sub_agent| {
         // Sub-agents of sub-agents have the id of the session, too.
-        let session = at.maybe(said.session.as_ref());
-        let own = at.maybe(said.id.as_ref());
-        session.filter(|session| Some(session) != own.as_ref()).or(at.maybe(said.parent.as_ref()))
-    };
-    let parent = said.is_sub_agent.then(parent).flatten();
-    let base = said.base.zip(said.base_bytes);
+        let session = at.maybe(meta.session.as_ref());
+        let own = at.maybe(meta.id.as_ref());
+        let parent = at.maybe(sub_agent.spawned.parent.or(meta.parent).as_ref());
+        session.filter(|session| Some(session) != own.as_ref()).or(parent)
+    });
+    let base = meta.base.rollout.zip(meta.base.bytes);
     let base = base.map(|(rollout, bytes)| Base { rollout: at.text(&rollout), bytes });
     Some(Origin { parent, base })
 }

@@ -99,12 +99,12 @@ fn introduces(entry: &Entry, value: &str) -> bool {
         return false;
     }
     let line = value.as_bytes();
-    let Ok(item) = raw::item(line, &(0..line.len())) else { return false };
+    let Ok(item) = raw::Item::parse(line) else { return false };
     let is = |place: &Option<std::ops::Range<usize>>, literal: &str| {
         place.as_ref().is_some_and(|place| &value[place.clone()] == literal)
     };
     let begins = |start: &&str| {
-        let text = item.parts.first().and_then(|part| part.text.clone());
+        let text = item.parts().next().and_then(|part| part.text.clone());
         text.is_some_and(|text| epitome_model::decode(&line[text]).starts_with(*start))
     };
     is(&item.kind, "\"additional_tools\"")

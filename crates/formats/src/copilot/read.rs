@@ -3,15 +3,17 @@
 //! The names are those of `session-events.schema.json`, from which the public repository
 //! `github/copilot-sdk` generates its types.
 
-use epitome_json::{Document, Value};
+use epitome_json::{Document, Malformed, Value};
 use epitome_model::{
     Block, Call, Entry, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
     Transcript,
 };
 
-use super::tools;
-use crate::lines;
+use super::tools::TOOLS;
+use crate::lines::ParseLine;
+use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, Session};
+use crate::{Line, lines};
 
 /// A log begins with `session.start`.
 pub fn sniff(head: &[u8]) -> bool {
@@ -43,8 +45,22 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Default)]
 struct Reader;
 
+impl ParseLine for Reader {
+    type Record<'a> = Document<'a>;
+
+    fn parse<'a>(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
+        Document::parse_at(line.bytes, line.record.span.start)
+    }
+}
+
 impl Records for Reader {
-    fn record(&mut self, session: &mut Session<'_>, event: &Value<'_>) -> RecordContent {
+    fn record(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        record: Document<'_>,
+    ) -> RecordContent {
+        let event = &record.root;
         let kind = event.word("type").unwrap_or_default();
         let data = event.get("data").filter(|data| data.is_object());
         read_head(session, &kind, data);
@@ -55,7 +71,9 @@ impl Records for Reader {
             session.forget();
         }
         let copies = data.map(copies).unwrap_or_default();
-        let Some((entry, sent)) = entry(&kind, data) else { return RecordContent::nothing(copies) };
+        let Some((entry, sent)) = entry(at, &kind, data) else {
+            return RecordContent::nothing(copies);
+        };
         let is_aside =
             is_text(event, "agentId") || data.is_some_and(|data| is_text(data, "parentToolCallId"));
         if kind == "user.message"
@@ -78,8 +96,11 @@ fn read_head(session: &mut Session<'_>, kind: &str, data: Option<&Value<'_>>) {
     let Some(data) = data else { return };
     match kind {
         "session.start" | "session.resume" | "session.context_changed" => {
-            let cwd = data.get("context").and_then(|context| context.boxed("cwd"));
-            session.head(data.boxed("sessionId"), cwd, data.boxed("copilotVersion"));
+            session.head(
+                || data.boxed("sessionId"),
+                || data.get("context").and_then(|context| context.boxed("cwd")),
+                || data.boxed("copilotVersion"),
+            );
         }
         "session.title_changed" => {
             if let Some(title) = data.word("title") {
@@ -99,7 +120,7 @@ fn text<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
     value.get(key).filter(|value| value.is_text())
 }
 
-fn entry(kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
+fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
     let texts = |keys: &[&str]| -> Vec<Block> {
         let found = data.and_then(|data| keys.iter().find_map(|key| text(data, key)));
         found.map(|text| Block::Text(text.source())).into_iter().collect()
@@ -112,7 +133,8 @@ fn entry(kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
             Some((says(Role::User, texts(&["transformedContent", "content"])), Sent::Adds))
         }
         "assistant.message" => {
-            let mut entry = says(Role::Assistant, data.map(response).unwrap_or_default());
+            let mut entry =
+                says(Role::Assistant, data.map(|data| response(at, data)).unwrap_or_default());
             entry.group = data.and_then(|data| data.boxed("messageId"));
             entry.model = data.and_then(|data| data.boxed("model"));
             Some((entry, Sent::Adds))
@@ -129,7 +151,7 @@ fn entry(kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
     }
 }
 
-fn response(data: &Value<'_>) -> Vec<Block> {
+fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
         let text = text(data, "reasoningText").map(Value::source);
@@ -139,21 +161,16 @@ fn response(data: &Value<'_>) -> Vec<Block> {
     let content = text(data, "content").filter(|text| text.raw().len() > 2);
     blocks.extend(content.map(|text| Block::Text(text.source())));
     let requests = data.list_of("toolRequests").iter();
-    blocks.extend(requests.filter_map(call).map(Block::Call));
+    blocks.extend(requests.filter_map(|request| call(at, request)).map(Block::Call));
     blocks
 }
 
-fn call(request: &Value<'_>) -> Option<Call> {
+fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
     let (id, name) = (request.boxed("toolCallId")?, text(request, "name")?);
     // A call without arguments gets an empty range after its name.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
-    let (line, base) = request.document();
-    let name: Box<str> = name.text()?.as_ref().into();
-    let (kind, target, part, fields) = tools::known(&name, line, &arguments, base);
-    let at = |offset: usize| base + offset as u64;
-    let arguments = Span { start: at(arguments.start), end: at(arguments.end) };
-    Some(Call { id, name, kind, target, part, fields, arguments })
+    Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
 /// The text and the signature of the reasoning: both, if they are adjacent.
@@ -179,8 +196,7 @@ fn output(data: Option<&Value<'_>>) -> Output {
         error: data.and_then(|data| data.get("success")).is_some_and(|it| it.raw() == b"false"),
         parts: place.iter().map(|text| Part::Text(text.source())).collect(),
         whole: place.map_or_else(Span::default, Value::span),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     }
 }
 

@@ -1,12 +1,10 @@
 //! Copilot CLI's tools by name, and which of their arguments are bulky.
 
-use std::ops::Range;
-
-use epitome_api::arguments::{self, Roles, Rule};
-use epitome_model::{Field, FieldRole, Text, ToolKind};
+use epitome_api::arguments::{Roles, Rule};
+use epitome_model::{FieldRole, ToolKind};
 
 /// Tools by name, as written in its logs.
-const TOOLS: &[Rule] = &[
+pub const TOOLS: &[Rule] = &[
     Rule { name: "view", kind: ToolKind::Read, roles: VIEW },
     Rule { name: "create", kind: ToolKind::Write, roles: CREATE },
     Rule { name: "edit", kind: ToolKind::Edit, roles: EDIT },
@@ -52,13 +50,3 @@ const SEARCH: Roles = Roles { target: &["pattern", "path"], part: &[], fields: &
 const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] };
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
-
-/// Classifies a call by its name and arguments.
-pub fn known(
-    name: &str,
-    line: &[u8],
-    arguments: &Range<usize>,
-    base: u64,
-) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
-    arguments::known(TOOLS, name, line, arguments, base)
-}

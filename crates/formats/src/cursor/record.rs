@@ -19,9 +19,7 @@ pub fn line(
     each: impl FnOnce(&Place<'_>, &Document<'_>, &mut Vec<Item>),
 ) {
     let before = items.len();
-    if record(line, epitome_json::check, faults).is_some()
-        && let Ok(document) = Document::parse(line.bytes)
-    {
+    if let Some(document) = record(line, |line| Document::parse(line.bytes), faults) {
         each(&Place::of(line), &document, items);
     }
     if items.len() == before {

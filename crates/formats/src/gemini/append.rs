@@ -148,8 +148,9 @@ impl End {
         lines(source, |line| {
             ended = line.ended;
             // A header with messages is the whole session in older versions.
-            let begins_log = |it: raw::Record| it.is_header() && it.messages.is_none();
-            is_log = is_log || raw::record(line.bytes).is_ok_and(begins_log);
+            let begins_log =
+                |it: raw::Record| it.is_header() && it.messages.of_array(line.bytes).is_none();
+            is_log = is_log || raw::Record::parse(line.bytes).is_ok_and(begins_log);
         });
         if is_log {
             Ok(End { ended })

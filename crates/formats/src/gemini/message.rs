@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use epitome_json::Kind;
 use epitome_model::{
-    Block, Call, Entry, HiddenField, HiddenRecord, Image, Item, Left, Output, Part, Record,
+    Block, Entry, HiddenField, HiddenRecord, Image, Item, Left, Output, Part, Record,
     RepeatedOutput, Role, Span, Thinking, is_left_by_recipe,
 };
 
 use super::raw::{self, Content};
-use super::tools;
+use super::tools::{self, TOOLS};
 use crate::place::Place;
 
 /// A description of a call that is longer than this repeats its arguments.
@@ -81,7 +81,7 @@ fn no_id(tool: &str) -> Box<str> {
 /// Converts a message. Results are treated as repeated: which of them is the first is known only
 /// when the whole session is.
 pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
-    let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let kind = at.literal(&raw.kind);
     let mut sent = true;
     let mut entries = match kind {
         Some(b"\"user\"") => {
@@ -91,7 +91,7 @@ pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
         }
         Some(b"\"gemini\"") => {
             let mut entries = vec![model(at, raw)];
-            if let Some(calls) = &raw.calls {
+            if let Some(calls) = raw.calls.of_array(at.line) {
                 entries.push(results(at, calls));
             }
             entries
@@ -159,7 +159,7 @@ fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
 
 fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
-    let calls = raw.calls.as_ref().map_or(&[][..], |calls| &calls.list);
+    let calls = raw.calls.of_array(at.line).unwrap_or_default();
     let calls_inside = parts.iter().any(|part| part.call.is_some());
     let thinks_inside = parts.iter().any(|part| part.thought);
     let mut entry = Entry { role: Role::Assistant, ..Entry::default() };
@@ -182,7 +182,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     }
     let calls_are_sent = !calls_inside && !thinks_inside;
     for call in calls {
-        if calls_are_sent && let Some(block) = tool_call(at, call) {
+        if calls_are_sent && let Some(block) = self::call(at, [&call.id, &call.name, &call.args]) {
             entry.blocks.push(block);
         }
         entry.copies.extend(unseen(at, call, calls_inside));
@@ -192,7 +192,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
         entry.copies.push(HiddenField { name: "thoughts", value, left: Left::Nothing });
     }
     entry.model = at.maybe(raw.model.as_ref());
-    entry.usage = raw.tokens;
+    entry.usage = raw.tokens.as_ref().map(raw::Tokens::usage);
     entry
 }
 
@@ -214,22 +214,20 @@ fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<Hid
     copies
 }
 
-fn results(at: &Place<'_>, calls: &raw::Calls) -> Entry {
+fn results(at: &Place<'_>, calls: &[raw::ToolCall]) -> Entry {
     let mut entry = Entry { role: Role::Tool, ..Entry::default() };
-    for call in &calls.list {
+    for call in calls {
         let Some(result) = &call.result else { continue };
         match result.kind {
             Kind::String if result.whole.len() > 2 => {
                 let name = at.maybe(call.name.as_ref()).unwrap_or_default();
                 let whole = at.span(&result.whole);
-                let parts = vec![Part::Text(at.source(&result.whole))];
                 let output = Output {
                     call: at.maybe(call.id.as_ref()).unwrap_or_else(|| no_id(&name)),
-                    error: false,
-                    parts,
+                    parts: vec![Part::Text(at.source(&result.whole))],
                     whole,
-                    numbered: false,
                     from_user: tools::is_answered_by_user(&name),
+                    ..Output::default()
                 };
                 entry.blocks.push(Block::Repeated(RepeatedOutput { output, whole }));
             }
@@ -257,19 +255,19 @@ fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -
     if part.other || part.thought || holds_signature {
         return opaque();
     }
-    match part {
-        raw::Part { response: Some(response), text: None, call: None, data: None, .. } => {
+    match (&part.response, &part.call, &part.inline.data, &part.text) {
+        (Some(response), None, None, None) => {
             let output = output(at, response, call);
             if output.whole.is_empty() {
                 return Block::Output(output);
             }
             Block::Repeated(RepeatedOutput { output, whole: at.span(&part.whole) })
         }
-        raw::Part { call: Some(call), text: None, data: None, response: None, .. } => {
-            function_call(at, call).unwrap_or_else(opaque)
+        (None, Some(raw), None, None) => {
+            self::call(at, [&raw.id, &raw.name, &raw.args]).unwrap_or_else(opaque)
         }
-        raw::Part { data: Some(data), text: None, call: None, response: None, .. } => {
-            let media = at.maybe(part.media.as_ref()).unwrap_or_else(|| "image".into());
+        (None, None, Some(data), None) => {
+            let media = at.maybe(part.inline.media.as_ref()).unwrap_or_else(|| "image".into());
             let (data, whole) = (at.span(data), at.span(&part.whole));
             if media.starts_with("image/") {
                 Block::Image(Image { media, data, whole })
@@ -277,9 +275,7 @@ fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -
                 opaque()
             }
         }
-        raw::Part { text: Some(text), call: None, data: None, response: None, .. } => {
-            Block::Text(at.source(text))
-        }
+        (None, None, None, Some(text)) => Block::Text(at.source(text)),
         _ => opaque(),
     }
 }
@@ -288,51 +284,46 @@ fn is_opaque(block: &Block) -> bool {
     matches!(block, Block::Opaque(_))
 }
 
-fn tool_call(at: &Place<'_>, raw: &raw::ToolCall) -> Option<Block> {
-    call(at, [&raw.id, &raw.name, &raw.args])
-}
-
-fn function_call(at: &Place<'_>, raw: &raw::FunctionCall) -> Option<Block> {
-    call(at, [&raw.id, &raw.name, &raw.args])
-}
-
 fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<Block> {
     let place = name.as_ref()?;
     let name = at.text(place);
     let id = at.maybe(id.as_ref()).unwrap_or_else(|| no_id(&name));
     // A call without arguments has no range for them.
     let args = args.clone().unwrap_or(place.start..place.start);
-    let (kind, target, part, fields) = tools::known(&name, at.line, &args, at.base);
-    let arguments = at.span(&args);
-    Some(Block::Call(Call { id, name, kind, target, part, fields, arguments }))
+    Some(Block::Call(at.call(TOOLS, id, name, &args)))
 }
 
 fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> Output {
     let name = at.maybe(raw.name.as_ref()).unwrap_or_default();
     let id = at.maybe(raw.id.as_ref().or(call));
-    let text = raw.output.as_ref().or(raw.error.as_ref()).filter(|_| !raw.more);
+    let body = raw.body.as_ref();
+    let error = body.and_then(|body| body.error.as_ref());
+    let text = body.and_then(|body| body.output.as_ref()).or(error);
+    let text = text.filter(|_| body.is_some_and(|body| body.members == 1));
     let mut parts = Vec::new();
     let mut whole = Span::default();
     if let Some(text) = text {
         whole = at.span(text);
         parts.push(Part::Text(at.source(text)));
-    } else if let Some(body) = &raw.body {
-        whole = at.span(body);
+    } else if let Some(body) = body {
+        whole = at.span(&body.whole);
         parts.push(Part::Opaque(whole));
     }
-    parts.extend(raw.parts.iter().map(|part| match convert_part(at, part, None) {
+    parts.extend(raw.parts.items.iter().map(|part| match convert_part(at, part, None) {
         // The stub of a picture is put into the text: without one, the picture is kept.
         Block::Image(image) if text.is_some() => Part::Image(image),
         _ => Part::Opaque(at.span(&part.whole)),
     }));
-    parts.extend(raw.other.iter().map(|place| Part::Opaque(at.span(place))));
+    // A value that is not a list of parts.
+    let other = raw.parts.whole.iter().filter(|place| at.line[place.start] != b'[');
+    parts.extend(other.map(|place| Part::Opaque(at.span(place))));
     Output {
         call: id.unwrap_or_else(|| no_id(&name)),
-        error: raw.error.is_some(),
+        error: error.is_some(),
         parts,
         whole,
-        numbered: false,
         from_user: tools::is_answered_by_user(&name),
+        ..Output::default()
     }
 }
 
@@ -348,9 +339,9 @@ fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
         };
         copies.push(HiddenField { name: "content", value: at.span(&content.whole), left });
     }
-    if let Some(calls) = &raw.calls {
+    if let Some(calls) = raw.calls.whole.as_ref().filter(|place| at.line[place.start] == b'[') {
         // The list is kept: it determines how many items share the record.
-        let value = at.span(&calls.whole);
+        let value = at.span(calls);
         copies.push(HiddenField { name: "toolCalls", value, left: Left::EmptyArray });
     }
     for (name, place) in

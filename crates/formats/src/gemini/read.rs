@@ -32,7 +32,7 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
         known = known
-            || raw::record(line.bytes)
+            || raw::Record::parse(line.bytes)
                 .is_ok_and(|record| record.session.is_some() && record.project.is_some());
     });
     known || begins_whole(head)
@@ -44,7 +44,7 @@ fn begins_whole(head: &[u8]) -> bool {
     text.starts_with(b"{")
         && has(b"\"sessionId\":")
         && has(b"\"projectHash\":")
-        && raw::record(text.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_err()
+        && raw::Record::parse(text.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_err()
 }
 
 /// Reads a session.
@@ -67,11 +67,11 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
         return None;
     }
     let bytes = source.read(0..source.len());
-    let record = raw::record(&bytes).ok().filter(|record| record.session.is_some())?;
+    let record = raw::Record::parse(&bytes).ok().filter(|record| record.session.is_some())?;
     let mut reader = Reader::default();
     let at = Place { line: &bytes, base: 0 };
     reader.head(&at, &record);
-    let messages = record.messages.map(|messages| messages.list).unwrap_or_default();
+    let messages = record.messages.of_array(&bytes).unwrap_or_default();
     let (mut line, mut from) = (1, 0);
     for raw in messages.iter().filter(|raw| raw.id.is_some()) {
         line += memchr::memchr_iter(b'\n', &bytes[from..raw.whole.start]).count() as u64;
@@ -105,15 +105,15 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut Vec<Fault>) {
-        let slot = match record(line, raw::record, faults) {
-            Some(record) => self.record(line, &record, faults),
+        let slot = match record(line, |line| raw::Record::parse(line.bytes), faults) {
+            Some(record) => self.record(line, record, faults),
             None => Slot::HiddenRecord(kept(line)),
         };
         self.slots.push(slot);
     }
 
     /// In the order in which Gemini CLI tests the kind of a record.
-    fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Slot {
+    fn record(&mut self, line: &Line<'_>, raw: raw::Record, faults: &mut dyn Faults) -> Slot {
         let at = Place::of(line);
         if let Some(operation) = &raw.operation {
             self.unknown.kind((line.record.line, "an operation"), operation, &[], faults);
@@ -123,19 +123,24 @@ impl Reader {
             return Slot::HiddenRecord(kept(line));
         }
         if raw.message.id.is_some() {
-            let message = self.message(&at, line.record.line, &raw.message, faults);
+            let raw = raw::Message { whole: raw.whole, ..raw.message };
+            let message = self.message(&at, line.record.line, &raw, faults);
             return Slot::Messages(message..message + 1);
         }
         if let Some(set) = &raw.set {
             self.name(&at, set.summary.as_ref());
-            let Some(messages) = &set.messages else { return Slot::HiddenRecord(kept(line)) };
+            let Some(messages) = set.messages.of_array(at.line) else {
+                return Slot::HiddenRecord(kept(line));
+            };
             self.log.clear(self.messages.len());
             return self.messages(&at, line, messages, faults);
         }
-        self.head(&at, raw);
-        match raw.messages.as_ref().filter(|_| raw.session.is_some() && raw.project.is_some()) {
-            Some(messages) => self.messages(&at, line, messages, faults),
-            None => Slot::HiddenRecord(kept(line)),
+        self.head(&at, &raw);
+        match raw.messages.of_array(at.line) {
+            Some(messages) if raw.session.is_some() && raw.project.is_some() => {
+                self.messages(&at, line, messages, faults)
+            }
+            Some(_) | None => Slot::HiddenRecord(kept(line)),
         }
     }
 
@@ -161,11 +166,11 @@ impl Reader {
         &mut self,
         at: &Place<'_>,
         line: &Line<'_>,
-        raw: &raw::Messages,
+        raw: &[raw::Message],
         faults: &mut dyn Faults,
     ) -> Slot {
         let first = self.messages.len();
-        for message in raw.list.iter().filter(|message| message.id.is_some()) {
+        for message in raw.iter().filter(|message| message.id.is_some()) {
             self.message(at, line.record.line, message, faults);
         }
         let messages = first..self.messages.len();
@@ -197,8 +202,6 @@ impl Reader {
 
     /// Reads the title and the directory from an entry.
     fn look(&mut self, at: &Place<'_>, entry: &Entry, sent: bool) {
-        let words =
-            |span: Span| at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
         let first = entry.blocks.iter().find_map(|block| match block {
             Block::Text(text) => text.span(),
             _ => None,
@@ -206,14 +209,14 @@ impl Reader {
         let Some(span) = first else { return };
         match entry.role {
             Role::System if self.head.cwd.is_none() => {
-                let text = words(span);
+                let text = at.text_at(span);
                 let folders = text.split_once(FOLDERS).filter(|_| text.starts_with(CONTEXT));
                 self.head.cwd = folders
                     .and_then(|(_, rest)| rest.lines().next())
                     .map(|folder| folder.trim().into());
             }
             Role::User if sent && self.head.title.is_none() && !self.named => {
-                self.head.title = Some(epitome_model::title(words(span).trim()));
+                self.head.title = Some(epitome_model::title(at.text_at(span).trim()));
             }
             Role::User | Role::System | Role::Assistant | Role::Tool => {}
         }

@@ -2,10 +2,8 @@
 //!
 //! The names are those of version 0.61.0, and those of older versions that are found in sessions.
 
-use std::ops::Range;
-
-use epitome_api::arguments::{self, Roles, Rule};
-use epitome_model::{Field, FieldRole, Text, ToolKind};
+use epitome_api::arguments::{Roles, Rule};
+use epitome_model::{FieldRole, ToolKind};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -79,16 +77,6 @@ const TASK: Roles = Roles {
     part: &[],
     fields: &[("prompt", FieldRole::Prompt), ("objective", FieldRole::Prompt)],
 };
-
-/// Classifies a call by its name and arguments.
-pub fn known(
-    name: &str,
-    line: &[u8],
-    args: &Range<usize>,
-    base: u64,
-) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
-    arguments::known(TOOLS, name, line, args, base)
-}
 
 /// Whether the results of a tool are text of the user.
 pub fn is_answered_by_user(name: &str) -> bool {

@@ -23,22 +23,22 @@ pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, M
     cursor.object(|value, key| {
         match key {
             b"part" if value.kind() == Kind::Object => {
-                let part = raw::part(value, at.line)?;
+                let part = raw::Part::read(value)?;
                 copy("text", &part.text, Left::EmptyText);
                 copy("url", &part.url, Left::EmptyText);
                 if let Some(state) = &part.state {
                     copy("input", &state.input, Left::EmptyObject);
                     copy("output", &state.output, Left::EmptyText);
                     copy("error", &state.error, Left::EmptyText);
-                    copy("attachments", &state.attachments, Left::Nothing);
-                    if let Some(place) = &state.metadata {
-                        let metadata = ("metadata", place, Left::EmptyObject);
+                    copy("attachments", &state.attachments.whole, Left::Nothing);
+                    if let Some(metadata) = &state.metadata {
+                        let metadata = ("metadata", &metadata.whole, Left::EmptyObject);
                         noted.extend(accounting::copies(at, metadata, IN_METADATA));
                     }
                 }
             }
             b"info" if value.kind() == Kind::Object => {
-                let message = raw::message(value, at.line)?;
+                let message = raw::Message::read(value)?;
                 let shown = message.summary.filter(|place| at.line[place.start] == b'{');
                 copy("summary", &shown, Left::Nothing);
             }

@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use epitome_json::Cursor;
 use epitome_model::{Fault, Faults, Record, Source, Span, Transcript};
 
 use super::raw;
 use super::read::Reader;
 use crate::place::Place;
+use crate::records::{RecordContent, Session};
 
 /// Whether a source begins like an export.
 pub fn sniff(head: &[u8]) -> bool {
@@ -19,51 +19,51 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads an export. Its records are the messages and the parts, wherever lines end.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let bytes = source.read(0..source.len());
-    let whole = 0..bytes.len();
-    let mut reader = Reader::default();
-    let (info, messages) = match raw::export(&bytes) {
-        Ok(found) => found,
+    let at = Place { line: &bytes, base: 0 };
+    let raw::Export { info, messages, .. } = match raw::Export::parse(&bytes) {
+        Ok(export) => export,
         Err(bad) => {
             faults.report(bad.fault(1, true));
-            reader.keep(record(1, &whole));
-            return reader.finish();
+            let mut session = Session::new(faults);
+            let record = record(1, &(0..bytes.len()));
+            session.add::<Reader>(&at, record, RecordContent::default());
+            return session.finish(Reader::default());
         }
     };
     if std::str::from_utf8(&bytes).is_err() {
         faults.report(Fault::not_utf8(1));
     }
-    let at = Place { line: &bytes, base: 0 };
     let mut records: Vec<(Range<usize>, Kind)> = Vec::new();
     records.extend(info.map(|place| (place, Kind::Session)));
-    for message in messages {
+    for message in messages.items {
         // The info of a message comes before its parts, wherever it is in the document.
         let Some(place) = message.info else { continue };
-        let apart = message.parts.iter().all(|part| place.end <= part.start);
+        let apart = message.parts.items.iter().all(|part| place.end <= part.start);
         records.push((place, Kind::Message));
         if apart {
-            records.extend(message.parts.into_iter().map(|part| (part, Kind::Part)));
+            records.extend(message.parts.items.into_iter().map(|part| (part, Kind::Part)));
         }
     }
     records.sort_by_key(|(place, _)| place.start);
+    let mut reader = Reader::default();
+    let mut session = Session::new(faults);
     for (number, (place, kind)) in (1..).zip(records) {
-        let record = record(number, &place);
-        // It was parsed before, so it is valid JSON.
-        let done = match kind {
-            Kind::Session => raw::info(&mut Cursor::at(&bytes, &place)).map(|row| {
-                reader.session(&at, &row, row.data.as_ref());
-                reader.keep(record);
+        session.line = number;
+        let content = match kind {
+            Kind::Session => raw::Row::at(&bytes, &place).map(|row| {
+                reader.session(&mut session, &at, &row, row.revert.as_ref());
+                RecordContent::default()
             }),
-            Kind::Message => reader.message(&at, record, (&place, None), faults),
-            Kind::Part => reader.part(&at, record, (&place, (None, None)), faults),
+            Kind::Message => reader.message(&mut session, &at, (&place, None)),
+            Kind::Part => reader.part(&mut session, &at, (&place, (None, None))),
         };
         if bytes[place.start] != b'{' {
-            faults.report(Fault { line: number, what: "no record: it is no object".into() });
+            session.fault("no record: it is no object");
         }
-        if done.is_err() {
-            reader.keep(record);
-        }
+        // It was parsed before, so it is valid JSON.
+        session.add::<Reader>(&at, record(number, &place), content.unwrap_or_default());
     }
-    reader.finish()
+    session.finish(reader)
 }
 
 #[derive(Clone, Copy)]

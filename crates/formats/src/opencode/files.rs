@@ -25,7 +25,6 @@ pub static FILES: Files = Files {
 };
 
 fn parent(session: &[u8]) -> Option<String> {
-    let mut cursor = Cursor::new(session);
-    let place = raw::parent(&mut cursor).ok()??;
+    let place = raw::Row::read(&mut Cursor::new(session)).ok()?.parent?;
     Some(epitome_model::decode(&session[place]).into_owned())
 }

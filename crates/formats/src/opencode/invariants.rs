@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use epitome_json::Cursor;
 use epitome_model::{Block, Invariant, Invariants, Source, Transcript, Violation};
 
 use super::raw;
@@ -85,9 +84,8 @@ impl Invariants for OpencodeInvariants {
 
 /// Members without which OpenCode does not read a part (`ToolState…` in its schema).
 fn missing(record: &[u8]) -> Vec<&'static str> {
-    let place = raw::data_of(record);
-    let Ok(part) = raw::part(&mut Cursor::at(record, &place), record) else { return Vec::new() };
-    let Some(state) = part.state else { return Vec::new() };
+    let part = raw::part_of(record);
+    let Some(state) = part.and_then(|part| part.state) else { return Vec::new() };
     let status = state.status.as_ref().map(|place| &record[place.clone()]);
     let mut missing = Vec::new();
     let mut need = |name, there: bool| {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, integer};
+use epitome_json::integer;
 use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcript};
 
 use super::raw;
@@ -68,20 +68,20 @@ struct Markable {
 }
 
 fn markable(record: &[u8]) -> Option<Markable> {
-    let place = raw::data_of(record);
-    let state = raw::part(&mut Cursor::at(record, &place), record).ok()?.state?;
+    let state = raw::part_of(record)?.state?;
     let status = state.status.as_ref().map(|place| &record[place.clone()]);
-    if status != Some(b"\"completed\"") || state.is_compacted || state.output.is_none() {
+    if status != Some(b"\"completed\"") || state.is_compacted(record) || state.output.is_none() {
         return None;
     }
-    let exit = state.facts.iter().find(|(key, _)| **key == *b"exit").map(|(_, place)| place);
+    let mut facts = state.metadata.iter().flat_map(|metadata| &metadata.all);
+    let exit = facts.find(|(key, _)| **key == *b"exit").map(|(_, place)| place);
     let has_failed = exit.is_some_and(|exit| integer(record, exit) != Some(0));
     let time = state.time?;
-    let (place, with) = match state.compacted {
+    let (place, with) = match time.compacted {
         Some(compacted) => (compacted, ""),
         None => {
-            let end = time.end - 1;
-            let is_empty = record[time.start + 1..end].iter().all(u8::is_ascii_whitespace);
+            let end = time.whole.end - 1;
+            let is_empty = record[time.whole.start + 1..end].iter().all(u8::is_ascii_whitespace);
             (end..end, if is_empty { "\"compacted\":" } else { ",\"compacted\":" })
         }
     };

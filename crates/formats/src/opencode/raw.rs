@@ -2,207 +2,173 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed, integer};
+use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
 
-type Found = Option<Range<usize>>;
+use crate::fields::{Found, List, fields};
 
-/// A line: what identifies a row, and its JSON.
-#[derive(Debug, Default)]
-pub struct Row {
-    pub table: Found,
-    pub id: Found,
-    pub message_id: Found,
-    /// The id of the session, or of the session of an event.
-    pub session: Found,
-    pub directory: Found,
-    pub title: Found,
-    pub version: Found,
-    /// `time_created`.
-    pub time: Found,
-    pub data: Found,
+fields! {
+    /// A line: what identifies a row, and its JSON.
+    pub struct Row {
+        table: b"table" => text,
+        id: b"id" => text,
+        message_id: b"message_id" => text,
+        /// The id of the session, or of the session of an event.
+        session: b"session" => text,
+        directory: b"directory" => text,
+        title: b"title" => text,
+        version: b"version" => text,
+        time: b"time_created" => number,
+        data: b"data" => any,
+        /// Of an exported session.
+        revert: b"revert" => any,
+        /// Of a session in a file of its own.
+        parent: b"parentID" => text,
+    }
+
+    /// An export.
+    pub struct Export {
+        info: b"info" => any,
+        messages: b"messages" => list<Exported>,
+    }
+
+    /// An exported message: its position, and those of its parts.
+    pub struct Exported {
+        info: b"info" => any,
+        parts: b"parts" => by<List<Range<usize>>>(ranges),
+    }
+
+    /// A row of `message`, or the `info` of an exported one.
+    pub struct Message {
+        /// In an export only: a row has it in a column.
+        id: b"id" => text,
+        role: b"role" => text,
+        parent: b"parentID" => text,
+        model: b"modelID" => text,
+        /// `true` for an assistant's summary; for a user message an object with the changed files.
+        summary: b"summary" => any,
+        finish: b"finish" => text,
+        error: b"error" => value<Error>,
+        tokens: b"tokens" => value<Tokens>,
+        cost: b"cost" => any,
+        time: b"time" => inside<Time>,
+    }
+
+    /// The `error` of a message.
+    pub struct Error {
+        name: b"name" => text,
+    }
+
+    /// The `tokens` of a message.
+    pub struct Tokens {
+        input: b"input" => number,
+        output: b"output" => number,
+        cache: b"cache" => value<Cache>,
+    }
+
+    /// The `cache` of such tokens.
+    pub struct Cache {
+        read: b"read" => number,
+        written: b"write" => number,
+    }
+
+    /// The `time` of a message, or of the state of a part.
+    pub struct Time {
+        created: b"created" => any,
+        compacted: b"compacted" => any,
+    }
+
+    /// A row of `part`, or an element of the `parts` of an exported message.
+    pub struct Part {
+        id: b"id" => text,
+        kind: b"type" => text,
+        text: b"text" => text,
+        is_synthetic: b"synthetic" => truth,
+        is_ignored: b"ignored" => truth,
+        metadata: b"metadata" => value<Metadata>,
+        tool: b"tool" => text,
+        call: b"callID" => text,
+        state: b"state" => object<State>,
+        mime: b"mime" => text,
+        url: b"url" => text,
+        tail: b"tail_start_id" => text,
+    }
+
+    /// The `metadata` of a part: what a provider needs to have back.
+    pub struct Metadata {
+        openai: b"openai" | b"azure" => any,
+    }
+
+    /// The `state` of a `tool` part.
+    pub struct State {
+        status: b"status" => text,
+        input: b"input" => by<Found>(object),
+        output: b"output" => text,
+        error: b"error" => text,
+        title: b"title" => text,
+        metadata: b"metadata" => object<Facts>,
+        time: b"time" => object<Time>,
+        attachments: b"attachments" => list<File>,
+    }
+
+    /// The `metadata` of a call.
+    pub struct Facts {}
+    else fact {
+        is_interrupted: bool,
+        /// `output`.
+        shown: Found,
+        /// All members, by their keys.
+        all: Vec<(Box<[u8]>, Range<usize>)>,
+    }
+
+    /// An element of `attachments`.
+    pub struct File {
+        mime: b"mime" => text,
+        url: b"url" => text,
+    }
+
+    /// The directory, agent and model of a message.
+    pub struct Circumstances {
+        agent: b"agent" => text,
+        /// For a user message: an object.
+        model: b"model" => by<Found>(object),
+        /// For an assistant message.
+        model_id: b"modelID" => text,
+        provider_id: b"providerID" => text,
+        path: b"path" => by<Found>(object),
+    }
+
+    /// The point to which a session was reverted.
+    pub struct Revert {
+        message: b"messageID" => text,
+        part: b"partID" => text,
+    }
 }
 
-/// A row of `message`, or the `info` of an exported one.
-#[derive(Debug, Default)]
-pub struct Message {
-    /// In an export only: a row has it in a column.
-    pub id: Found,
-    pub role: Found,
-    pub parent: Found,
-    pub created: Found,
-    pub model: Found,
-    /// `true` for an assistant's summary; for a user message an object with the changed files.
-    pub summary: Found,
-    pub finish: Found,
-    pub error: Found,
-    pub error_name: Found,
-    pub usage: Option<Usage>,
-    pub cost: Found,
+impl Message {
+    /// The tokens of a message in these bytes, and what it cost.
+    pub fn usage(&self, bytes: &[u8]) -> Option<Usage> {
+        let tokens = self.tokens.as_ref()?;
+        let cache = tokens.cache.as_ref().map(|cache| CacheUse {
+            read: cache.read.unwrap_or(0),
+            written: cache.written.unwrap_or(0),
+        });
+        let CacheUse { read, written } = cache.unwrap_or_default();
+        let input = tokens.input.unwrap_or(0).saturating_add(read).saturating_add(written);
+        let usage = Usage { input, output: tokens.output.unwrap_or(0), cache, cost: None };
+        Some(match &self.cost {
+            Some(cost) => usage.with_cost(&String::from_utf8_lossy(&bytes[cost.clone()])),
+            None => usage,
+        })
+    }
 }
 
-/// A row of `part`, or an element of the `parts` of an exported message.
-#[derive(Debug, Default)]
-pub struct Part {
-    pub whole: Range<usize>,
-    pub id: Found,
-    pub kind: Found,
-    pub text: Found,
-    pub is_synthetic: bool,
-    pub is_ignored: bool,
-    pub metadata: Found,
-    pub is_openai: bool,
-    pub tool: Found,
-    pub call: Found,
-    pub state: Option<State>,
-    pub mime: Found,
-    pub url: Found,
-    pub tail: Found,
-}
-
-/// The `state` of a `tool` part.
-#[derive(Debug, Default)]
-pub struct State {
-    pub status: Found,
-    pub input: Found,
-    pub output: Found,
-    pub error: Found,
-    pub title: Found,
-    pub metadata: Found,
-    /// The members of `metadata`, by their keys.
-    pub facts: Vec<(Box<[u8]>, Range<usize>)>,
-    pub is_interrupted: bool,
-    /// `metadata.output`.
-    pub shown: Found,
-    pub time: Found,
-    /// `time.compacted`.
-    pub compacted: Found,
-    pub is_compacted: bool,
-    pub attachments: Found,
-    pub files: Vec<File>,
-}
-
-/// An element of `attachments`.
-#[derive(Clone, Debug, Default)]
-pub struct File {
-    pub whole: Range<usize>,
-    pub mime: Found,
-    pub url: Found,
-}
-
-/// The point to which a session was reverted.
-#[derive(Debug, Default)]
-pub struct Revert {
-    pub message: Found,
-    pub part: Found,
-}
-
-/// Finds the members of a line.
-pub fn row(line: &[u8]) -> Result<Row, Malformed> {
-    let mut row = Row::default();
-    let mut cursor = Cursor::new(line);
-    cursor.object(|value, key| {
-        match key {
-            b"table" => row.table = value.string()?,
-            b"id" => row.id = value.string()?,
-            b"message_id" => row.message_id = value.string()?,
-            b"session" => row.session = value.string()?,
-            b"directory" => row.directory = value.string()?,
-            b"title" => row.title = value.string()?,
-            b"version" => row.version = value.string()?,
-            b"time_created" => row.time = Some(value.skip()?),
-            b"data" => row.data = Some(value.skip()?),
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    cursor.end()?;
-    Ok(row)
-}
-
-/// Finds the facts about an exported session.
-pub fn info(value: &mut Cursor<'_>) -> Result<Row, Malformed> {
-    let mut row = Row::default();
-    value.object(|value, key| {
-        match key {
-            b"id" => row.id = value.string()?,
-            b"directory" => row.directory = value.string()?,
-            b"title" => row.title = value.string()?,
-            b"version" => row.version = value.string()?,
-            b"revert" => row.data = Some(value.skip()?),
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(row)
-}
-
-/// Finds the parent of a session.
-pub fn parent(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
-    let mut parent = None;
-    value.object(|value, key| {
-        let is_parent = key == b"parentID";
-        let place = value.string()?;
-        if is_parent {
-            parent = place;
-        }
-        Ok(())
-    })?;
-    Ok(parent)
-}
-
-/// An exported message: its position, and those of its parts.
-#[derive(Debug, Default)]
-pub struct Exported {
-    pub info: Found,
-    pub parts: Vec<Range<usize>>,
-}
-
-/// The position of an export's session info, and its messages.
-pub fn export(bytes: &[u8]) -> Result<(Found, Vec<Exported>), Malformed> {
-    let (mut info, mut messages) = (None, Vec::new());
-    let mut cursor = Cursor::new(bytes);
-    cursor.object(|value, key| {
-        match key {
-            b"info" => info = Some(value.skip()?),
-            b"messages" => {
-                value.array(|element| {
-                    messages.push(exported(element)?);
-                    Ok(())
-                })?;
-            }
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    cursor.end()?;
-    Ok((info, messages))
-}
-
-fn exported(value: &mut Cursor<'_>) -> Result<Exported, Malformed> {
-    let mut message = Exported::default();
-    value.object(|value, key| {
-        match key {
-            b"info" => message.info = Some(value.skip()?),
-            b"parts" => {
-                value.array(|element| {
-                    message.parts.push(element.skip()?);
-                    Ok(())
-                })?;
-            }
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(message)
+impl State {
+    /// Whether OpenCode pruned its output: any value counts that is true in JavaScript.
+    pub fn is_compacted(&self, bytes: &[u8]) -> bool {
+        let compacted = self.time.as_ref().and_then(|time| time.compacted.clone());
+        compacted.is_some_and(|place| !matches!(&bytes[place], b"0" | b"null" | b"false"))
+    }
 }
 
 /// Whether bytes begin like an export: with the `info` of a session, which has an id.
@@ -212,9 +178,7 @@ pub fn is_export(head: &[u8]) -> bool {
     let _ = Cursor::new(head).object(|value, key| {
         if key == b"info" {
             value.object(|value, key| {
-                let is_id = key == b"id";
-                let place = value.skip()?;
-                known |= is_id && head[place].starts_with(b"\"ses");
+                known |= value.raw()?.starts_with(b"\"ses") && key == b"id";
                 Ok(())
             })?;
             return Ok(());
@@ -226,172 +190,25 @@ pub fn is_export(head: &[u8]) -> bool {
 
 /// The JSON of a record: the content of a row, or the record itself in an export.
 pub fn data_of(record: &[u8]) -> Range<usize> {
-    match row(record) {
+    match Row::parse(record) {
         Ok(Row { table: Some(_), data: Some(data), .. }) => data,
         Ok(_) | Err(_) => 0..record.len(),
     }
 }
 
-/// Finds the members of a message.
-pub fn message(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Message, Malformed> {
-    let mut message = Message::default();
-    value.object(|value, key| {
-        match key {
-            b"id" => message.id = value.string()?,
-            b"role" => message.role = value.string()?,
-            b"parentID" => message.parent = value.string()?,
-            b"modelID" => message.model = value.string()?,
-            b"summary" => message.summary = Some(value.skip()?),
-            b"finish" => message.finish = value.string()?,
-            b"error" => message.error = Some(error(value, &mut message.error_name)?),
-            b"tokens" => message.usage = Some(usage(value, bytes)?),
-            b"cost" => message.cost = Some(value.skip()?),
-            b"time" => {
-                value.object(|value, key| {
-                    let place = value.skip()?;
-                    if key == b"created" {
-                        message.created = Some(place);
-                    }
-                    Ok(())
-                })?;
-            }
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(message)
+/// The part in a record.
+pub fn part_of(record: &[u8]) -> Option<Part> {
+    Part::at(record, &data_of(record)).ok()
 }
 
-/// The directory, agent and model of a message.
-#[derive(Debug, Default)]
-pub struct Circumstances {
-    pub agent: Found,
-    /// For a user message: an object.
-    pub model: Found,
-    /// For an assistant message.
-    pub model_id: Found,
-    pub provider_id: Found,
-    pub path: Found,
-}
-
-/// Finds the circumstances of a message.
-pub fn circumstances(value: &mut Cursor<'_>) -> Result<Circumstances, Malformed> {
-    let mut found = Circumstances::default();
-    value.object(|value, key| {
-        let kind = value.kind();
-        let place = value.skip()?;
-        match (key, kind) {
-            (b"agent", Kind::String) => found.agent = Some(place),
-            (b"model", Kind::Object) => found.model = Some(place),
-            (b"modelID", Kind::String) => found.model_id = Some(place),
-            (b"providerID", Kind::String) => found.provider_id = Some(place),
-            (b"path", Kind::Object) => found.path = Some(place),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Finds the members of a part.
-pub fn part(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Part, Malformed> {
-    let mut part = Part::default();
-    part.whole = value.object(|value, key| {
-        match key {
-            b"id" => part.id = value.string()?,
-            b"type" => part.kind = value.string()?,
-            b"text" => part.text = value.string()?,
-            b"synthetic" => part.is_synthetic = value.truth()?,
-            b"ignored" => part.is_ignored = value.truth()?,
-            b"metadata" => {
-                part.metadata = Some(value.object(|value, key| {
-                    part.is_openai |= key == b"openai" || key == b"azure";
-                    value.skip().map(drop)
-                })?);
-            }
-            b"tool" => part.tool = value.string()?,
-            b"callID" => part.call = value.string()?,
-            b"state" if value.kind() == Kind::Object => part.state = Some(state(value, bytes)?),
-            b"mime" => part.mime = value.string()?,
-            b"url" => part.url = value.string()?,
-            b"tail_start_id" => part.tail = value.string()?,
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(part)
-}
-
-fn state(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<State, Malformed> {
-    let mut state = State::default();
-    value.object(|value, key| {
-        match key {
-            b"status" => state.status = value.string()?,
-            b"input" => state.input = object(value)?,
-            b"output" => state.output = value.string()?,
-            b"error" => state.error = value.string()?,
-            b"title" => state.title = value.string()?,
-            b"metadata" if value.kind() == Kind::Object => {
-                state.metadata = Some(facts(value, &mut state)?);
-            }
-            b"time" if value.kind() == Kind::Object => {
-                // If the member occurs twice, the last one counts.
-                (state.is_compacted, state.compacted) = (false, None);
-                state.time = Some(value.object(|value, key| {
-                    let place = value.skip()?;
-                    if key == b"compacted" {
-                        // Any truthy value counts, as in JavaScript.
-                        let said = &bytes[place.clone()];
-                        state.is_compacted = !matches!(said, b"0" | b"null" | b"false");
-                        state.compacted = Some(place);
-                    }
-                    Ok(())
-                })?);
-            }
-            b"attachments" => {
-                state.attachments = Some(value.array(|element| {
-                    state.files.push(file(element)?);
-                    Ok(())
-                })?);
-            }
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(state)
-}
-
-fn facts(value: &mut Cursor<'_>, state: &mut State) -> Result<Range<usize>, Malformed> {
-    value.object(|value, key| {
-        match key {
-            b"interrupted" => state.is_interrupted = value.clone().truth()?,
-            b"output" => state.shown = value.clone().string()?,
-            _ => {}
-        }
-        state.facts.push((key.into(), value.skip()?));
-        Ok(())
-    })
-}
-
-fn file(value: &mut Cursor<'_>) -> Result<File, Malformed> {
-    let mut file = File::default();
-    file.whole = value.object(|value, key| {
-        match key {
-            b"mime" => file.mime = value.string()?,
-            b"url" => file.url = value.string()?,
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(file)
+fn fact(facts: &mut Facts, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+    match key {
+        b"interrupted" => facts.is_interrupted = value.clone().truth()?,
+        b"output" => facts.shown = value.clone().string()?,
+        _ => {}
+    }
+    facts.all.push((key.into(), value.skip()?));
+    Ok(())
 }
 
 fn object(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
@@ -400,62 +217,8 @@ fn object(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
     Ok(is_object.then_some(place))
 }
 
-fn error(value: &mut Cursor<'_>, name: &mut Found) -> Result<Range<usize>, Malformed> {
-    value.object(|value, key| {
-        let is_name = key == b"name";
-        let place = value.string()?;
-        if is_name {
-            *name = place;
-        }
-        Ok(())
-    })
-}
-
-fn usage(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Usage, Malformed> {
-    let (mut input, mut output, mut cache) = (0_u64, 0_u64, None);
-    value.object(|value, key| {
-        match key {
-            b"input" => input = input.saturating_add(amount(value, bytes)?),
-            b"output" => output = amount(value, bytes)?,
-            b"cache" => {
-                let told: &mut CacheUse = cache.get_or_insert_default();
-                value.object(|value, key| {
-                    let tokens = amount(value, bytes)?;
-                    input = input.saturating_add(tokens);
-                    match key {
-                        b"read" => told.read = tokens,
-                        b"write" => told.written = tokens,
-                        _ => {}
-                    }
-                    Ok(())
-                })?;
-            }
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(Usage { input, output, cache, cost: None })
-}
-
-fn amount(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<u64, Malformed> {
-    let place = value.skip()?;
-    Ok(integer(bytes, &place).unwrap_or(0))
-}
-
-/// Finds the point to which a session was reverted.
-pub fn revert(value: &mut Cursor<'_>) -> Result<Revert, Malformed> {
-    let mut revert = Revert::default();
-    value.object(|value, key| {
-        match key {
-            b"messageID" => revert.message = value.string()?,
-            b"partID" => revert.part = value.string()?,
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(revert)
+fn ranges(value: &mut Cursor<'_>) -> Result<List<Range<usize>>, Malformed> {
+    let mut ranges = List::default();
+    ranges.read(value, |element| element.skip())?;
+    Ok(ranges)
 }

@@ -5,19 +5,17 @@
 
 mod said;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use epitome_json::{Cursor, Malformed};
-use epitome_model::{
-    Entry, Faults, HiddenField, HiddenRecord, Item, Left, Record, Role, Transcript, Usage,
-};
+use epitome_json::Malformed;
+use epitome_model::{Entry, HiddenField, Left, Role, Usage};
 
 use super::{events, raw};
 use crate::Line;
-use crate::lines::record;
+use crate::lines::ParseLine;
 use crate::place::Place;
-use crate::unknown::Unknown;
+use crate::records::{RecordContent, Records, Session};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
@@ -68,53 +66,86 @@ struct Message {
 /// Collects records in their order.
 #[derive(Default)]
 pub struct Reader {
-    transcript: Transcript,
     messages: Vec<Message>,
     by_id: HashMap<Box<str>, usize>,
     revert: Option<(Box<str>, Option<Box<str>>)>,
-    calls: std::collections::HashSet<Box<str>>,
-    unknown: Unknown,
+    calls: HashSet<Box<str>>,
+}
+
+impl ParseLine for Reader {
+    type Record<'a> = raw::Row;
+
+    fn parse(line: &Line<'_>) -> Result<raw::Row, Malformed> {
+        raw::Row::parse(line.bytes)
+    }
+}
+
+impl Records for Reader {
+    fn record(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        row: raw::Row,
+    ) -> RecordContent {
+        let table = at.maybe(row.table.as_ref()).unwrap_or_default();
+        let content = match (&*table, &row.data) {
+            ("session", data) => {
+                self.session(session, at, &row, data.as_ref());
+                Ok(RecordContent::default())
+            }
+            ("message", Some(data)) => self.message(session, at, (data, row.id.as_ref())),
+            ("part", Some(data)) => {
+                let ids = (row.id.as_ref(), row.message_id.as_ref());
+                self.part(session, at, (data, ids))
+            }
+            ("event", Some(data)) => {
+                session.head(
+                    || {
+                        let id = at.maybe(row.session.as_ref()).unwrap_or_default();
+                        Some(format!("{id}.events").into())
+                    },
+                    || None,
+                    || None,
+                );
+                events::copies(at, data).map(RecordContent::nothing)
+            }
+            _ => Ok(RecordContent::default()),
+        };
+        // The line was parsed before, so its values are valid JSON.
+        content.unwrap_or_default()
+    }
+
+    /// Only the row of a session names it.
+    fn title(_: Option<&str>, _: &dyn Fn() -> Box<str>) -> Option<String> {
+        None
+    }
+
+    fn finish(mut self, session: &mut Session<'_>) {
+        self.taken_back();
+        let order = compacted(&self.messages);
+        let sent = order.into_iter().map(|idx| &self.messages[idx]);
+        session.transcript.context = sent
+            .filter(|message| !message.is_failed || message.was_aborted && message.counts)
+            .flat_map(|message| message.said.iter().copied())
+            .collect();
+    }
 }
 
 impl Reader {
-    /// Reads a row in the form of a line.
-    pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let kept = Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
-        let Some(row) = record(line, raw::row, faults) else {
-            self.transcript.items.push(kept);
-            return;
-        };
-        let at = Place::of(line);
-        let table = at.maybe(row.table.as_ref()).unwrap_or_default();
-        // The line was parsed before, so its values are valid JSON.
-        let done = match (&*table, &row.data) {
-            ("session", data) => {
-                self.session(&at, &row, data.as_ref());
-                Ok(())
-            }
-            ("message", Some(data)) => {
-                self.message(&at, line.record, (data, row.id.as_ref()), faults)
-            }
-            ("part", Some(data)) => {
-                let ids = (row.id.as_ref(), row.message_id.as_ref());
-                self.part(&at, line.record, (data, ids), faults)
-            }
-            ("event", Some(data)) => self.event(&at, line.record, &row, data),
-            _ => Ok(()),
-        };
-        if done.is_err() || self.transcript.items.last().map(Item::record) != Some(line.record) {
-            self.transcript.items.push(kept);
-        }
-    }
-
     /// Reads the facts about a session.
-    pub fn session(&mut self, at: &Place<'_>, row: &raw::Row, revert: Option<&Range<usize>>) {
-        let head = &mut self.transcript.head;
+    pub fn session(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        row: &raw::Row,
+        revert: Option<&Range<usize>>,
+    ) {
+        let head = &mut session.transcript.head;
         head.id = at.maybe(row.id.as_ref());
         head.cwd = at.maybe(row.directory.as_ref());
         head.title = row.title.as_ref().map(|title| epitome_model::title(&at.text(title)));
         head.version = at.maybe(row.version.as_ref());
-        let revert = revert.and_then(|at_data| raw::revert(&mut Cursor::at(at.line, at_data)).ok());
+        let revert = revert.and_then(|place| raw::Revert::at(at.line, place).ok());
         self.revert =
             revert.and_then(|it| Some((at.text(it.message.as_ref()?), at.maybe(it.part.as_ref()))));
     }
@@ -122,85 +153,69 @@ impl Reader {
     /// Reads a message. Its parts follow.
     pub fn message(
         &mut self,
+        session: &mut Session<'_>,
         at: &Place<'_>,
-        record: Record,
         (data, id): (&Range<usize>, Option<&Range<usize>>),
-        faults: &mut dyn Faults,
-    ) -> Result<(), Malformed> {
-        let raw = raw::message(&mut Cursor::at(at.line, data), at.line)?;
+    ) -> Result<RecordContent, Malformed> {
+        let raw = raw::Message::at(at.line, data)?;
         let id = at.maybe(id.or(raw.id.as_ref())).unwrap_or_default();
-        let role = at.maybe(raw.role.as_ref());
-        let spoken = role.as_deref().unwrap_or_default();
-        self.unknown.kind((record.line, "a role"), spoken, &ROLES, faults);
-        let role = match role.as_deref() {
-            Some("assistant") => Role::Assistant,
-            Some("user") => Role::User,
-            Some(_) | None => Role::System,
-        };
-        let mut copies = Vec::new();
-        let mut is_summary = false;
-        if let Some(place) = &raw.summary {
-            // The files that changed while the user was answered: only displayed.
-            if at.line[place.start] == b'{' {
-                copies.push(HiddenField {
-                    name: "summary",
-                    value: at.span(place),
-                    left: Left::Nothing,
-                });
-            }
-            is_summary = &at.line[place.clone()] == b"true";
-        }
-        let failed = raw.error.as_ref().is_some_and(|place| &at.line[place.clone()] != b"null");
-        let aborted = at.maybe(raw.error_name.as_ref()).as_deref() == Some("MessageAbortedError");
+        let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
+        session.unknown("a role", &role, &ROLES);
+        let summary = at.literal(&raw.summary).unwrap_or_default();
+        let is_summary = summary == b"true";
+        // The files that changed while the user was answered: only displayed.
+        let changed = raw.summary.iter().filter(|_| summary.starts_with(b"{"));
+        let copy =
+            |place| HiddenField { name: "summary", value: at.span(place), left: Left::Nothing };
+        let copies = changed.map(copy).collect();
+        let error = raw.error.as_ref().filter(|error| at.line[error.whole.clone()] != *b"null");
+        let error_name = error.and_then(|error| at.maybe(error.name.as_ref()));
         self.by_id.insert(id.clone(), self.messages.len());
         self.messages.push(Message {
             id,
-            role,
+            role: match &*role {
+                "assistant" => Role::Assistant,
+                "user" => Role::User,
+                _ => Role::System,
+            },
             parent: at.maybe(raw.parent.as_ref()),
-            time: raw.created.as_ref().map(|place| at.text(place)),
+            time: at.maybe(raw.time.created.as_ref()),
             model: at.maybe(raw.model.as_ref()),
-            usage: raw.usage.map(|usage| match &raw.cost {
-                Some(cost) => usage.with_cost(&String::from_utf8_lossy(&at.line[cost.clone()])),
-                None => usage,
-            }),
+            usage: raw.usage(at.line),
             is_summary,
-            summarises: is_summary && raw.finish.is_some() && !failed,
-            is_failed: failed,
-            was_aborted: aborted,
+            summarises: is_summary && raw.finish.is_some() && error.is_none(),
+            is_failed: error.is_some(),
+            was_aborted: error_name.as_deref() == Some("MessageAbortedError"),
             ..Message::default()
         });
-        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
-        Ok(())
+        Ok(RecordContent::nothing(copies))
     }
 
     /// A part of a message.
     pub fn part(
         &mut self,
+        session: &mut Session<'_>,
         at: &Place<'_>,
-        record: Record,
         (data, (id, message)): (&Range<usize>, Ids<'_>),
-        faults: &mut dyn Faults,
-    ) -> Result<(), Malformed> {
-        let raw = raw::part(&mut Cursor::at(at.line, data), at.line)?;
+    ) -> Result<RecordContent, Malformed> {
+        let raw = raw::Part::at(at.line, data)?;
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
-        self.unknown.kind((record.line, "a part of a kind"), &kind, &PARTS, faults);
+        session.unknown("a part of a kind", &kind, &PARTS);
+        let nothing = Ok(RecordContent::default());
         let of = at.maybe(message).and_then(|id| self.by_id.get(&id).copied());
         let of = of.or(self.messages.len().checked_sub(1).filter(|_| message.is_none()));
-        let Some(message) = of.map(|idx| &mut self.messages[idx]) else { return Ok(()) };
-        let item = self.transcript.items.len();
+        let Some(message) = of.map(|idx| &mut self.messages[idx]) else { return nothing };
+        let item = session.next();
         let id = at.maybe(id.or(raw.id.as_ref())).unwrap_or_default();
         message.parts.push((id.clone(), item));
         message.counts |= !matches!(&*kind, "step-start" | "reasoning");
         if &*kind == "compaction" {
             message.compaction = Some(at.maybe(raw.tail.as_ref()));
         }
-        let Some(said) = said::part(at, &raw, &kind, message, &id, &mut self.calls) else {
-            let copies = Vec::new();
-            self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
-            return Ok(());
-        };
+        let said = said::part(at, &raw, &kind, message, &id, &mut self.calls);
+        let Some(said) = said else { return nothing };
         let group = Some(message.id.clone());
-        let mut entry = Entry { record, id: Some(id), group, ..said };
+        let mut entry = Entry { id: Some(id), group, ..said };
         entry.time.clone_from(&message.time);
         if message.role == Role::Assistant {
             entry.model.clone_from(&message.model);
@@ -210,41 +225,7 @@ impl Reader {
             }
         }
         message.said.push(item);
-        self.transcript.items.push(Item::Entry(Box::new(entry)));
-        Ok(())
-    }
-
-    fn event(
-        &mut self,
-        at: &Place<'_>,
-        record: Record,
-        row: &raw::Row,
-        data: &Range<usize>,
-    ) -> Result<(), Malformed> {
-        if self.transcript.head.id.is_none() {
-            let session = at.maybe(row.session.as_ref()).unwrap_or_default();
-            self.transcript.head.id = Some(format!("{session}.events").into());
-        }
-        let copies = events::copies(at, data)?;
-        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
-        Ok(())
-    }
-
-    /// Adds a record that no model sees.
-    pub fn keep(&mut self, record: Record) {
-        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies: Vec::new() }));
-    }
-
-    /// The transcript, with what a resume would send.
-    pub fn finish(mut self) -> Transcript {
-        self.taken_back();
-        let order = compacted(&self.messages);
-        let sent = order.into_iter().map(|idx| &self.messages[idx]);
-        self.transcript.context = sent
-            .filter(|message| !message.is_failed || message.was_aborted && message.counts)
-            .flat_map(|message| message.said.iter().copied())
-            .collect();
-        self.transcript
+        Ok(RecordContent { entries: vec![entry], ..RecordContent::default() })
     }
 
     /// With its next prompt OpenCode deletes the messages that a revert covers.

@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-use epitome_json::{Cursor, integer};
 use epitome_model::{Ref, Source, Transcript, encode};
 
 use super::raw;
@@ -88,7 +87,7 @@ pub fn summarise(
 /// Whether a line is a row that [`summarise`] made: its id ends with digits that are derived from
 /// those before them.
 pub fn is_made(line: &[u8]) -> bool {
-    let Ok(raw::Row { id: Some(id), .. }) = raw::row(line) else { return false };
+    let Ok(raw::Row { id: Some(id), .. }) = raw::Row::parse(line) else { return false };
     let id = Place { line, base: 0 }.text(&id);
     let Some((begins, ends)) = id.split_at_checked(id.len().saturating_sub(Ref::DIGITS)) else {
         return false;
@@ -146,20 +145,18 @@ impl Session {
 
     fn line(&mut self, line: &Line<'_>) {
         self.ended = line.ended;
-        let Ok(row) = raw::row(line.bytes) else { return };
+        let Ok(row) = raw::Row::parse(line.bytes) else { return };
         let at = Place::of(line);
-        let cursor = |data| Cursor::at(line.bytes, data);
         match (at.maybe(row.table.as_ref()).as_deref(), &row.data) {
             (Some("session"), data) => {
                 self.id = at.maybe(row.id.as_ref()).unwrap_or_default();
                 self.directory = at.maybe(row.directory.as_ref());
-                let revert = data.as_ref().and_then(|data| raw::revert(&mut cursor(data)).ok());
+                let revert = data.as_ref().and_then(|data| raw::Revert::at(line.bytes, data).ok());
                 self.was_taken_back = revert.is_some_and(|it| it.message.is_some());
             }
             (Some("message"), Some(data)) => {
-                let time = row.time.and_then(|time| integer(line.bytes, &time));
-                self.time = self.time.max(time.unwrap_or_default());
-                let Ok(found) = raw::circumstances(&mut cursor(data)) else { return };
+                self.time = self.time.max(row.time.unwrap_or_default());
+                let Ok(found) = raw::Circumstances::at(line.bytes, data) else { return };
                 let json = |place: &std::ops::Range<usize>| {
                     String::from_utf8_lossy(&line.bytes[place.clone()]).into_owned()
                 };
@@ -185,7 +182,7 @@ impl Session {
     ) -> Result<Box<str>, &'static str> {
         let message = |item: usize| {
             let line = source.at(transcript.items[item].record().span);
-            let row = raw::row(&line).ok()?;
+            let row = raw::Row::parse(&line).ok()?;
             Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
         };
         let id = message(first).ok_or("the first kept item is not part of a message")?;

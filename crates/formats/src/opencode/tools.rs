@@ -1,9 +1,7 @@
 //! OpenCode's tools by name, and which of their arguments are bulky.
 
-use std::ops::Range;
-
-use epitome_api::arguments::{self, Roles, Rule};
-use epitome_model::{Field, FieldRole, Text, ToolKind};
+use epitome_api::arguments::{Roles, Rule};
+use epitome_model::{FieldRole, ToolKind};
 
 /// Tools by name, of 1.18 and before. Those of MCP servers are named `<server>_<tool>`.
 pub const TOOLS: &[Rule] = &[
@@ -58,13 +56,3 @@ const PATH: Roles = Roles { target: &["path"], part: &[], fields: &[] };
 const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] };
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
-
-/// Classifies a call by its name and arguments.
-pub fn known(
-    name: &str,
-    line: &[u8],
-    input: &Range<usize>,
-    base: u64,
-) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
-    arguments::known(TOOLS, name, line, input, base)
-}

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use epitome_json::Cursor;
 use epitome_json::write::{self, Gone, Piece, Shapes};
 use epitome_model::{At, Block, Change, Edit, Part, Source, Span, Splice, Transcript, encode};
 
@@ -34,7 +33,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         (Block::Output(output), At::Block { .. }, Change::Replace(words)) => {
             let mut pieces = vec![Piece::Value(output.whole, encode(words))];
             let state = record.part.state.as_ref();
-            let files = state.and_then(|state| state.attachments.as_ref());
+            let files = state.and_then(|state| state.attachments.whole.as_ref());
             pieces.extend(files.map(|files| Piece::Child(record.span(files))));
             Some(pieces).filter(|_| !output.whole.is_empty())
         }
@@ -59,10 +58,7 @@ struct Record {
 
 impl Record {
     fn of(source: &dyn Source, span: Span) -> Option<Record> {
-        let bytes = source.at(span);
-        let place = raw::data_of(&bytes);
-        let part = raw::part(&mut Cursor::at(&bytes, &place), &bytes).ok()?;
-        Some(Record { from: span.start, part })
+        Some(Record { from: span.start, part: raw::part_of(&source.at(span))? })
     }
 
     fn span(&self, place: &Range<usize>) -> Span {
@@ -73,7 +69,7 @@ impl Record {
     fn without_reasoning(&self) -> Vec<Piece> {
         let words = self.part.text.iter();
         let words = words.map(|place| Piece::Value(self.span(place), "\"\"".to_owned()));
-        let signature = self.part.metadata.iter().map(|place| Piece::Child(self.span(place)));
+        let signature = self.part.metadata.iter().map(|it| Piece::Child(self.span(&it.whole)));
         words.chain(signature).collect()
     }
 

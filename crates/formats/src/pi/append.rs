@@ -142,10 +142,10 @@ impl Located {
     fn of(source: &dyn Source, entry: &Entry) -> Option<Located> {
         let line = source.at(entry.record.span);
         let at = Place { line: &line, base: entry.record.span.start };
-        let record = raw::record(&line).ok()?;
+        let record = raw::Record::parse(&line).ok()?;
         let content = match &record.message {
-            Some(message) => message.content.as_ref()?,
-            None => record.content.as_ref()?,
+            Some(message) => message.content.whole.as_ref()?,
+            None => record.content().whole.as_ref()?,
         };
         let target = record.target.as_ref().or(record.id.as_ref())?;
         Some(Located { target: at.text(target), content: at.span(content) })
@@ -168,7 +168,7 @@ impl End {
         let mut end = End { ended: true, ..End::default() };
         lines(source, |line| {
             end.ended = line.ended;
-            let Ok(record) = raw::record(line.bytes) else { return };
+            let Ok(record) = raw::Record::parse(line.bytes) else { return };
             let at = Place::of(&line);
             end.timestamp = at.maybe(record.timestamp.as_ref()).or(end.timestamp.take());
             end.leaf = at.maybe(record.id.as_ref()).unwrap_or_default();

@@ -1,195 +1,100 @@
 //! pi's JSON: the members of an entry, as ranges of its line.
 
-use std::ops::Range;
-
-use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
 
-type Found = Option<Range<usize>>;
+use crate::fields::{List, fields};
 
-/// An entry, or the header.
-#[derive(Debug, Default)]
-pub struct Record {
-    pub kind: Found,
-    pub id: Found,
-    pub parent: Found,
-    pub timestamp: Found,
-    pub version: Found,
-    pub cwd: Found,
-    pub name: Found,
-    pub summary: Found,
-    pub first_kept_id: Found,
-    pub first_kept_index: Option<u64>,
-    pub from: Found,
-    pub target: Found,
-    pub message: Option<Message>,
-    /// `content` of a `custom_message`, or of the `replacement` of a `context_edit`.
-    pub content: Found,
-    pub blocks: Vec<Block>,
-    /// Whether the `replacement` of a `context_edit` is empty: then the entry is not sent.
-    pub omits: bool,
-    pub details: Found,
+fields! {
+    /// An entry, or the header.
+    pub struct Record {
+        kind: b"type" => text,
+        id: b"id" => text,
+        parent: b"parentId" => text,
+        timestamp: b"timestamp" => text,
+        version: b"version" => any,
+        cwd: b"cwd" => text,
+        name: b"name" => text,
+        summary: b"summary" => text,
+        first_kept_id: b"firstKeptEntryId" => text,
+        first_kept_index: b"firstKeptEntryIndex" => number,
+        target: b"targetId" => text,
+        message: b"message" => object<Message>,
+        /// Of a `custom_message`.
+        content: b"content" => list<Block>,
+        /// Of a `context_edit`; `null` if the entry is not sent.
+        replacement: b"replacement" => value<Replacement>,
+    }
+
+    /// A `replacement`.
+    pub struct Replacement {
+        content: b"content" => list<Block>,
+    }
+
+    /// A `message`.
+    pub struct Message {
+        role: b"role" => text,
+        model: b"model" => text,
+        content: b"content" => list<Block>,
+        tool_call: b"toolCallId" => text,
+        tool_name: b"toolName" => text,
+        is_error: b"isError" => truth,
+        details: b"details" => any,
+        command: b"command" => text,
+        output: b"output" => text,
+        sections: b"sections" => any,
+        tokens: b"usage" => value<Tokens>,
+    }
+
+    /// A `usage`.
+    pub struct Tokens {
+        fresh: b"input" => number,
+        read: b"cacheRead" => number,
+        written: b"cacheWrite" => number,
+        output: b"output" => number,
+        cost: b"cost" => inside<Cost>,
+    }
+
+    /// A `cost`, in dollars.
+    pub struct Cost {
+        total: b"total" => any,
+    }
+
+    /// An element of a `content`.
+    pub struct Block {
+        kind: b"type" => text,
+        text: b"text" => text,
+        thinking: b"thinking" => text,
+        signature: b"thinkingSignature" => text,
+        id: b"id" => text,
+        name: b"name" => text,
+        arguments: b"arguments" => any,
+        data: b"data" => text,
+        media: b"mimeType" => text,
+    }
 }
 
-/// A `message`.
-#[derive(Debug, Default)]
-pub struct Message {
-    pub role: Found,
-    pub model: Found,
-    pub content: Found,
-    pub blocks: Vec<Block>,
-    pub tool_call: Found,
-    pub tool_name: Found,
-    pub is_error: bool,
-    pub details: Found,
-    pub command: Found,
-    pub output: Found,
-    pub sections: Found,
-    pub usage: Option<Usage>,
-}
-
-/// An element of a `content`.
-#[derive(Clone, Debug, Default)]
-pub struct Block {
-    pub whole: Range<usize>,
-    pub kind: Found,
-    pub text: Found,
-    pub thinking: Found,
-    pub signature: Found,
-    pub id: Found,
-    pub name: Found,
-    pub arguments: Found,
-    pub data: Found,
-    pub media: Found,
-}
-
-/// Finds the members of an entry.
-pub fn record(line: &[u8]) -> Result<Record, Malformed> {
-    let mut record = Record::default();
-    let mut cursor = Cursor::new(line);
-    cursor.object(|value, key| {
-        match key {
-            b"type" => record.kind = value.string()?,
-            b"id" => record.id = value.string()?,
-            b"parentId" => record.parent = value.string()?,
-            b"timestamp" => record.timestamp = value.string()?,
-            b"version" => record.version = Some(value.skip()?),
-            b"cwd" => record.cwd = value.string()?,
-            b"name" => record.name = value.string()?,
-            b"summary" => record.summary = value.string()?,
-            b"firstKeptEntryId" => record.first_kept_id = value.string()?,
-            b"firstKeptEntryIndex" => {
-                let place = value.skip()?;
-                record.first_kept_index = epitome_json::integer(line, &place);
-            }
-            b"fromId" => record.from = value.string()?,
-            b"targetId" => record.target = value.string()?,
-            b"details" => record.details = Some(value.skip()?),
-            b"content" => record.content = Some(blocks(value, &mut record.blocks)?),
-            b"replacement" if value.kind() != Kind::Object => {
-                record.omits = line[value.skip()?] == *b"null";
-            }
-            b"replacement" => {
-                value.object(|value, key| {
-                    if key == b"content" {
-                        record.content = Some(blocks(value, &mut record.blocks)?);
-                    } else {
-                        value.skip()?;
-                    }
-                    Ok(())
-                })?;
-            }
-            b"message" if value.kind() == Kind::Object => {
-                record.message = Some(message(value, line)?);
-            }
-            _ => {
-                value.skip()?;
-            }
+impl Record {
+    /// The content of a `custom_message`, or of the `replacement` of a `context_edit`.
+    pub fn content(&self) -> &List<Block> {
+        match &self.replacement {
+            Some(replacement) if replacement.content.whole.is_some() => &replacement.content,
+            Some(_) | None => &self.content,
         }
-        Ok(())
-    })?;
-    cursor.end()?;
-    Ok(record)
+    }
 }
 
-fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
-    let mut message = Message::default();
-    value.object(|value, key| {
-        match key {
-            b"role" => message.role = value.string()?,
-            b"model" => message.model = value.string()?,
-            b"content" => message.content = Some(blocks(value, &mut message.blocks)?),
-            b"toolCallId" => message.tool_call = value.string()?,
-            b"toolName" => message.tool_name = value.string()?,
-            b"isError" => message.is_error = value.truth()?,
-            b"details" => message.details = Some(value.skip()?),
-            b"command" => message.command = value.string()?,
-            b"output" => message.output = value.string()?,
-            b"sections" => message.sections = Some(value.skip()?),
-            b"usage" => message.usage = Some(usage(value, line)?),
-            _ => {
-                value.skip()?;
-            }
+impl Tokens {
+    /// The tokens of a request of this line, and what it cost.
+    pub fn usage(&self, line: &[u8]) -> Usage {
+        let [fresh, read, written] =
+            [self.fresh, self.read, self.written].map(Option::unwrap_or_default);
+        let input = fresh.saturating_add(read).saturating_add(written);
+        let cache = Some(CacheUse { read, written });
+        let usage = Usage { input, output: self.output.unwrap_or(0), cache, cost: None };
+        let dollars = self.cost.total.clone();
+        match dollars.and_then(|place| std::str::from_utf8(&line[place]).ok()) {
+            Some(dollars) => usage.with_cost(dollars),
+            None => usage,
         }
-        Ok(())
-    })?;
-    Ok(message)
-}
-
-fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
-    let (mut fresh, mut output, mut cache) = (0_u64, 0, CacheUse::default());
-    let mut dollars = None;
-    value.object(|value, key| {
-        if key == b"cost" && value.kind() == Kind::Object {
-            value.object(|value, key| {
-                let place = value.skip()?;
-                dollars = if key == b"total" { Some(place) } else { dollars.take() };
-                Ok(())
-            })?;
-            return Ok(());
-        }
-        let place = value.skip()?;
-        let amount = || epitome_json::integer(line, &place).unwrap_or(0);
-        match key {
-            b"input" => fresh = amount(),
-            b"cacheRead" => cache.read = amount(),
-            b"cacheWrite" => cache.written = amount(),
-            b"output" => output = amount(),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let input = fresh.saturating_add(cache.read).saturating_add(cache.written);
-    let usage = Usage { input, output, cache: Some(cache), cost: None };
-    let dollars = dollars.and_then(|place| std::str::from_utf8(&line[place]).ok());
-    Ok(dollars.map_or(usage, |dollars| usage.with_cost(dollars)))
-}
-
-fn blocks(value: &mut Cursor<'_>, into: &mut Vec<Block>) -> Result<Range<usize>, Malformed> {
-    value.array(|element| {
-        into.push(block(element)?);
-        Ok(())
-    })
-}
-
-fn block(value: &mut Cursor<'_>) -> Result<Block, Malformed> {
-    let mut block = Block::default();
-    block.whole = value.object(|value, key| {
-        match key {
-            b"type" => block.kind = value.string()?,
-            b"text" => block.text = value.string()?,
-            b"thinking" => block.thinking = value.string()?,
-            b"thinkingSignature" => block.signature = value.string()?,
-            b"id" => block.id = value.string()?,
-            b"name" => block.name = value.string()?,
-            b"arguments" => block.arguments = Some(value.skip()?),
-            b"data" => block.data = value.string()?,
-            b"mimeType" => block.media = value.string()?,
-            _ => {
-                value.skip()?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(block)
+    }
 }

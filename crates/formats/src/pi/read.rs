@@ -1,20 +1,22 @@
 //! Converts entries into a transcript.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
+use epitome_json::Malformed;
 use epitome_model::{
-    Block, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, Left, Output, Part, Role, Source,
-    Span, Thinking, ToolKind, Transcript,
+    Block, Call, Entry, Faults, Image, Item, Left, Output, Part, Role, Source, Span, Thinking,
+    ToolKind, Transcript,
 };
 
 use super::invariants::ACCOUNTING;
-use super::{append, raw, tools};
+use super::tools::TOOLS;
+use super::{append, raw};
 use crate::accounting;
-use crate::lines::record;
+use crate::fields::{Found, List};
+use crate::lines::ParseLine;
 use crate::place::Place;
-use crate::tree::{self, Node, Orphan};
-use crate::unknown::Unknown;
+use crate::records::{self, RecordContent, Records, Session};
+use crate::tree::{self, Orphan};
 use crate::{Line, lines};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
@@ -52,7 +54,7 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut first = None;
     lines(&head, |line| {
         if first.is_none() && !line.bytes.trim_ascii().is_empty() {
-            first = Some(raw::record(line.bytes).is_ok_and(|record| {
+            first = Some(raw::Record::parse(line.bytes).is_ok_and(|record| {
                 let place = Place::of(&line);
                 place.maybe(record.kind.as_ref()).as_deref() == Some("session")
                     && record.id.is_some()
@@ -64,9 +66,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads a session.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    let mut reader = Reader::default();
-    lines(source, |line| reader.line(&line, faults));
-    reader.finish(faults)
+    records::read::<Reader>(source, faults)
 }
 
 /// The kind of an entry, without its content.
@@ -91,139 +91,112 @@ enum From {
 
 #[derive(Default)]
 struct Reader {
-    transcript: Transcript,
-    nodes: Vec<Node>,
     turns: Vec<Turn>,
     /// The number of records so far, including the header: version 1 refers to entries by it.
     records: u64,
     /// For each node, its number among the records.
     numbers: Vec<u64>,
     linear: bool,
-    named: bool,
-    unknown: Unknown,
 }
 
-impl Reader {
-    fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let item = match record(line, raw::record, faults) {
-            Some(record) => {
-                let item = self.record(line, &record, faults);
-                self.records += 1;
-                item
-            }
-            None => Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() }),
-        };
-        self.transcript.items.push(item);
-    }
+impl ParseLine for Reader {
+    type Record<'a> = raw::Record;
 
-    fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Item {
-        let at = Place::of(line);
+    fn parse(line: &Line<'_>) -> Result<raw::Record, Malformed> {
+        raw::Record::parse(line.bytes)
+    }
+}
+
+impl Records for Reader {
+    fn record(
+        &mut self,
+        session: &mut Session<'_>,
+        at: &Place<'_>,
+        raw: raw::Record,
+    ) -> RecordContent {
+        let number = self.records;
+        self.records += 1;
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
-        self.report_unknown(&at, (line.record.line, &kind), raw, faults);
-        if &*kind == "session" && self.records == 0 {
-            self.header(&at, raw);
-            return Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
+        report_unknown(session, at, &kind, &raw);
+        if &*kind == "session" && number == 0 {
+            self.header(session, at, &raw);
+            return RecordContent::default();
         }
         if &*kind == "session_info"
             && let Some(name) = &raw.name
         {
-            self.transcript.head.title = Some(epitome_model::title(&at.text(name)));
-            self.named = true;
+            session.name(&at.text(name));
         }
-        let (entry, turn) = entry(&at, raw, &kind, self.records);
-        self.node(&at, raw, turn);
-        let Some(mut entry) = entry else {
-            return Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
-        };
-        entry.record = line.record;
+        let (entry, turn) = entry(at, &raw, &kind, number);
+        self.node(session, at, &raw, turn, number);
+        let Some(mut entry) = entry else { return RecordContent::default() };
         entry.id = at.maybe(raw.id.as_ref());
         entry.parent = at.maybe(raw.parent.as_ref());
         entry.time = at.maybe(raw.timestamp.as_ref());
-        self.title(&at, &entry);
-        Item::Entry(Box::new(entry))
+        RecordContent { entries: vec![entry], ..RecordContent::default() }
     }
 
-    /// Reports kinds that a newer pi may have written.
-    fn report_unknown(
+    fn finish(mut self, session: &mut Session<'_>) {
+        if !session.nodes.is_empty() {
+            session.transcript.context = self.context(session);
+        }
+    }
+}
+
+/// Reports kinds that a newer pi may have written.
+fn report_unknown(session: &mut Session<'_>, at: &Place<'_>, kind: &str, raw: &raw::Record) {
+    let text = |found: &Found| at.maybe(found.as_ref()).unwrap_or_default();
+    if kind == "session" {
+        session.unknown("a version", &text(&raw.version), &VERSIONS);
+    }
+    session.unknown("an entry of a kind", kind, &ENTRIES);
+    let mut blocks: Vec<&raw::Block> = Vec::new();
+    if let Some(message) = &raw.message {
+        session.unknown("a role", &text(&message.role), &ROLES);
+        blocks.extend(&message.content.items);
+    }
+    blocks.extend(&raw.content().items);
+    for block in blocks {
+        session.unknown("a block of a kind", &text(&block.kind), &BLOCKS);
+    }
+}
+
+impl Reader {
+    fn header(&mut self, session: &mut Session<'_>, at: &Place<'_>, raw: &raw::Record) {
+        let version = at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into());
+        self.linear = &*version == "1";
+        session.head(|| at.maybe(raw.id.as_ref()), || at.maybe(raw.cwd.as_ref()), || Some(version));
+    }
+
+    fn node(
         &mut self,
+        session: &mut Session<'_>,
         at: &Place<'_>,
-        (line, kind): (u64, &str),
         raw: &raw::Record,
-        faults: &mut dyn Faults,
+        turn: Turn,
+        number: u64,
     ) {
-        let mut report = |what, kind: Option<&Range<usize>>, known: &[&str]| {
-            let kind = at.maybe(kind).unwrap_or_default();
-            self.unknown.kind((line, what), &kind, known, faults);
-        };
-        if kind == "session" {
-            report("a version", raw.version.as_ref(), &VERSIONS);
-        }
-        report("an entry of a kind", raw.kind.as_ref(), &ENTRIES);
-        let message = raw.message.as_ref();
-        report("a role", message.and_then(|message| message.role.as_ref()), &ROLES);
-        let blocks = message.map_or(&[][..], |message| &message.blocks);
-        for block in blocks.iter().chain(&raw.blocks) {
-            report("a block of a kind", block.kind.as_ref(), &BLOCKS);
-        }
-    }
-
-    fn header(&mut self, at: &Place<'_>, raw: &raw::Record) {
-        let head = &mut self.transcript.head;
-        head.id = at.maybe(raw.id.as_ref());
-        head.cwd = at.maybe(raw.cwd.as_ref());
-        head.version = Some(at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into()));
-        self.linear = raw.version.is_none() || head.version.as_deref() == Some("1");
-    }
-
-    fn node(&mut self, at: &Place<'_>, raw: &raw::Record, turn: Turn) {
-        let item = self.transcript.items.len();
-        let id = at.maybe(raw.id.as_ref());
         // Entries of version 1 have no ids: each continues the one before.
-        let (id, parent) = match id {
-            Some(id) if !self.linear => (id, at.maybe(raw.parent.as_ref())),
-            _ => (self.records.to_string().into(), self.nodes.last().map(|node| node.id.clone())),
-        };
-        self.nodes.push(Node { item, id, parent });
-        self.turns.push(turn);
-        self.numbers.push(self.records);
-    }
-
-    fn title(&mut self, at: &Place<'_>, entry: &Entry) {
-        if self.named || self.transcript.head.title.is_some() || entry.role != Role::User {
-            return;
-        }
-        let span = entry.blocks.iter().find_map(|block| match block {
-            Block::Text(text) => text.span(),
-            _ => None,
-        });
-        if let Some(span) = span {
-            let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
-            self.transcript.head.title = Some(epitome_model::title(words.trim()));
-        }
-    }
-
-    fn finish(mut self, faults: &mut dyn Faults) -> Transcript {
-        let mut seen = std::collections::HashSet::new();
-        for node in &self.nodes {
-            if !seen.insert(&node.id) {
-                let line = self.transcript.items[node.item].record().line;
-                faults.report(Fault { line, what: format!("the id {} repeats", node.id) });
+        match at.maybe(raw.id.as_ref()) {
+            Some(id) if !self.linear => session.node(id, at.maybe(raw.parent.as_ref())),
+            Some(_) | None => {
+                let before = session.nodes.last().map(|node| node.id.clone());
+                session.node(number.to_string().into(), before);
             }
         }
-        if !self.nodes.is_empty() {
-            self.transcript.context = self.context();
-        }
-        self.transcript
+        self.turns.push(turn);
+        self.numbers.push(number);
     }
 
-    fn context(&mut self) -> Vec<usize> {
-        let mut path = tree::path(&self.nodes, self.nodes.len() - 1, Orphan::Ends);
+    fn context(&mut self, session: &mut Session<'_>) -> Vec<usize> {
+        let nodes = &session.nodes;
+        let mut path = tree::path(nodes, nodes.len() - 1, Orphan::Ends);
         let compaction =
             path.iter().rposition(|&node| matches!(self.turns[node], Turn::Compaction(_)));
         if let Some(at) = compaction {
             let first = match &self.turns[path[at]] {
                 Turn::Compaction(From::Id(Some(id))) => {
-                    path.iter().position(|&node| self.nodes[node].id == *id)
+                    path.iter().position(|&node| nodes[node].id == *id)
                 }
                 Turn::Compaction(From::Index(number)) => {
                     path.iter().position(|&node| self.numbers[node] >= *number)
@@ -236,11 +209,12 @@ impl Reader {
             let after = path[at + 1..].to_vec();
             path = [vec![path[at]], kept, after].concat();
         }
-        self.edited(&path)
+        self.edited(session, &path)
     }
 
     /// Puts the newest edit of an entry at the position of the entry, with its role.
-    fn edited(&mut self, path: &[usize]) -> Vec<usize> {
+    fn edited(&self, session: &mut Session<'_>, path: &[usize]) -> Vec<usize> {
+        let Session { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
         for &node in path {
             if let Turn::Replaces { target, with } = &self.turns[node] {
@@ -250,41 +224,40 @@ impl Reader {
         let mut sent = Vec::new();
         let mut spoken = Vec::new();
         for &node in path {
-            let item = self.nodes[node].item;
-            let Some(entry) = self.transcript.items[item].entry() else { continue };
+            let item = nodes[node].item;
+            let Some(entry) = transcript.items[item].entry() else { continue };
             let is_editable = match &self.turns[node] {
                 Turn::Replaces { .. } => continue,
                 Turn::Plain => append::is_editable(entry),
                 Turn::Custom => true,
                 Turn::Prompt | Turn::Compaction(_) => false,
             };
-            match edits.get(&*self.nodes[node].id).filter(|_| is_editable) {
+            match edits.get(&*nodes[node].id).filter(|_| is_editable) {
                 None => sent.push(item),
                 Some((_, None)) => {}
                 Some((edit, Some(with))) => {
-                    let edit = self.nodes[*edit].item;
+                    let edit = nodes[*edit].item;
                     spoken.push((edit, item, *with));
                     sent.push(edit);
                 }
             }
         }
         for (edit, item, with) in spoken {
-            self.speaks_for(edit, item, with);
+            speaks_for(&mut transcript.items, edit, item, with);
         }
         sent
     }
+}
 
-    /// Gives an edit the role and the other properties of the entry that it replaces.
-    fn speaks_for(&mut self, edit: usize, item: usize, with: Span) {
-        let items = &mut self.transcript.items;
-        let Some(target) = items[item].entry().cloned() else { return };
-        let Item::Entry(entry) = &mut items[edit] else { return };
-        entry.role = target.role;
-        (entry.model, entry.usage) = (target.model, target.usage);
-        if let Some(Block::Output(output)) = target.blocks.into_iter().next() {
-            let parts = entry.blocks.drain(..).map(part).collect();
-            entry.blocks = vec![Block::Output(Output { parts, whole: with, ..output })];
-        }
+/// Gives an edit the role and the other properties of the entry that it replaces.
+fn speaks_for(items: &mut [Item], edit: usize, item: usize, with: Span) {
+    let Some(target) = items[item].entry().cloned() else { return };
+    let Item::Entry(entry) = &mut items[edit] else { return };
+    entry.role = target.role;
+    (entry.model, entry.usage) = (target.model, target.usage);
+    if let Some(Block::Output(output)) = target.blocks.into_iter().next() {
+        let parts = entry.blocks.drain(..).map(part).collect();
+        entry.blocks = vec![Block::Output(Output { parts, whole: with, ..output })];
     }
 }
 
@@ -305,12 +278,14 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
             (system(summary()), Turn::Compaction(from))
         }
         "branch_summary" => (system(summary()), Turn::Plain),
-        "custom_message" => (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Custom),
+        "custom_message" => (system(content(at, raw.content())), Turn::Custom),
         "context_edit" => {
             let Some(target) = at.maybe(raw.target.as_ref()) else { return (None, Turn::Plain) };
-            let with = raw.content.as_ref().filter(|_| !raw.omits).map(|place| at.span(place));
-            let blocks = content(at, raw.content.as_ref(), &raw.blocks);
-            (system(blocks), Turn::Replaces { target, with })
+            let replacement = raw.replacement.as_ref().map(|it| &at.line[it.whole.clone()]);
+            let is_omitted = replacement == Some(b"null");
+            let content = raw.content();
+            let with = content.whole.as_ref().filter(|_| !is_omitted).map(|place| at.span(place));
+            (system(self::content(at, content)), Turn::Replaces { target, with })
         }
         _ => (None, Turn::Plain),
     }
@@ -336,13 +311,13 @@ fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
         "assistant" => {
             entry.role = Role::Assistant;
             entry.model = at.maybe(raw.model.as_ref());
-            entry.usage = raw.usage;
-            entry.blocks = content(at, raw.content.as_ref(), &raw.blocks);
+            entry.usage = raw.tokens.as_ref().map(|tokens| tokens.usage(at.line));
+            entry.blocks = content(at, &raw.content);
         }
-        "user" => entry.blocks = content(at, raw.content.as_ref(), &raw.blocks),
+        "user" => entry.blocks = content(at, &raw.content),
         _ => {
             entry.role = Role::System;
-            entry.blocks = content(at, raw.content.as_ref(), &raw.blocks);
+            entry.blocks = content(at, &raw.content);
             entry.blocks.extend(raw.sections.iter().map(|place| Block::Opaque(at.span(place))));
         }
     }
@@ -366,17 +341,17 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     };
     let whole = at.span(output);
     let parts = vec![Part::Text(at.source(output))];
-    let output = Output { call: id, error: false, parts, whole, numbered: false, from_user: false };
+    let output = Output { call: id, parts, whole, ..Output::default() };
     vec![Block::Call(call), Block::Output(output)]
 }
 
-fn content(at: &Place<'_>, place: Option<&Range<usize>>, blocks: &[raw::Block]) -> Vec<Block> {
-    match place {
+fn content(at: &Place<'_>, content: &List<raw::Block>) -> Vec<Block> {
+    match &content.whole {
         // An empty string is not a text: pi leaves it out.
         Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
             vec![Block::Text(at.source(place))]
         }
-        Some(_) | None => blocks.iter().map(|raw| block(at, raw)).collect(),
+        Some(_) | None => content.items.iter().map(|raw| block(at, raw)).collect(),
     }
 }
 
@@ -392,10 +367,7 @@ fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
             Block::Thinking(Thinking { text, whole, removable: !item })
         }
         ("toolCall", _, Some(id), Some(name), Some(arguments)) => {
-            let name = at.text(name);
-            let (kind, target, part, fields) = tools::known(&name, at.line, arguments, at.base);
-            let (id, arguments) = (at.text(id), at.span(arguments));
-            Block::Call(Call { id, name, kind, target, part, fields, arguments })
+            Block::Call(at.call(TOOLS, at.text(id), at.text(name), arguments))
         }
         ("image", ..) => match &raw.data {
             Some(data) => {
@@ -420,13 +392,11 @@ fn part(block: Block) -> Part {
 }
 
 fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
-    let parts = raw.blocks.iter().map(|raw| part(block(at, raw)));
     Output {
         call: at.maybe(raw.tool_call.as_ref()).unwrap_or_default(),
         error: raw.is_error,
-        parts: parts.collect(),
-        whole: raw.content.as_ref().map_or(Span::default(), |place| at.span(place)),
-        numbered: false,
-        from_user: false,
+        parts: raw.content.items.iter().map(|raw| part(block(at, raw))).collect(),
+        whole: raw.content.whole.as_ref().map(|place| at.span(place)).unwrap_or_default(),
+        ..Output::default()
     }
 }

@@ -4,12 +4,15 @@
 //! the messages of the records from the first to the last, or, after a compaction, the history in
 //! its record and the messages after it.
 
-use epitome_json::Value;
+use epitome_json::{Document, Malformed, Value};
 use epitome_model::{
     Block, CacheUse, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Span,
     Thinking, Transcript, Usage,
 };
 
+use crate::Line;
+use crate::lines::ParseLine;
+use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Session};
 use crate::tree::Orphan;
 
@@ -43,14 +46,31 @@ struct Reader {
     messages: Vec<usize>,
 }
 
+impl ParseLine for Reader {
+    type Record<'a> = Document<'a>;
+
+    fn parse<'a>(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
+        Document::parse_at(line.bytes, line.record.span.start)
+    }
+}
+
 impl Records for Reader {
-    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent {
+    fn record(
+        &mut self,
+        session: &mut Session<'_>,
+        _: &Place<'_>,
+        record: Document<'_>,
+    ) -> RecordContent {
+        let record = &record.root;
         let kind = record.word("type").unwrap_or_default();
         session.unknown("a record of a kind", &kind, &KINDS);
-        session.head(record.boxed("sessionId"), record.boxed("cwd"), record.boxed("version"));
+        session.head(
+            || record.boxed("sessionId"),
+            || record.boxed("cwd"),
+            || record.boxed("version"),
+        );
         let item = session.next();
         if let Some(id) = record.boxed("uuid") {
-            session.id(&id);
             session.node(id, record.boxed("parentUuid"));
         }
         if kind == "system" {

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Entry, HiddenField, Image, Left, Output, Part, Role, Span, Text, Thinking,
+    Block, Call, Entry, HiddenField, Image, Left, Output, Part, Role, Text, Thinking,
 };
 
 use super::Message;
 use crate::opencode::raw::{self, State};
-use crate::opencode::tools;
+use crate::opencode::tools::TOOLS;
 use crate::place::Place;
 
 /// Sent for a call that never finished.
@@ -119,49 +119,50 @@ fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
         text: Some(at.source(text)),
         whole: at.span(&raw.whole),
         // OpenAI's Responses refuses a call whose reasoning item is gone.
-        removable: !raw.is_openai,
+        removable: raw.metadata.as_ref().is_none_or(|metadata| metadata.openai.is_none()),
     }))
 }
 
 fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Output) {
     let name = at.maybe(raw.tool.as_ref()).unwrap_or_default();
-    let input = state.input.clone().unwrap_or_default();
-    let (kind, target, part, fields) = tools::known(&name, at.line, &input, at.base);
-    // Without arguments, the beginning of the part.
-    let arguments = at.span(state.input.as_ref().unwrap_or(&(raw.whole.start..raw.whole.start)));
     let mut output = output(at, state);
     output.call = id.into();
     output.numbered = &*name == "read";
-    (Call { id: id.into(), name, kind, target, part, fields, arguments }, output)
+    let mut call = at.call(TOOLS, id.into(), name, &state.input.clone().unwrap_or_default());
+    if state.input.is_none() {
+        // Without arguments, the beginning of the part.
+        call.arguments = at.span(&(raw.whole.start..raw.whole.start));
+    }
+    (call, output)
 }
 
 fn output(at: &Place<'_>, state: &State) -> Output {
     let made = |words: &str, error| Output {
-        call: Box::default(),
         error,
         parts: vec![Part::Text(Text::Made(words.into()))],
-        whole: Span::default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     };
     let stands = |literal: &Range<usize>, error| Output {
+        error,
         parts: vec![Part::Text(at.source(literal))],
         whole: at.span(literal),
         from_user: FROM_USER
             .iter()
             .any(|words| memchr::memmem::find(&at.line[literal.clone()], words).is_some()),
-        ..made("", error)
+        ..Output::default()
     };
     let status = at.maybe(state.status.as_ref()).unwrap_or_default();
     match (&*status, &state.output, &state.error) {
-        ("completed", _, _) if state.is_compacted => made(epitome_model::PRUNED, false),
+        ("completed", _, _) if state.is_compacted(at.line) => made(epitome_model::PRUNED, false),
         ("completed", Some(literal), _) => {
             let mut output = stands(literal, false);
-            output.parts.extend(state.files.iter().map(|file| attached(at, file)));
+            output.parts.extend(state.attachments.items.iter().map(|file| attached(at, file)));
             output
         }
-        ("error", _, Some(literal)) => match &state.shown {
-            Some(shown) if state.is_interrupted => stands(shown, false),
+        ("error", _, Some(literal)) => match &state.metadata {
+            Some(raw::Facts { is_interrupted: true, shown: Some(shown), .. }) => {
+                stands(shown, false)
+            }
             Some(_) | None => stands(literal, true),
         },
         _ => made(INTERRUPTED, true),
@@ -185,17 +186,17 @@ fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
     let mut copy = |name, place: &Range<usize>, left| {
         copies.push(HiddenField { name, value: at.span(place), left });
     };
-    for (key, place) in &state.facts {
+    for (key, place) in state.metadata.iter().flat_map(|metadata| &metadata.all) {
         let is_output = output.whole == at.span(place);
         if !LOOKED_UP.contains(&&**key) && !is_output {
             copy("metadata", place, Left::Nothing);
         }
     }
-    if state.is_compacted {
+    if state.is_compacted(at.line) {
         if let Some(place) = &state.output {
             copy("output", place, Left::EmptyText);
         }
-        if let Some(place) = &state.attachments {
+        if let Some(place) = &state.attachments.whole {
             copy("attachments", place, Left::Nothing);
         }
     }

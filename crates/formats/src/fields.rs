@@ -1,0 +1,278 @@
+//! Declares the members that a reader takes from JSON objects: [`fields!`] makes a struct of them,
+//! and the loop of a [`Cursor`] that finds them. Nothing is built for other members.
+
+use std::ops::Range;
+
+use epitome_json::{Cursor, Malformed};
+
+/// The position of a value, if there is one.
+pub type Found = Option<Range<usize>>;
+
+/// The elements of an array.
+#[derive(Clone, Debug)]
+pub struct List<T> {
+    /// The position of the value, which is not an array if there is none.
+    pub whole: Found,
+    /// The elements; none of a value that is not an array.
+    pub items: Vec<T>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List { whole: None, items: Vec::new() }
+    }
+}
+
+impl<T> List<T> {
+    /// The elements, if the value is an array.
+    pub fn of_array(&self, line: &[u8]) -> Option<&[T]> {
+        let is_array = self.whole.as_ref().is_some_and(|place| line[place.start] == b'[');
+        is_array.then_some(&self.items)
+    }
+
+    /// Reads the next value, and adds its elements.
+    pub fn read(
+        &mut self,
+        value: &mut Cursor<'_>,
+        element: fn(&mut Cursor<'_>) -> Result<T, Malformed>,
+    ) -> Result<(), Malformed> {
+        let items = &mut self.items;
+        self.whole = Some(value.array(|value| {
+            items.push(element(value)?);
+            Ok(())
+        })?);
+        Ok(())
+    }
+}
+
+/// Declares structs of the members of an object. Each member has a key, or several of which the
+/// last one in the text counts, and a way to read it:
+///
+/// | way | type | reads |
+/// |---|---|---|
+/// | `any` | [`Found`] | any value |
+/// | `text` | [`Found`] | a string; nothing if it is another value |
+/// | `truth` | `bool` | whether it is `true` |
+/// | `number` | `Option<u64>` | an integer |
+/// | `texts` | `Vec<Range<usize>>` | the strings in a list |
+/// | `object<T>` | `Option<T>` | the members of an object |
+/// | `value<T>` | `Option<T>` | the same; of a value that is no object, only the position |
+/// | `inside<T>` | `T` | the same, added to those of an earlier value |
+/// | `list<T>` | [`List<T>`] | the elements of a list, each as with `value<T>` |
+/// | `by<T>(f)` | `T` | what `f` returns |
+///
+/// After `else`, a function takes all other members, with fields of its own. The position of the
+/// object is the field `whole`.
+macro_rules! fields {
+    ($(
+        $(#[$note:meta])*
+        pub struct $name:ident {
+            $($(#[$about:meta])* $field:ident: $($key:literal)|+ => $way:ident $(<$T:ty>)? $(($by:path))?,)*
+        }
+        $(else $rest:path { $($(#[$also:meta])* $extra:ident: $E:ty,)* })?
+    )*) => {$(
+        $(#[$note])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $name {
+            /// The position of the object.
+            pub whole: std::ops::Range<usize>,
+            $($(#[$about])* pub $field: $crate::fields::fields!(@type $way $($T)?),)*
+            $($($(#[$also])* pub $extra: $E,)*)?
+        }
+
+        #[allow(dead_code)]
+        impl $name {
+            /// Reads a record, which is the whole text.
+            pub fn parse(line: &[u8]) -> Result<$name, epitome_json::Malformed> {
+                let mut cursor = epitome_json::Cursor::new(line);
+                let fields = $name::read(&mut cursor)?;
+                cursor.end()?;
+                Ok(fields)
+            }
+
+            /// Reads the object at this position.
+            pub fn at(
+                line: &[u8],
+                place: &std::ops::Range<usize>,
+            ) -> Result<$name, epitome_json::Malformed> {
+                $name::read(&mut epitome_json::Cursor::at(line, place))
+            }
+
+            /// Reads the next value; of one that is no object, only the position.
+            pub fn read(
+                value: &mut epitome_json::Cursor<'_>,
+            ) -> Result<$name, epitome_json::Malformed> {
+                let mut fields = $name::default();
+                fields.add(value)?;
+                Ok(fields)
+            }
+
+            /// Reads the next value, and adds its members.
+            pub fn add(
+                &mut self,
+                value: &mut epitome_json::Cursor<'_>,
+            ) -> Result<(), epitome_json::Malformed> {
+                self.whole = value.object(|value, key| self.member(key, value))?;
+                Ok(())
+            }
+
+            /// Reads the value of one member.
+            pub fn member(
+                &mut self,
+                key: &[u8],
+                value: &mut epitome_json::Cursor<'_>,
+            ) -> Result<(), epitome_json::Malformed> {
+                match key {
+                    $($($key)|+ => $crate::fields::fields!(
+                        @read self.$field, value, $way $(<$T>)? $(($by))?
+                    ),)*
+                    _ => $crate::fields::fields!(@else self, key, value $(, $rest)?),
+                }
+                Ok(())
+            }
+        }
+    )*};
+    (@type any) => { $crate::fields::Found };
+    (@type text) => { $crate::fields::Found };
+    (@type truth) => { bool };
+    (@type number) => { Option<u64> };
+    (@type texts) => { Vec<std::ops::Range<usize>> };
+    (@type object $T:ty) => { Option<$T> };
+    (@type value $T:ty) => { Option<$T> };
+    (@type inside $T:ty) => { $T };
+    (@type list $T:ty) => { $crate::fields::List<$T> };
+    (@type by $T:ty) => { $T };
+    (@read $field:expr, $value:ident, any) => { $field = Some($value.skip()?) };
+    (@read $field:expr, $value:ident, text) => { $field = $value.string()? };
+    (@read $field:expr, $value:ident, truth) => { $field = $value.truth()? };
+    (@read $field:expr, $value:ident, number) => { $field = $value.integer()? };
+    (@read $field:expr, $value:ident, texts) => {{
+        $value.array(|element| {
+            $field.extend(element.string()?);
+            Ok(())
+        })?;
+    }};
+    (@read $field:expr, $value:ident, object<$T:ty>) => {
+        if $value.kind() == epitome_json::Kind::Object {
+            $field = Some(<$T>::read($value)?);
+        } else {
+            $value.skip()?;
+        }
+    };
+    (@read $field:expr, $value:ident, value<$T:ty>) => { $field = Some(<$T>::read($value)?) };
+    (@read $field:expr, $value:ident, inside<$T:ty>) => { $field.add($value)? };
+    (@read $field:expr, $value:ident, list<$T:ty>) => { $field.read($value, <$T>::read)? };
+    (@read $field:expr, $value:ident, by<$T:ty>($by:path)) => { $field = $by($value)? };
+    (@else $self:ident, $key:ident, $value:ident) => { drop($value.skip()?) };
+    (@else $self:ident, $key:ident, $value:ident, $rest:path) => { $rest($self, $key, $value)? };
+}
+
+pub(crate) use fields;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fields! {
+        /// An object with a member of each kind.
+        pub struct Whole {
+            any: b"any" => any,
+            text: b"text" | b"words" => text,
+            truth: b"truth" => truth,
+            number: b"number" => number,
+            texts: b"texts" => texts,
+            object: b"object" => object<Part>,
+            value: b"value" => value<Part>,
+            inside: b"inside" => inside<Part>,
+            list: b"list" => list<Part>,
+            kind: b"kind" => by<Option<epitome_json::Kind>>(kind),
+        }
+        else other {
+            /// The keys of the others.
+            others: Vec<String>,
+        }
+
+        /// An object in it.
+        pub struct Part {
+            text: b"text" => text,
+            id: b"id" => any,
+        }
+    }
+
+    fn kind(value: &mut Cursor<'_>) -> Result<Option<epitome_json::Kind>, Malformed> {
+        let kind = value.kind();
+        value.skip()?;
+        Ok(Some(kind))
+    }
+
+    fn other(whole: &mut Whole, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+        value.skip()?;
+        whole.others.push(String::from_utf8_lossy(key).into());
+        Ok(())
+    }
+
+    fn check(text: &str, expect: &str) {
+        let at = |place: &Range<usize>| text[place.clone()].to_owned();
+        let found = |place: &Found| place.as_ref().map_or("-".to_owned(), at);
+        let part =
+            |part: &Part| format!("{}({} {})", at(&part.whole), found(&part.text), found(&part.id));
+        let option = |it: &Option<Part>| it.as_ref().map_or("-".to_owned(), part);
+        let list = |items: Vec<String>| format!("[{}]", items.join(","));
+        let whole = Whole::parse(text.as_bytes()).expect("valid JSON");
+        let shown = [
+            at(&whole.whole),
+            found(&whole.any),
+            found(&whole.text),
+            whole.truth.to_string(),
+            format!("{:?}", whole.number),
+            list(whole.texts.iter().map(at).collect()),
+            option(&whole.object),
+            option(&whole.value),
+            part(&whole.inside),
+            found(&whole.list.whole) + &list(whole.list.items.iter().map(part).collect()),
+            format!("{:?}", whole.kind),
+            list(whole.others),
+        ];
+        assert_eq!(shown[1..].join(" "), expect);
+        assert_eq!(shown[0], text.trim());
+    }
+
+    #[test]
+    fn each_way_reads_its_values_and_skips_others() {
+        check("{}", "- - false None [] - - (- -) -[] None []");
+        check(
+            r#"{"any":[1],"words":"a","truth":true,"number":7,"texts":["b",1,"c"],"kind":[2]}"#,
+            r#"[1] "a" true Some(7) ["b","c"] - - (- -) -[] Some(Array) []"#,
+        );
+        let part = r#"{"text":"t","id":3}"#;
+        check(
+            &format!(r#"{{"object":{part},"value":{part},"inside":{part},"list":[{part},4]}}"#),
+            &format!(
+                r#"- - false None [] {0}("t" 3) {0}("t" 3) {0}("t" 3) [{0},4][{0}("t" 3),4(- -)] None []"#,
+                part
+            ),
+        );
+        check(
+            r#" {"any":null,"text":1,"truth":"true","number":"7","texts":1,"object":2,"value":3,"inside":4,"list":5,"kind":6} "#,
+            "null - false None [] - 3(- -) 4(- -) 5[] Some(Other) []",
+        );
+        check(r#"{"x":1,"y":{"text":"t"}}"#, "- - false None [] - - (- -) -[] None [x,y]");
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        check(
+            r#"{"text":"a","words":"b","object":{"id":1},"object":{},"inside":{"id":1},"inside":{}}"#,
+            r#"- "b" false None [] {}(- -) - {}(- 1) -[] None []"#,
+        );
+        check(r#"{"text":"a","text":1}"#, "- - false None [] - - (- -) -[] None []");
+    }
+
+    #[test]
+    fn what_is_no_json_is_an_error() {
+        let error = |text: &str| Whole::parse(text.as_bytes()).err().map(|bad| bad.offset);
+        assert_eq!(error(r#"{"any":1"#), Some(8));
+        assert_eq!(error(r#"{"any":1} x"#), Some(10));
+        assert_eq!(error("1"), None);
+    }
+}
