@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use epitome::live::{self, first_origin, last_origin};
 use epitome::models::summary_writer;
 use epitome::storage::{Hold, Store, regular};
-use epitome::{Config, Error, ErrorKind, Loaded};
+use epitome::{Config, Error, ErrorKind};
 use epitome_api::Tool;
 use epitome_engine::{Context, Origin, Setup};
 use epitome_error::Result;
@@ -225,7 +225,7 @@ pub fn newest(config: &Config, most: usize) -> Vec<Chat> {
 }
 
 fn first_message(path: &Path) -> Option<String> {
-    let session = Loaded::open(path, None).ok()?;
+    let session = epitome::storage::load(path, None).ok()?;
     let mut entries = session.transcript.entries().map(|(_, entry)| entry);
     let first = entries.find(|entry| entry.role == Role::User)?;
     first.blocks.iter().find_map(|block| match block {

@@ -27,6 +27,7 @@ mod context;
 mod journal;
 mod middle;
 mod overflow;
+pub mod stored;
 mod summary;
 
 pub use context::{

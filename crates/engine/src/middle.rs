@@ -6,9 +6,9 @@ use epitome_api::anthropic::messages_of;
 use epitome_formats::epitome::Log;
 use epitome_formats::lines;
 use epitome_model::{
-    Counter, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, block_tokens, units,
+    Counter, Cut, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, block_tokens, units,
 };
-use epitome_passes::{Cut, RuleFiles, TrimRule, View, is_cut, messages, pins};
+use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
 /// What a rule cuts out of a log, with the text that is sent in its place; nothing if that would
 /// save nothing. Replies of which something is kept or pinned stay. `tokens` counts an item.

@@ -32,17 +32,15 @@ pub fn calibration<S: Source>(
     calibration_knowing(session, &BTreeMap::new(), config, path, counter)
 }
 
-impl<S: Source> CompactionPlan<'_, S> {
-    /// As [`calibration`], for the session before the compaction. What was counted for the plan is
-    /// not counted again: `counter` must be that of the plan.
-    pub fn calibration(
-        &self,
-        config: &Config,
-        path: &Path,
-        counter: &dyn Counter,
-    ) -> Option<Calibration> {
-        calibration_knowing(self.session, &self.compaction.counted, config, path, counter)
-    }
+/// As [`calibration`], for the session before a compaction. What was counted for the plan is not
+/// counted again: `counter` must be that of the plan.
+pub(crate) fn calibration_of_plan<S: Source>(
+    planned: &CompactionPlan<'_, S>,
+    config: &Config,
+    path: &Path,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
+    calibration_knowing(planned.session, &planned.compaction.counted, config, path, counter)
 }
 
 /// As [`calibration`], with the tokens that were counted before, by item and block.
@@ -57,7 +55,7 @@ fn calibration_knowing<S: Source>(
     if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
         return None;
     }
-    let compactions = session.compactions(&config.archive(), path).ok()?;
+    let compactions = epitome_store::state::compactions(session, &config.archive(), path).ok()?;
     match compactions.first() {
         // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
         None if has_stubs(transcript, source) => None,
@@ -96,7 +94,7 @@ fn calibration_before<S: Source>(
     path: &Path,
     counter: &dyn Counter,
 ) -> Option<Calibration> {
-    let (archive, key) = (config.archive(), session.key(path));
+    let (archive, key) = (config.archive(), crate::session::key_of(session, path));
     let known = archive.generations(&key).ok()?;
     let way =
         restore_from(&archive, &key, &known, &session.source, Target::Original, Damage::Refuse)

@@ -1,335 +1,25 @@
-//! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
-//! written before everything before it has succeeded.
+//! A compaction of one file: what was planned is archived, proved, and put in its place. In this
+//! order, and nothing is written before everything before it has succeeded.
 
-mod digest;
-mod native;
-mod note;
-mod savings;
-mod shown;
 mod size;
-mod stands_for;
-mod summary;
-mod trim;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{Format, Native};
-use epitome_model::{
-    At, Block, Bytes, Counter, Part, RepeatedOutput, Source, Span, Splice, Text, Tokens,
-    Transcript, Violation, WriteMode, weigh,
-};
-use epitome_passes::{
-    Compaction, ContextKind, Kept, Options, Plan, Recipe, Side, View, recount, verify,
-};
-
-pub use note::Note;
-pub use savings::{Saving, Savings};
-pub use shown::Shown;
-pub use stands_for::{StandIn, StandsFor};
-pub(crate) use summary::no_summaries;
-
-use tracing::field::Empty;
+use epitome_model::{At, Block, Counter, Part, RepeatedOutput, Source, Span, Splice, Text};
+use epitome_passes::View;
 use tracing::{debug_span, info_span};
+
+pub use epitome_engine::stored::{CompactionPlan, Note, Saving, Savings, Shown, StandsFor, Way};
+pub use size::pack_len;
 
 use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, Made, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
-use crate::session::{Loaded, format_of};
+use crate::session::{Loaded, key_of};
 use crate::source::{FileSource, Spliced, copy, if_read};
 use crate::store::{self, write_new};
-
-/// How a compaction is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// As the agent itself does it ([`Native`]): by a record of its own behind the end of the
-    /// session, which replaces for a resume what stands before, or by its marks on results.
-    Native,
-    /// In the records themselves: the file becomes smaller, too.
-    Rewrite,
-    /// As the agent's own record of a summary that stands for the beginning of the history.
-    Summary,
-}
-
-/// What a compaction of a session comes to. Nothing of it is written yet.
-pub struct CompactionPlan<'a, S> {
-    /// The session.
-    pub session: &'a Loaded<S>,
-    /// The recipe.
-    pub recipe: Recipe,
-    /// How it is written.
-    pub way: Way,
-    /// The edits, and what is cut out of the middle.
-    pub compaction: Compaction,
-    /// What a summary or a digest is written in the place of; none without one.
-    pub stands_for: Option<StandsFor>,
-    /// What of the recipe is left out, and why.
-    pub notes: Vec<Note>,
-    /// The replacements that carry them out, each with the place of its edit.
-    pub splices: Vec<(Splice, At)>,
-    /// The bytes that are not sent any more, each with the place of its edit.
-    pub removed: Vec<(Span, At)>,
-    /// Invariants that it would break. If there are any, it is refused.
-    pub violations: Vec<Violation>,
-    /// The session afterwards, read anew.
-    pub after: Transcript,
-    /// What a resume sends afterwards, counted anew.
-    pub tokens_after: Tokens,
-    /// Length of the file afterwards.
-    pub bytes_after: Bytes,
-}
-
-/// What the usual way of writing would save, of what a recipe takes from the context of a session:
-/// nothing where that is not worth writing.
-pub(crate) fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
-    let is_native = format.native.is_some_and(|native| native.is_default());
-    let way = if is_native { Way::Native } else { Way::Rewrite };
-    if native::pays(way, format, taken, before) { taken } else { Tokens(0) }
-}
-
-impl<'a, S: Source> CompactionPlan<'a, S> {
-    /// Plans a compaction that rewrites the session, carries it out in memory, reads the result,
-    /// and asks the invariants.
-    ///
-    /// # Errors
-    ///
-    /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be:
-    /// it names the first that cannot.
-    pub fn new(
-        session: &'a Loaded<S>,
-        recipe: &Recipe,
-        counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        CompactionPlan::by(Way::Rewrite, session, recipe, counter)
-    }
-
-    /// Plans a compaction that is written in one of its ways.
-    ///
-    /// # Errors
-    ///
-    /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
-    /// [`Way::Native`]; what reading the session says.
-    pub fn by(
-        way: Way,
-        session: &'a Loaded<S>,
-        recipe: &Recipe,
-        counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        if_read(&session.source, CompactionPlan::planned(way, session, recipe, counter))
-    }
-
-    fn planned(
-        way: Way,
-        session: &'a Loaded<S>,
-        recipe: &Recipe,
-        counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        let mut planned = CompactionPlan::of_edits(way, session, recipe, counter)?;
-        planned.notes.extend(recipe.is_summary_alone().then_some(Note::OnlyASummary));
-        planned.notes.extend(within_target(&planned));
-        if planned.compaction.not_reached.is_some() {
-            return Ok(planned);
-        }
-        if let Some(rule) = recipe.stages.stored.trim {
-            planned = trim::trimmed(planned, &rule, counter)?;
-        }
-        if let Some(rule) = &recipe.stages.stored.digest {
-            planned = planned.digested(rule, counter)?;
-        }
-        planned.notes.extend(missed_for_pins(&planned));
-        native::only_if_it_pays(&mut planned);
-        Ok(planned)
-    }
-
-    /// Plans the edits of a recipe.
-    fn of_edits(
-        way: Way,
-        session: &'a Loaded<S>,
-        recipe: &Recipe,
-        counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        let Loaded { format, source, transcript, .. } = session;
-        let (format_name, recipe_name) = (format.name, recipe.name.as_str());
-        let span = debug_span!(
-            "session.plan",
-            format = format_name,
-            recipe = recipe_name,
-            ?way,
-            edits = Empty,
-            before = Empty,
-            after = Empty
-        );
-        let _span = span.clone().entered();
-        let write = session.writer()?;
-        let native = native_of(format, way)?;
-        let options = Options {
-            kind: ContextKind::Stored,
-            counter,
-            thinking_is_bound: bound_in(format),
-            counted: &[],
-        };
-        let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
-        if let Some(native) = &native {
-            native::only_what_is_reached(native, session, &mut compaction, counter)?;
-        }
-        let edits = compaction.edits();
-        let unwritten =
-            |err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err);
-        let replaced = write(transcript, source, &edits).map_err(unwritten)?;
-        // A record that is added behind the end takes no bytes away.
-        let taken = replaced.iter().filter(|(splice, _)| splice.span.start < Source::len(source));
-        let removed = taken.map(|(splice, at)| (splice.span, *at)).collect();
-        let splices = match &native {
-            None => replaced,
-            Some(native) => native::splices(native, transcript, source, &edits)
-                .map_err(|err| native::passed_over(format, err.why))?,
-        };
-        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
-        let after = (format.read)(&spliced, &mut ());
-        let before_side = Side { transcript, source };
-        let after_side = Side { transcript: &after, source: &spliced };
-        let mode = native.as_ref().map_or(WriteMode::Splice, Native::mode);
-        let plan = Plan::Edits(&compaction, mode);
-        let violations = verify(before_side, after_side, &plan, format.invariants, counter);
-        let tokens_after = sent_after(native.as_ref(), &compaction, after_side, counter);
-        let bytes_after = Bytes(Source::len(&spliced));
-        span.record("edits", edits.len());
-        span.record("before", compaction.tokens_before.0);
-        span.record("after", tokens_after.0);
-        Ok(CompactionPlan {
-            session,
-            recipe: recipe.clone(),
-            way,
-            compaction,
-            stands_for: None,
-            notes: Vec::new(),
-            splices,
-            removed,
-            violations,
-            after,
-            tokens_after,
-            bytes_after,
-        })
-    }
-
-    /// Plans a compaction in the way that sessions of this agent get if nobody says another: the
-    /// agent's own where that is its default and holds all there is, else rewriting.
-    ///
-    /// # Errors
-    ///
-    /// As [`CompactionPlan::by`].
-    pub fn as_usual(
-        session: &'a Loaded<S>,
-        recipe: &Recipe,
-        counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        let plan = |way| CompactionPlan::by(way, session, recipe, counter);
-        let is_default = session.format.native.is_some_and(|native| native.is_default());
-        match is_default.then(|| plan(Way::Native)) {
-            Some(Ok(planned)) if planned.violations.is_empty() => Ok(planned),
-            // A session with something in it that the record cannot hold.
-            Some(_) | None => plan(Way::Rewrite),
-        }
-    }
-
-    /// The session afterwards, laid over the one before.
-    ///
-    /// # Errors
-    ///
-    /// Never, as the splices have been laid once before; the type says it might.
-    pub fn spliced(&self) -> Result<Spliced<'_>> {
-        let splices = self.splices.iter().map(|(splice, _)| splice.clone()).collect();
-        Spliced::new(&self.session.source, splices)
-    }
-
-    /// Refuses a compaction that would break an invariant; `path` names the session.
-    ///
-    /// # Errors
-    ///
-    /// `Invariant`, with the first violations as its causes.
-    pub(crate) fn check_invariants(&self, path: &Path) -> Result<()> {
-        check_invariants(&self.violations, path)?;
-        self.check_is_known_again().map_err(|err| err.at(path))
-    }
-
-    /// Refuses a compaction after which the archive would not know the session by its file: two
-    /// logs in one file may look like the other's when records of the first are shorter.
-    fn check_is_known_again(&self) -> Result<()> {
-        let spliced = self.spliced()?;
-        let (before, after) = (format_of(&self.session.source), format_of(&spliced));
-        let is_same_agent = before.map(|it| it.name) == after.map(|it| it.name);
-        if is_same_agent && self.session.transcript.head.id == self.after.head.id {
-            return Ok(());
-        }
-        let what = "this file holds the logs of two sessions: compacted, it would be taken for the \
-                    other one, and nothing could be restored";
-        Err(Error::new(ErrorKind::Refused, what))
-    }
-
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.splices.is_empty()
-    }
-
-    /// What is kept whole, and why.
-    pub fn kept(&self) -> &Kept {
-        &self.compaction.kept
-    }
-}
-
-/// Refuses a compaction of the session at `path` that would break an invariant.
-///
-/// # Errors
-///
-/// `Invariant`, with the first violations as its causes.
-pub(crate) fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
-    let causes = violations.iter().take(5).rev().fold(None, |cause: Option<Error>, violation| {
-        let err = Error::new(ErrorKind::Invariant, violation.to_string());
-        Some(match cause {
-            Some(cause) => err.because(cause),
-            None => err,
-        })
-    });
-    match causes {
-        None => Ok(()),
-        Some(first) => {
-            let what = "the compaction would violate an invariant";
-            Err(Error::new(ErrorKind::Invariant, what).at(path).because(first))
-        }
-    }
-}
-
-/// What a resume sends of the result. Where a record behind the end stands for what is before it,
-/// all is counted anew, else what was edited.
-fn sent_after(
-    native: Option<&Native>,
-    compaction: &Compaction,
-    after: Side<'_>,
-    counter: &dyn Counter,
-) -> Tokens {
-    match native {
-        None | Some(Native::Mark(_)) => recount(compaction, after, counter),
-        Some(Native::Append(_)) => weigh(after.transcript, after.source, counter).total(),
-    }
-}
-
-/// The agent's own way, if that is how a compaction is written.
-fn native_of(format: &Format, way: Way) -> Result<Option<Native>> {
-    match way {
-        Way::Rewrite => Ok(None),
-        Way::Native | Way::Summary => format.native.ok_or_else(|| no_records(format)).map(Some),
-    }
-}
-
-fn no_records(format: &Format) -> Error {
-    let what = format!("{} has no way of its own to shorten a session", format.name);
-    Error::new(ErrorKind::Unsupported, what).with_hint("its sessions are rewritten")
-}
-
-pub(crate) fn bound_in(format: &Format) -> fn(&str) -> bool {
-    format.thinking_is_bound
-}
 
 /// Applies a planned compaction to the session file: archive, prove, replace.
 ///
@@ -399,7 +89,7 @@ fn archived<S: Source>(
     let format = planned.session.format.name;
     let _span =
         debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
-    let key = planned.session.key(path);
+    let key = key_of(planned.session, path);
     let spliced = planned.spliced()?;
     let way = WayBack::of(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
@@ -413,23 +103,6 @@ fn archived<S: Source>(
         return Err(err);
     }
     Ok(generation)
-}
-
-/// Why a plan has no edits, if the reason is that the target is reached already.
-fn within_target<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
-    let Compaction { edits, not_reached, tokens_before: tokens, .. } = &planned.compaction;
-    // Per cent of a known window are tokens by now.
-    let target = planned.recipe.target.stored?.tokens(None)?;
-    let is_why = edits.is_empty() && not_reached.is_none() && *tokens <= target;
-    is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
-}
-
-/// Why a target is missed, if the reason is what sets rules.
-fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
-    let target = planned.recipe.target.stored?.tokens(None)?;
-    let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);
-    let is_why = after > target && after - tokens <= target;
-    is_why.then_some(Note::Pinned { tokens, target })
 }
 
 fn draft<S>(planned: &CompactionPlan<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {
@@ -517,7 +190,7 @@ fn about(view: &View<'_>, at: At, span: Span) -> About {
                 spans.push(image.data);
             }
         }
-        At::Copy { .. } => {}
+        At::Items { .. } | At::Copy { .. } => {}
     }
     let texts = spans
         .into_iter()
@@ -590,32 +263,5 @@ impl References {
                 blake3: Hash::of(text.as_bytes()),
             })
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error as _;
-
-    use epitome_model::Invariant;
-
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_the_session_and_the_first_five_violations() {
-        let violation =
-            |line| Violation { invariant: Invariant::Pairing, line, what: "unanswered".to_owned() };
-        let violations: Vec<Violation> = (1..=7).map(violation).collect();
-        let err = check_invariants(&violations, Path::new("/a")).expect_err("it is refused");
-        assert_eq!(err.kind(), ErrorKind::Invariant);
-        assert_eq!(err.to_string(), "the compaction would violate an invariant: /a");
-        let (mut causes, mut cause) = (Vec::new(), err.source());
-        while let Some(err) = cause {
-            causes.push(err.to_string());
-            cause = err.source();
-        }
-        let first: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
-        assert_eq!(causes, first);
-        assert!(check_invariants(&[], Path::new("/a")).is_ok());
     }
 }

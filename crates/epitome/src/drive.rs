@@ -14,9 +14,9 @@ use epitome_passes::{
 use epitome_tokens::O200k;
 use serde::Serialize;
 
-use crate::compact::{bound_in, no_summaries};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
+use epitome_engine::stored::no_summaries;
 
 pub use who::{ModelSelection, catalogue, chosen_model, named_models};
 
@@ -84,7 +84,7 @@ impl SummaryJob {
             options: Options {
                 kind: ContextKind::Stored,
                 counter,
-                thinking_is_bound: bound_in(format),
+                thinking_is_bound: format.thinking_is_bound,
                 counted: &[],
             },
             rule: recipe.stages.stored.summary.clone().unwrap_or_default(),

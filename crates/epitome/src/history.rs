@@ -137,7 +137,8 @@ impl History {
         agent: Option<&str>,
         version: Version,
     ) -> Result<History> {
-        let Loaded { format, source, transcript, faults } = Loaded::at(place, path, agent)?;
+        let Loaded { format, source, transcript, faults } =
+            crate::session::load_at(place, path, agent)?;
         let source = ShownSource::File(source);
         let session = Loaded { format, source, transcript, faults };
         let key = key_in_archive(config, &session, path);
@@ -156,7 +157,7 @@ impl History {
         version: Version,
     ) -> Result<History> {
         let session = Loaded::read(ShownSource::Memory(bytes), agent)?;
-        let key = Ok(session.key(Path::new("-")));
+        let key = Ok(crate::session::key_of(&session, Path::new("-")));
         History::put_back(config, session, key, version)
     }
 

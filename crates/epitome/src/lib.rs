@@ -117,8 +117,9 @@ pub mod storage {
         restore_from,
     };
     pub use epitome_store::rows::{Rows, SessionRow, vacuum};
-    pub use epitome_store::session::{format_of, writer};
+    pub use epitome_store::session::{format_of, key_of, load, load_at, writer};
     pub use epitome_store::source::{FileSource, Spliced};
+    pub use epitome_store::state::compactions;
     pub use epitome_store::store::{Hold, Replaced, Session, Store, User, users_of, write_new};
 }
 

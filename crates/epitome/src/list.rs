@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use epitome_formats::Format;
 use epitome_llm::Catalogue;
 use epitome_model::{
     Applied, Bytes, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
@@ -18,7 +17,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, Hash, SessionKey};
-use crate::compact::usual_saving;
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
@@ -32,6 +30,7 @@ use crate::source::FileSource;
 use crate::state::{self, Packs};
 use crate::store::disk;
 use epitome_agents::SessionFile;
+use epitome_engine::stored::usual_saving;
 
 pub use short::short_ids;
 pub use usage::DayUsage;
@@ -208,13 +207,13 @@ fn look_unless_known(
 
 fn look(looking: &Looking<'_>, path: &Path) -> std::result::Result<SessionInfo, String> {
     let Looking { config, screen, prices, .. } = looking;
-    let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
+    let session = crate::session::load(path, None).map_err(|err| reason(&err))?;
     let Loaded { source, transcript, .. } = &session;
     let (context, saving) = planned(&session, path, looking.recipe);
     if let Some(failure) = source.failure() {
         return Err(reason(&failure));
     }
-    let key = session.key(path);
+    let key = crate::session::key_of(&session, path);
     let calibration = crate::billed::calibration(&session, config, path, &Estimate::new());
     // Before the session's state is asked: a compaction in between changes them.
     let packs = packs(config, &key);
@@ -259,7 +258,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let options = Options {
         kind: ContextKind::Stored,
         counter: &counter,
-        thinking_is_bound: bound_in(format),
+        thinking_is_bound: format.thinking_is_bound,
         counted: &[],
     };
     let planned = compact(transcript, source, recipe, &options);
@@ -346,10 +345,6 @@ fn reason(err: &crate::error::Error) -> String {
     }
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
     deepest.to_string().trim_end_matches(&path).to_owned()
-}
-
-fn bound_in(format: &Format) -> fn(&str) -> bool {
-    format.thinking_is_bound
 }
 
 fn packs(config: &Config, key: &SessionKey) -> Packs {

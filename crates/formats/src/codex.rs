@@ -33,7 +33,7 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: |_, _| true,
-        cut: None,
+        cuts: false,
         copies: CopiesBehind::AreNotSaid,
         // Appending is the default: Codex has an index of offsets into the file.
         by_default: true,

@@ -7,7 +7,7 @@ mod invariants;
 mod read;
 mod record;
 
-pub use append::{Batch, Undone, batch, behind, continuing, cut, undo};
+pub use append::{Batch, Undone, batch, behind, continuing, undo};
 pub use read::{Log, id, last_origin, origin};
 pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, said, said_again};
 
@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: append::reaches,
-        cut: Some(cut),
+        cuts: true,
         copies: CopiesBehind::AreNotSaid,
         // Appending is the only way: a log is never changed.
         by_default: true,

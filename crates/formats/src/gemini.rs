@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: |_, _| true,
-        cut: None,
+        cuts: false,
         copies: CopiesBehind::GoAlong,
         // Rewriting is the default: no other file contains offsets into this one, it sends the
         // same, and it leaves a fraction of the file.

@@ -14,6 +14,7 @@
 
 mod accounting;
 pub mod amp;
+mod carrier;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
@@ -33,17 +34,22 @@ mod place;
 mod port;
 pub mod qwen;
 mod records;
+pub mod session;
+pub mod splice;
 pub mod sweagent;
 mod tree;
 mod unknown;
 
+pub use carrier::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{Ended, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
+pub use session::Loaded;
+pub use splice::Spliced;
 
 use epitome_api::{BodyFormat, Made, anthropic, gemini_api, openai_chat, openai_responses};
-use epitome_model::{At, Edit, Faults, Invariants, Source, Tokens, Transcript, WriteMode};
+use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, WriteMode};
 
 use crate::database::Database;
 use crate::files::Files;
@@ -146,8 +152,8 @@ pub struct Append {
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
     /// Whether such records can replace this item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
-    /// Cuts entries out of the middle, if the agent has a record for that.
-    pub cut: Option<CutMiddle>,
+    /// Whether such records can cut entries out of the middle.
+    pub cuts: bool,
     /// What happens to the copies in a record that is appended again.
     pub copies: CopiesBehind,
     /// Whether this is the default way to compact a session.
@@ -166,11 +172,6 @@ pub enum CopiesBehind {
 /// Turns edits into bytes to append to a file.
 pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
-/// Returns the bytes to append to a session so that these items are not sent any more, and the text
-/// is, where the first of them was; or why that is not possible.
-pub type CutMiddle =
-    fn(&Transcript, &dyn Source, items: &[usize], text: &str) -> Result<Vec<u8>, &'static str>;
-
 /// A mark in the record of a result, which makes the agent send a text of its own instead. The
 /// result itself stays in the file.
 #[derive(Clone, Copy)]
@@ -183,21 +184,9 @@ pub struct Mark {
     pub reaches: fn(&Transcript, &dyn Source, At) -> bool,
 }
 
-/// A summary of the beginning of a history.
-#[derive(Clone, Copy, Debug)]
-pub struct Summary<'a> {
-    /// Its text.
-    pub text: &'a str,
-    /// The end of the context, which is sent after the summary unchanged: indices into
-    /// `Transcript::items`.
-    pub kept: &'a [usize],
-    /// The tokens of what a resume sent before.
-    pub tokens: Tokens,
-}
-
 /// Returns the bytes to append to a session so that a summary replaces all of its context but the
 /// kept end; or why that is not possible.
-pub type Summarise = fn(&Transcript, &dyn Source, &Summary<'_>) -> Result<Vec<u8>, &'static str>;
+pub type Summarise = fn(&Transcript, &dyn Source, &Summary) -> Result<Vec<u8>, &'static str>;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[

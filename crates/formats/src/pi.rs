@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: append::passed_over,
         reaches: append::reaches,
-        cut: None,
+        cuts: false,
         copies: CopiesBehind::AreNotSaid,
         // Rewriting is the default: versions before 1.0 ignore appended records and would send
         // everything again.

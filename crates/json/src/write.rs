@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use epitome_model::{
-    At, Block, Change, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript,
+    At, Block, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript, Verb,
     encode, encode_as,
 };
 
@@ -138,7 +138,7 @@ pub fn splices_with(
         }
         match place(&transcript.items, edit.at, shapes).map_err(fail)? {
             Place::Value(span, shape) => {
-                let Change::Replace(text) = &edit.change else {
+                let Verb::Replace(text) = &edit.verb else {
                     return Err(fail("it cannot be dropped alone"));
                 };
                 let with = match shape {
@@ -241,6 +241,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
             },
             _ => Err("only results have parts"),
         },
+        At::Items { .. } => Err("whole items are not edited in their records"),
         At::Copy { .. } => Err("a copy is not a block"),
     }
 }

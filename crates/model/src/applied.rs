@@ -1,12 +1,12 @@
 //! Applies edits to a transcript in memory, for callers that show a session and never write it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use crate::{
-    At, Block, Call, Change, Edit, Entry, Item, Part, ReadFailure, Source, Span, Text, Transcript,
-    encode, encode_as,
+    At, Block, Call, Cut, Edit, Entry, Item, Part, ReadFailure, Role, Source, Span, Summary, Text,
+    Transcript, Verb, encode, encode_as,
 };
 
 /// A transcript with edits applied, and the source of its texts: the original source, followed by
@@ -16,7 +16,7 @@ use crate::{
 /// format.
 ///
 /// ```
-/// use epitome_model::{Applied, At, Block, Change, Edit, Entry, Item, Text, Transcript};
+/// use epitome_model::{Applied, At, Block, Edit, Entry, Item, Text, Transcript, Verb};
 ///
 /// let source: &[u8] = br#""all of it""#;
 /// let words = Block::Text(Text::Made("all of it".into()));
@@ -24,7 +24,7 @@ use crate::{
 /// let items = vec![Item::Entry(Box::new(entry))];
 /// let transcript = Transcript { items, ..Transcript::default() };
 /// let at = At::Block { item: 0, block: 0 };
-/// let edit = Edit { at, change: Change::Replace("less".into()), pass: "example" };
+/// let edit = Edit { at, verb: Verb::Replace("less".into()), pass: "example" };
 ///
 /// let applied = Applied::new(&transcript, &source, &[edit]);
 /// let (_, entry) = applied.transcript.entries().next().expect("it has one");
@@ -57,7 +57,43 @@ impl<'a> Applied<'a> {
                 None => {}
             }
         }
+        for edit in edits {
+            match &edit.verb {
+                Verb::Cut(cut) => applied.cut(cut),
+                Verb::Summarise(summary) => applied.summarise(summary),
+                Verb::Replace(_) | Verb::Drop => {}
+            }
+        }
         applied
+    }
+
+    /// Sends the text of a cut where the first of its items was sent.
+    fn cut(&mut self, cut: &Cut) {
+        let text = Text::Source(self.source.put(encode(&cut.text).as_bytes()));
+        let new = self.add(Role::System, Block::Text(text));
+        let gone: HashSet<usize> = cut.items.iter().copied().collect();
+        let context = &mut self.transcript.context;
+        if let Some(first) = context.iter().position(|item| gone.contains(item)) {
+            context.insert(first, new);
+        }
+        context.retain(|item| !gone.contains(item));
+    }
+
+    /// Sends a summary, and what is kept behind it.
+    fn summarise(&mut self, summary: &Summary) {
+        let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
+        let new = self.add(Role::User, Block::Summary(text));
+        let Transcript { head, context, .. } = &mut self.transcript;
+        context.retain(|item| head.prompt.contains(item));
+        context.push(new);
+        context.extend(&summary.kept);
+    }
+
+    /// Adds an entry of one block. Returns its item.
+    fn add(&mut self, role: Role, block: Block) -> usize {
+        let entry = Entry { role, blocks: vec![block], ..Entry::default() };
+        self.transcript.items.push(Item::Entry(Box::new(entry)));
+        self.transcript.items.len() - 1
     }
 }
 
@@ -99,16 +135,16 @@ impl Longer<'_> {
             let mut fields = BTreeMap::new();
             let mut parts = Vec::new();
             for edit in edits {
-                match (edit.at, &edit.change) {
-                    (At::Block { block, .. }, Change::Drop) if block == idx => gone[idx] = true,
-                    (At::Block { block: at, .. }, Change::Replace(text)) if at == idx => {
+                match (edit.at, &edit.verb) {
+                    (At::Block { block, .. }, Verb::Drop) if block == idx => gone[idx] = true,
+                    (At::Block { block: at, .. }, Verb::Replace(text)) if at == idx => {
                         self.replace(block, text);
                     }
-                    (At::Field { block, field, .. }, Change::Replace(text)) if block == idx => {
+                    (At::Field { block, field, .. }, Verb::Replace(text)) if block == idx => {
                         fields.insert(field, &**text);
                     }
-                    (At::Part { block, part, .. }, change) if block == idx => {
-                        parts.push((part, change));
+                    (At::Part { block, part, .. }, verb) if block == idx => {
+                        parts.push((part, verb));
                     }
                     _ => {}
                 }
@@ -135,15 +171,16 @@ impl Longer<'_> {
         }
     }
 
-    fn parts(&mut self, parts: &mut Vec<Part>, edits: &[(usize, &Change)]) {
+    fn parts(&mut self, parts: &mut Vec<Part>, edits: &[(usize, &Verb)]) {
         let mut gone = vec![false; parts.len()];
-        for (idx, change) in edits {
+        for (idx, verb) in edits {
             let Some(part) = parts.get_mut(*idx) else { continue };
-            match change {
-                Change::Replace(text) => {
+            match verb {
+                Verb::Replace(text) => {
                     *part = Part::Text(Text::Source(self.put(encode(text).as_bytes())));
                 }
-                Change::Drop => gone[*idx] = true,
+                Verb::Drop => gone[*idx] = true,
+                Verb::Cut(_) | Verb::Summarise(_) => {}
             }
         }
         let mut gone = gone.into_iter();
@@ -207,7 +244,7 @@ fn drop_copies(copies: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
     let mut idx = 0;
     copies.retain(|_| {
         let dropped = edits.iter().any(|edit| {
-            matches!((edit.at, &edit.change), (At::Copy { copy, .. }, Change::Drop) if copy == idx)
+            matches!((edit.at, &edit.verb), (At::Copy { copy, .. }, Verb::Drop) if copy == idx)
         });
         idx += 1;
         !dropped
@@ -261,8 +298,8 @@ mod tests {
     }
 
     fn edit(at: At, text: Option<&str>) -> Edit {
-        let change = text.map_or(Change::Drop, |text| Change::Replace(text.into()));
-        Edit { at, change, pass: "test" }
+        let verb = text.map_or(Verb::Drop, |text| Verb::Replace(text.into()));
+        Edit { at, verb, pass: "test" }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Changes as data: they are planned, shown, counted, checked, applied and undone.
 
+use crate::Tokens;
+
 /// The position that an edit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
@@ -28,6 +30,11 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
+    /// Whole items: those that the edit names, of which this is the first.
+    Items {
+        /// Index into `Transcript::items`.
+        item: usize,
+    },
     /// A copy that no model sees.
     Copy {
         /// Index into `Transcript::items`.
@@ -44,6 +51,7 @@ impl At {
             At::Block { item, .. }
             | At::Field { item, .. }
             | At::Part { item, .. }
+            | At::Items { item }
             | At::Copy { item, .. } => item,
         }
     }
@@ -55,6 +63,7 @@ impl At {
             At::Block { block, .. } => At::Block { item, block },
             At::Field { block, field, .. } => At::Field { item, block, field },
             At::Part { block, part, .. } => At::Part { item, block, part },
+            At::Items { .. } => At::Items { item },
             At::Copy { copy, .. } => At::Copy { item, copy },
         }
     }
@@ -62,23 +71,65 @@ impl At {
 
 /// What an edit does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
+pub enum Verb {
     /// Replaces the text of the block or field.
     Replace(String),
     /// Removes the block or copy.
     Drop,
+    /// Takes items out of the middle of the context.
+    Cut(Cut),
+    /// Puts a summary or a digest in the place of the beginning of the context.
+    Summarise(Summary),
 }
 
-/// One change, and the pass that asked for it.
+/// Items that are cut out of the middle, and the text that is sent where the first of them was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Indices into `Transcript::items`.
+    pub items: Vec<usize>,
+    /// The text.
+    pub text: String,
+    /// Messages that were not cut out before.
+    pub messages: u64,
+}
+
+/// A text that is sent in the place of everything before the end of the context.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The text.
+    pub text: String,
+    /// The end of the context, which is sent after it unchanged: indices into
+    /// `Transcript::items`.
+    pub kept: Vec<usize>,
+    /// The tokens of what a resume sent before.
+    pub tokens: Tokens,
+}
+
+/// One edit, and the pass that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The position.
     pub at: At,
-    /// The change.
-    pub change: Change,
+    /// What is done there.
+    pub verb: Verb,
     /// The name of the pass.
     pub pass: &'static str,
+}
+
+impl Edit {
+    /// The edit that cuts items out; none if there are no items.
+    pub fn cut(cut: Cut) -> Option<Edit> {
+        let item = *cut.items.first()?;
+        Some(Edit { at: At::Items { item }, verb: Verb::Cut(cut), pass: "trim" })
+    }
+
+    /// The edit that puts a summary in the place of the context up to what is kept; none if that is
+    /// all of it. `pass` is the stage that wrote it.
+    pub fn summary(summary: Summary, context: &[usize], pass: &'static str) -> Option<Edit> {
+        let end = context.len().checked_sub(summary.kept.len())?;
+        let item = *context[..end].first()?;
+        Some(Edit { at: At::Items { item }, verb: Verb::Summarise(summary), pass })
+    }
 }
 
 /// How a format writes edits.

@@ -37,7 +37,7 @@ pub use count::{
     CHARS_AROUND, Counter, IMAGE, TOKENS_AROUND, Weight, Weights, block_chars, block_has_at_least,
     block_tokens, call_tokens, has_at_least, weigh,
 };
-pub use edit::{At, Change, Edit, Splice, WriteMode};
+pub use edit::{At, Cut, Edit, Splice, Summary, Verb, WriteMode};
 pub use fault::{Fault, Faults};
 pub use inner::Inner;
 pub use invariant::{Invariant, Invariants, Violation};

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, RepeatedOutput, Source, Span, Text,
-    Tokens, Transcript, call_tokens, encode, encode_as,
+    At, Block, CHARS_AROUND, Call, Counter, Cut, Edit, RepeatedOutput, Source, Span, Summary, Text,
+    Tokens, Transcript, Verb, call_tokens, encode, encode_as,
 };
 
 use crate::keep::{self, Kept};
 use crate::level::ContextSize;
 use crate::{
-    ContextKind, Cut, Level, LinesOf, PassSettings, Pin, Recipe, Stop, Target, View, copies, pins,
+    ContextKind, Level, LinesOf, PassSettings, Pin, Recipe, Stop, Target, View, copies, pins,
     thinking,
 };
 
@@ -26,13 +26,12 @@ pub struct Options<'a> {
     pub counted: &'a [Vec<Tokens>],
 }
 
-/// What a recipe comes to in one session.
+/// What a compaction does to a session, a context in use or a request, and what was counted for
+/// it. Nothing of it is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Compaction {
-    /// The edits, in the order of the file.
+pub struct Plan {
+    /// The edits: a cut of the middle first, and then in the order of the file. A summary is alone.
     pub edits: Vec<PlannedEdit>,
-    /// What is cut out of the middle, in addition to the edits.
-    pub cut: Option<Cut>,
     /// What is kept whole, and why.
     pub kept: Kept,
     /// What sets rules and is left as it is, in tokens.
@@ -47,20 +46,52 @@ pub struct Compaction {
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
 
-impl Compaction {
-    /// How many edits each pass makes, and how many messages are cut out.
+impl Plan {
+    /// The plan of one edit, if there is one.
+    pub fn of_edit(edit: Option<Edit>) -> Plan {
+        let edits = edit.into_iter().map(PlannedEdit::uncounted).collect();
+        Plan { edits, ..Plan::default() }
+    }
+
+    /// How many edits of blocks each pass makes, and how many messages are cut out.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
-        for planned in &self.edits {
-            *passes.entry(planned.edit.pass).or_default() += 1;
+        for PlannedEdit { edit, .. } in &self.edits {
+            let count = match &edit.verb {
+                Verb::Replace(_) | Verb::Drop => 1,
+                Verb::Cut(cut) => cut.messages,
+                // What it replaces is counted as calls and texts.
+                Verb::Summarise(_) => continue,
+            };
+            *passes.entry(edit.pass).or_default() += count;
         }
-        passes.extend(self.cut.as_ref().map(|cut| ("trim", cut.messages)));
         passes
     }
 
     /// The edits alone.
     pub fn edits(&self) -> Vec<Edit> {
         self.edits.iter().map(|planned| planned.edit.clone()).collect()
+    }
+
+    /// The edits of blocks: all but those of whole items.
+    pub fn block_edits(&self) -> impl Iterator<Item = &PlannedEdit> {
+        self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
+    }
+
+    /// What is cut out of the middle.
+    pub fn cut(&self) -> Option<&Cut> {
+        self.edits.iter().find_map(|planned| match &planned.edit.verb {
+            Verb::Cut(cut) => Some(cut),
+            Verb::Replace(_) | Verb::Drop | Verb::Summarise(_) => None,
+        })
+    }
+
+    /// The summary or digest that is put in place of the beginning.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.edits.iter().find_map(|planned| match &planned.edit.verb {
+            Verb::Summarise(summary) => Some(summary),
+            Verb::Replace(_) | Verb::Drop | Verb::Cut(_) => None,
+        })
     }
 }
 
@@ -73,44 +104,73 @@ pub struct PlannedEdit {
     pub tokens: Tokens,
 }
 
+impl PlannedEdit {
+    /// An edit whose saving is not counted.
+    pub fn uncounted(edit: Edit) -> PlannedEdit {
+        PlannedEdit { edit, tokens: Tokens(0) }
+    }
+}
+
 /// Runs a recipe. Pure: the same transcript gives the same edits.
 pub fn compact(
     transcript: &Transcript,
     source: &dyn Source,
     recipe: &Recipe,
     options: &Options<'_>,
-) -> Compaction {
+) -> Plan {
     let mut view = View::new(transcript, source, options.counter)
         .with_counts(options.counted)
         .with_rule_files(&recipe.rule_files);
+    let mut plan = begin(&mut view, recipe, options);
+    if plan.not_reached.is_none() {
+        add_edits(&mut plan, &mut view, recipe, options);
+    }
+    plan
+}
+
+/// A plan without edits: what a resume would send, whether the trigger is reached, and if it is,
+/// what stays whole for its place and what sets rules.
+pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
-    let size = run.size(&view);
-    let mut compaction = Compaction { tokens_before: size.tokens, ..Compaction::default() };
-    if !run.is_due(&size) {
-        compaction.not_reached = Some(recipe.trigger.stored);
-    } else if !run.is_within(&size) {
-        compaction.kept = keep::apply(recipe.keep, &mut view);
-        let pinned = pins(&view, &transcript.context);
+    let size = run.size(view);
+    let mut plan = Plan { tokens_before: size.tokens, ..Plan::default() };
+    if run.is_due(&size) {
+        plan.kept = keep::apply(recipe.keep, view);
+        let pinned = pins(view, &view.transcript.context);
         // A summary that holds one is longer than it.
         let tokens =
             |pin: &Pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text));
-        compaction.pinned = pinned.iter().map(tokens).sum();
+        plan.pinned = pinned.iter().map(tokens).sum();
         view.pin(pinned.iter().map(|pin| (pin.item, pin.block)));
-        let mut planned = run.ingest(&view);
-        planned.extend(plan(&mut view, recipe, options.kind));
-        let mut chosen: Vec<PlannedEdit> = run.up_to_target(&view, size, planned);
-        chosen.extend(other_times(&view, &chosen));
-        chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
-        let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
-        if recipe.at_least.is_none_or(|least| saved >= Tokens(least)) {
-            chosen.sort_by_key(|planned| planned.edit.at);
-            compaction.edits = chosen;
-        } else {
-            compaction.too_little = Some(saved);
-        }
+    } else {
+        plan.not_reached = Some(recipe.trigger.stored);
     }
-    compaction.counted = view.counted();
-    compaction
+    plan.counted = view.counted();
+    plan
+}
+
+/// Runs the passes of a recipe over a view of which a plan was begun, and adds what they plan. In a
+/// context that is within the target nothing goes, so that nothing is kept from going either.
+pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
+    let run = Run::new(recipe, options);
+    let size = run.size(view);
+    if run.is_within(&size) {
+        (plan.kept, plan.pinned) = (Kept::default(), Tokens(0));
+        return;
+    }
+    let mut planned = run.ingest(view);
+    planned.extend(plan_passes(view, recipe, options.kind));
+    let mut chosen: Vec<PlannedEdit> = run.up_to_target(view, size, planned);
+    chosen.extend(other_times(view, &chosen));
+    chosen.extend(bound_thinking(view, &chosen, options.thinking_is_bound));
+    let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
+    if recipe.at_least.is_none_or(|least| saved >= Tokens(least)) {
+        chosen.sort_by_key(|planned| planned.edit.at);
+        plan.edits = chosen;
+    } else {
+        plan.too_little = Some(saved);
+    }
+    plan.counted = view.counted();
 }
 
 /// What a recipe takes away for who reads a session: edits that are shown and never written.
@@ -125,7 +185,7 @@ pub fn for_reading(
     lines_of: LinesOf<'_>,
 ) -> Vec<Edit> {
     let mut view = View::for_reading(transcript, source, lines_of);
-    let mut planned: Vec<PlannedEdit> = plan(&mut view, recipe, ContextKind::Stored)
+    let mut planned: Vec<PlannedEdit> = plan_passes(&mut view, recipe, ContextKind::Stored)
         .into_iter()
         .map(|(_, planned)| planned)
         .collect();
@@ -143,7 +203,11 @@ enum Part {
 }
 
 /// What each pass plans.
-fn plan(view: &mut View<'_>, recipe: &Recipe, kind: ContextKind) -> Vec<(Part, PlannedEdit)> {
+fn plan_passes(
+    view: &mut View<'_>,
+    recipe: &Recipe,
+    kind: ContextKind,
+) -> Vec<(Part, PlannedEdit)> {
     let mut planned = Vec::new();
     let mut calls = EditedCalls::default();
     for (pass, settings) in recipe.stages.of(kind).passes.iter().enumerate() {
@@ -151,8 +215,8 @@ fn plan(view: &mut View<'_>, recipe: &Recipe, kind: ContextKind) -> Vec<(Part, P
         edits.retain(|edit| !view.is_pinned(edit.at) && !is_exempt(view, recipe, edit.at));
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
-            let tokens = match (edit.at, &edit.change) {
-                (At::Field { item, block, field }, Change::Replace(text)) => {
+            let tokens = match (edit.at, &edit.verb) {
+                (At::Field { item, block, field }, Verb::Replace(text)) => {
                     calls.saving(view, (item, block, field), text)
                 }
                 _ => saving(view, &edit),
@@ -235,17 +299,13 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     if !view.is_sent(item) {
         return Tokens(0);
     }
-    let left = match &edit.change {
-        Change::Replace(text) => view.counter.count(text),
-        Change::Drop => Tokens(0),
-        _ => Tokens(0),
+    let left = match &edit.verb {
+        Verb::Replace(text) => view.counter.count(text),
+        Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => Tokens(0),
     };
     match edit.at {
-        At::Copy { .. } => Tokens(0),
-        At::Block { block, .. } => match edit.change {
-            Change::Drop => view.tokens(item, block),
-            _ => view.tokens(item, block) - left,
-        },
+        At::Items { .. } | At::Copy { .. } => Tokens(0),
+        At::Block { block, .. } => view.tokens(item, block) - left,
         // `EditedCalls` says what these save.
         At::Field { .. } => Tokens(0),
         At::Part { .. } => epitome_model::IMAGE - left,
@@ -382,15 +442,15 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
         return 0;
     }
     let written = |text: &str| encode(text).chars().count() as u64;
-    let new = match &edit.change {
-        Change::Replace(text) => written(text),
-        _ => 0,
+    let new = match &edit.verb {
+        Verb::Replace(text) => written(text),
+        Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => 0,
     };
     let old = match edit.at {
-        At::Copy { .. } => 0,
+        At::Items { .. } | At::Copy { .. } => 0,
         At::Part { .. } => 4 * epitome_model::IMAGE.0,
         At::Block { block, .. } => {
-            let around = if edit.change == Change::Drop { CHARS_AROUND } else { 0 };
+            let around = if edit.verb == Verb::Drop { CHARS_AROUND } else { 0 };
             view.chars(item, block) + around
         }
         At::Field { .. } => match said(view, edit.at) {
@@ -398,7 +458,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
                 At::Field { field, .. } => {
                     call.fields.get(field).map_or(0, |field| written(&view.words(&field.text)))
                 }
-                At::Block { .. } | At::Part { .. } | At::Copy { .. } => 0,
+                At::Block { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => 0,
             },
             Some(_) | None => 0,
         },

@@ -15,7 +15,7 @@ fn recipe(text: &str) -> Recipe {
     Recipe::parse(&format!("name = 'x'\nabout = ''\n{text}\n{passes}")).expect("a recipe")
 }
 
-fn run(sample: &Sample, recipe: &Recipe) -> Compaction {
+fn run(sample: &Sample, recipe: &Recipe) -> Plan {
     let options = Options {
         kind: ContextKind::Stored,
         counter: &Quarters,

@@ -1,7 +1,7 @@
 //! What stands elsewhere goes: copies that no model ever sees, from disk, and results that are sent
 //! a second time.
 
-use epitome_model::{At, Block, Change, Edit, Entry, HiddenField, Left};
+use epitome_model::{At, Block, Edit, Entry, HiddenField, Left, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -71,7 +71,7 @@ pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
 }
 
 fn drop(at: At) -> Edit {
-    Edit { at, change: Change::Drop, pass: "copies" }
+    Edit { at, verb: Verb::Drop, pass: "copies" }
 }
 
 #[cfg(test)]

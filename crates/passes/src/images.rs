@@ -1,6 +1,6 @@
 //! Old pictures become stubs with their size.
 
-use epitome_model::{At, Block, Bytes, Change, Edit, Image, Part, Ref, Stub};
+use epitome_model::{At, Block, Bytes, Edit, Image, Part, Ref, Stub, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -54,7 +54,7 @@ impl Images {
         // The block around the words is shorter than the one around the picture.
         (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
             at,
-            change: Change::Replace(stub),
+            verb: Verb::Replace(stub),
             pass: self.name(),
         })
     }

@@ -155,7 +155,7 @@ fn end_of_manifest(text: &str, from: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{Change, FieldRole, Tokens, ToolKind};
+    use epitome_model::{FieldRole, Tokens, ToolKind, Verb};
     use samples::{Quarters, Sample};
 
     use super::*;
@@ -266,8 +266,8 @@ mod tests {
                     counted: &[],
                 };
                 let plan = compact(transcript, source, &recipe, &options);
-                left.extend(plan.edits().into_iter().filter_map(|edit| match edit.change {
-                    Change::Replace(text) => Some(text),
+                left.extend(plan.edits().into_iter().filter_map(|edit| match edit.verb {
+                    Verb::Replace(text) => Some(text),
                     _ => None,
                 }));
             }

@@ -1,5 +1,5 @@
 //! What may go: passes look at a [`View`] of a transcript and plan edits, a [`Recipe`] orders and
-//! tunes them, and a [`Compaction`] is what they come to.
+//! tunes them, and a [`Plan`] is what they come to.
 //!
 //! Passes are pure: they propose and do not act. A new pass is one file here and one variant of
 //! [`PassSettings`].
@@ -51,7 +51,7 @@ mod verify;
 mod view;
 
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
-pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
+pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, compact, for_reading};
 pub use digest::{
     Complete, Digest, DigestRule, FEATURES, FactIndex, Features, fact_features, is_digest,
     named_calls,
@@ -79,8 +79,8 @@ pub use summary::{
     Answered, AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising,
     SummaryRole, SummaryRule, ToolText, Writer, Written, compact_tool,
 };
-pub use trim::{Cut, TrimRule, is_cut, messages};
-pub use verify::{Plan, Side, recount, verify};
+pub use trim::{TrimRule, is_cut, messages};
+pub use verify::{Side, recount, verify};
 pub use view::{LinesOf, View};
 
 use epitome_model::Edit;

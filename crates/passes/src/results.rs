@@ -163,7 +163,7 @@ impl Pass for Results {
         if self.first == First::Largest {
             let size = |edit: &Edit| match edit.at {
                 At::Block { item, block } => view.chars(item, block),
-                At::Field { .. } | At::Part { .. } | At::Copy { .. } => 0,
+                At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => 0,
             };
             edits.sort_by_cached_key(|edit| Reverse(size(edit)));
         }
@@ -303,7 +303,7 @@ impl Results {
     fn is_cheap(&self, view: &View<'_>, at: At) -> bool {
         match at {
             At::Block { item, block } => view.tokens(item, block) <= Tokens(self.min_tokens),
-            At::Field { .. } | At::Part { .. } | At::Copy { .. } => false,
+            At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Results of a stored session, shortened as if that had been done before they were first sent.
 
-use epitome_model::{At, Block, Change, Edit, Output, Ref, Role, Text};
+use epitome_model::{At, Block, Edit, Output, Ref, Role, Text, Verb};
 
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, Seen, only_text};
@@ -37,7 +37,7 @@ impl IngestRule {
                 let short =
                     short.and_then(|text| rule.shorten(text, whole.clone(), &seen, view.counter));
                 let edit = short.and_then(|short| view.replace(at, &text, short, INGEST));
-                if let Some(Edit { change: Change::Replace(short), .. }) = &edit {
+                if let Some(Edit { verb: Verb::Replace(short), .. }) = &edit {
                     (text, may) = (short.clone(), false);
                 }
                 if self.repeats {

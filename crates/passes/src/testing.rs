@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use epitome_model::{At, Change, Edit};
+use epitome_model::{At, Edit, Verb};
 use regex::Regex;
 use samples::{Quarters, Sample};
 
@@ -27,10 +27,11 @@ pub(crate) fn shown(edits: &[Edit]) -> Vec<String> {
             At::Block { item, .. } => item.to_string(),
             At::Field { item, field, .. } => format!("{item}.f{field}"),
             At::Part { item, part, .. } => format!("{item}.p{part}"),
+            At::Items { item } => format!("{item}.."),
             At::Copy { item, copy } => format!("{item}.c{copy}"),
         };
-        match &edit.change {
-            Change::Replace(text) => {
+        match &edit.verb {
+            Verb::Replace(text) => {
                 format!("{at} = {}", REFERENCE.replace_all(text, "k#").replace('\n', " / "))
             }
             _ => format!("{at} gone"),

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{At, Block, Change, Edit, Entry, Role};
+use epitome_model::{At, Block, Edit, Entry, Role, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -45,8 +45,7 @@ fn open_turn(view: &View<'_>) -> HashSet<usize> {
 
 /// The edits that remove what may be removed of an entry's reasoning.
 pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
-    let drop =
-        |block| Edit { at: At::Block { item, block }, change: Change::Drop, pass: "thinking" };
+    let drop = |block| Edit { at: At::Block { item, block }, verb: Verb::Drop, pass: "thinking" };
     let blocks = blocks.iter().enumerate();
     blocks
         .filter(|(_, said)| matches!(said, Block::Thinking(thinking) if thinking.removable))

@@ -21,17 +21,6 @@ pub struct TrimRule {
     pub head: u64,
 }
 
-/// Items that are cut out of the middle, and the text that is sent where the first of them was.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cut {
-    /// Indices into `Transcript::items`.
-    pub items: Vec<usize>,
-    /// The text.
-    pub text: String,
-    /// Messages that were not cut out before.
-    pub messages: u64,
-}
-
 impl TrimRule {
     /// The items that go, in the order in which they are sent: nothing if the messages are few
     /// enough, or nothing but what an earlier cut has left would go.

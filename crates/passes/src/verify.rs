@@ -5,13 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Change, Counter, Edit, Entry, Invariant, Invariants, Item, Output, Part, Role,
-    Source, Span, TOKENS_AROUND, Text, Tokens, Transcript, Violation, WriteMode,
+    At, Block, Counter, Cut, Edit, Entry, Invariant, Invariants, Item, Output, Part, Role, Source,
+    Span, Summary, TOKENS_AROUND, Text, Tokens, Transcript, Verb, Violation, WriteMode,
     block_has_at_least, block_tokens,
 };
 
-use crate::Compaction;
-use crate::trim::Cut;
+use crate::Plan;
 use crate::view::on_all_cores;
 
 /// A transcript and its bytes.
@@ -21,22 +20,6 @@ pub struct Side<'a> {
     pub transcript: &'a Transcript,
     /// Its bytes.
     pub source: &'a dyn Source,
-}
-
-/// What was meant to change, which [`verify`] compares with what did.
-#[derive(Clone, Copy, Debug)]
-pub enum Plan<'a> {
-    /// Edits of blocks, and how they were written.
-    Edits(&'a Compaction, WriteMode),
-    /// Items that are not sent any more.
-    Cut(&'a Cut),
-    /// A summary is sent in place of everything before what is kept.
-    Summary {
-        /// The text of the summary.
-        text: &'a str,
-        /// Indices into `Transcript::items`, in the order in which they are sent.
-        kept: &'a [usize],
-    },
 }
 
 /// The invariants that a change violates: of stored sessions and of live contexts, for every kind
@@ -52,21 +35,17 @@ pub enum Plan<'a> {
 pub fn verify(
     before: Side<'_>,
     after: Side<'_>,
-    plan: &Plan<'_>,
+    plan: &Plan,
+    mode: WriteMode,
     invariants: &dyn Invariants,
     counter: &dyn Counter,
 ) -> Vec<Violation> {
-    let found = match *plan {
-        Plan::Edits(compaction, mode) => {
-            let sides = Sides { before, after, tokens: &compaction.counted, counter };
-            match mode {
-                WriteMode::Append => appended(&sides, compaction),
-                WriteMode::Splice => in_place(&sides, compaction, Records::Shrink, invariants),
-                WriteMode::Mark => marked(&sides, compaction, invariants),
-            }
-        }
-        Plan::Cut(cut) => cut_out(before, after, cut, counter),
-        Plan::Summary { text, kept } => Some(summarised(before, after, text, kept)),
+    let sides = Sides { before, after, tokens: &plan.counted, counter };
+    let found = match (plan.summary(), mode) {
+        (Some(summary), _) => Some(summarised(before, after, summary)),
+        (None, WriteMode::Append) => appended(&sides, plan),
+        (None, WriteMode::Splice) => in_place(&sides, plan, Records::Shrink, invariants),
+        (None, WriteMode::Mark) => marked(&sides, plan, invariants),
     };
     let Some(mut violations) = found else {
         let what = "the records are not those that were there".into();
@@ -102,15 +81,11 @@ fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
 
 /// Edits written as marks on records: a mark takes room of its own, and what is sent in place of a
 /// result is what the edit says.
-fn marked(
-    sides: &Sides<'_>,
-    compaction: &Compaction,
-    invariants: &dyn Invariants,
-) -> Option<Vec<Violation>> {
+fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option<Vec<Violation>> {
     let after = sides.after;
-    let mut violations = in_place(sides, compaction, Records::Grow, invariants)?;
-    for Edit { at, change, .. } in compaction.edits.iter().map(|planned| &planned.edit) {
-        let (At::Block { item, block }, Change::Replace(words)) = (at, change) else { continue };
+    let mut violations = in_place(sides, plan, Records::Grow, invariants)?;
+    for Edit { at, verb, .. } in plan.edits.iter().map(|planned| &planned.edit) {
+        let (At::Block { item, block }, Verb::Replace(words)) = (at, verb) else { continue };
         let Some(new) = after.transcript.items.get(*item).and_then(Item::entry) else { continue };
         let says = match new.blocks.get(*block) {
             Some(Block::Output(output)) => output.text(after.source) == *words,
@@ -125,18 +100,21 @@ fn marked(
 }
 
 /// Edits written as a record behind the end: the records before it are as they were, and what is
-/// sent now is what was sent before but for the edits.
-fn appended(sides: &Sides<'_>, compaction: &Compaction) -> Option<Vec<Violation>> {
+/// sent now is what was sent before but for the edits. Where items were cut out, none of them a
+/// user message, a shorter text is sent where the first of them was.
+fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let (before, after) = (sides.before, sides.after);
     if !has_all_records(before.transcript, after.transcript) {
         return None;
     }
-    let dropped: HashSet<At> = compaction
+    let dropped: HashSet<At> = plan
         .edits
         .iter()
-        .filter(|planned| planned.edit.change == Change::Drop)
+        .filter(|planned| planned.edit.verb == Verb::Drop)
         .map(|planned| planned.edit.at)
         .collect();
+    let edited: HashSet<usize> = edited(plan).into_iter().collect();
+    let mut cut = CutOut::new(plan.cut(), sides);
     let mut violations = Vec::new();
     let mut sent = after.transcript.context().peekable();
     for (item, old) in before.transcript.context() {
@@ -144,6 +122,18 @@ fn appended(sides: &Sides<'_>, compaction: &Compaction) -> Option<Vec<Violation>
         let mut violation = |invariant, what: &str| {
             violations.push(Violation { invariant, line, what: what.into() });
         };
+        if cut.items.contains(&item) {
+            if old.role == Role::User {
+                violation(Invariant::UserWords, "a user message is cut out");
+            }
+            let was_met = std::mem::replace(&mut cut.is_met, true);
+            if !was_met && !sent.next().is_some_and(|(_, new)| cut.is_text(new)) {
+                let what = "the text that was meant is not sent in its place";
+                violation(Invariant::Shape, what);
+            }
+            cut.free(old);
+            continue;
+        }
         if is_gone(&dropped, item, old) {
             // What said nothing before may still be there.
             let as_before = old.blocks.is_empty();
@@ -152,7 +142,7 @@ fn appended(sides: &Sides<'_>, compaction: &Compaction) -> Option<Vec<Violation>
         }
         match sent.next() {
             Some((_, new)) if same_said((before, old), (after, new)) => {}
-            Some((_, new)) if old.role == new.role => {
+            Some((_, new)) if old.role == new.role && edited.contains(&item) => {
                 blocks(sides, item, old, new, &mut violation);
             }
             Some(_) => violation(Invariant::Tree, "another entry stands in its place"),
@@ -163,65 +153,57 @@ fn appended(sides: &Sides<'_>, compaction: &Compaction) -> Option<Vec<Violation>
         let what = "something is sent that was not there".into();
         violations.push(Violation { invariant: Invariant::Tree, line: new.record.line, what });
     }
+    if cut.grows() {
+        let what = "the text is longer than what is cut out".into();
+        violations.push(Violation { invariant: Invariant::Growth, line: 0, what });
+    }
     Some(violations)
 }
 
-/// Items that were cut out, none of them a user message: a shorter text is sent where the first of
-/// them was.
-fn cut_out(
-    before: Side<'_>,
-    after: Side<'_>,
-    Cut { items, text, .. }: &Cut,
-    counter: &dyn Counter,
-) -> Option<Vec<Violation>> {
-    if !has_all_records(before.transcript, after.transcript) {
-        return None;
+/// What was cut out of the middle, as far as it was met among what was sent before.
+struct CutOut<'a> {
+    sides: &'a Sides<'a>,
+    items: HashSet<usize>,
+    text: Option<&'a str>,
+    /// Whether one of the items was met.
+    is_met: bool,
+    /// The tokens of those that were.
+    freed: Tokens,
+}
+
+impl<'a> CutOut<'a> {
+    fn new(cut: Option<&'a Cut>, sides: &'a Sides<'a>) -> CutOut<'a> {
+        let items = cut.into_iter().flat_map(|cut| &cut.items).copied().collect();
+        let text = cut.map(|cut| &*cut.text);
+        CutOut { sides, items, text, is_met: false, freed: Tokens(0) }
     }
-    let gone: HashSet<usize> = items.iter().copied().collect();
-    let says = |entry: &Entry| match (entry.role, entry.blocks.as_slice()) {
-        (Role::System, [Block::Text(words)]) => words.read(after.source) == *text,
-        _ => false,
-    };
-    let mut violations = Vec::new();
-    let (mut freed, mut is_first) = (Tokens(0), true);
-    let mut sent = after.transcript.context().map(|(_, entry)| entry);
-    for (item, old) in before.transcript.context() {
-        let line = old.record.line;
-        let mut violation = |invariant, what: &str| {
-            violations.push(Violation { invariant, line, what: what.into() });
-        };
-        if gone.contains(&item) {
-            if old.role == Role::User {
-                violation(Invariant::UserWords, "a user message is cut out");
+
+    /// Whether an entry is the text that is sent in place of the items.
+    fn is_text(&self, entry: &Entry) -> bool {
+        match (entry.role, entry.blocks.as_slice()) {
+            (Role::System, [Block::Text(text)]) => {
+                self.text.is_some_and(|meant| text.read(self.sides.after.source) == meant)
             }
-            let tokens = |block| block_tokens(block, before.source, counter) + TOKENS_AROUND;
-            freed += old.blocks.iter().map(tokens).sum();
-            if std::mem::take(&mut is_first) && !sent.next().is_some_and(says) {
-                violation(Invariant::Shape, "the text that was meant is not sent in its place");
-            }
-            continue;
-        }
-        match sent.next() {
-            Some(new) if same_said((before, old), (after, new)) => {}
-            Some(_) => violation(Invariant::Tree, "another entry stands in its place"),
-            None => violation(Invariant::Tree, "it is not sent any more"),
+            _ => false,
         }
     }
-    let mut violation = |invariant, line, what: &str| {
-        violations.push(Violation { invariant, line, what: what.into() });
-    };
-    if let Some(new) = sent.next() {
-        violation(Invariant::Tree, new.record.line, "something is sent that was not there");
+
+    fn free(&mut self, entry: &Entry) {
+        let Sides { before, counter, .. } = self.sides;
+        let tokens = |block| block_tokens(block, before.source, *counter) + TOKENS_AROUND;
+        self.freed += entry.blocks.iter().map(tokens).sum();
     }
-    if counter.count(text) + TOKENS_AROUND > freed {
-        violation(Invariant::Growth, 0, "the text is longer than what is cut out");
+
+    fn grows(&self) -> bool {
+        let text = self.text.map(|text| self.sides.counter.count(text) + TOKENS_AROUND);
+        text.is_some_and(|text| text > self.freed)
     }
-    Some(violations)
 }
 
 /// A summary of the beginning: it is sent, behind it what is kept, as it was, and of what was said
 /// before nothing but system and user messages.
-fn summarised(before: Side<'_>, after: Side<'_>, text: &str, kept: &[usize]) -> Vec<Violation> {
+fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Violation> {
+    let Summary { text, kept, .. } = summary;
     let mut violations = Vec::new();
     let mut violation = |invariant, line, what: &str| {
         violations.push(Violation { invariant, line, what: what.into() });
@@ -229,7 +211,7 @@ fn summarised(before: Side<'_>, after: Side<'_>, text: &str, kept: &[usize]) -> 
     let sent: Vec<&Entry> = after.transcript.context().map(|(_, entry)| entry).collect();
     let (first, tail) = sent.split_at(sent.len().saturating_sub(kept.len()));
     let says = |block: &Block| match block {
-        Block::Summary(words) => words.read(after.source).contains(text),
+        Block::Summary(words) => words.read(after.source).contains(text.as_str()),
         _ => false,
     };
     if !first.iter().any(|entry| entry.blocks.iter().any(says)) {
@@ -313,7 +295,7 @@ enum Records {
 /// Edits written into the records.
 fn in_place(
     sides: &Sides<'_>,
-    compaction: &Compaction,
+    plan: &Plan,
     records: Records,
     invariants: &dyn Invariants,
 ) -> Option<Vec<Violation>> {
@@ -321,7 +303,7 @@ fn in_place(
     if !are_those_that_were(before.transcript, after.transcript) {
         return None;
     }
-    let edited = edited(compaction);
+    let edited = edited(plan);
     let mut violations =
         on_all_cores(edited.clone(), |item| edited_item(sides, item, records)).concat();
     violations.extend(unedited(before.transcript, after.transcript, &edited));
@@ -400,17 +382,15 @@ fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
 }
 
 /// The edited items, in the order of the session.
-fn edited(compaction: &Compaction) -> Vec<usize> {
-    let items: BTreeSet<usize> =
-        compaction.edits.iter().map(|planned| planned.edit.at.item()).collect();
+fn edited(plan: &Plan) -> Vec<usize> {
+    let items: BTreeSet<usize> = plan.edits.iter().map(|planned| planned.edit.at.item()).collect();
     items.into_iter().collect()
 }
 
 /// What a resume sends after a compaction, counted anew wherever a record was edited.
-pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) -> Tokens {
-    let edited = edited(compaction);
-    let count = |item: usize, idx: usize, block: &Block| match compaction.counted.get(&(item, idx))
-    {
+pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
+    let edited = edited(plan);
+    let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {
         Some(tokens) if edited.binary_search(&item).is_err() => *tokens,
         Some(_) | None => block_tokens(block, after.source, counter),
     };

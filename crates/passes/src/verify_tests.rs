@@ -4,8 +4,8 @@ use epitome_model::ToolKind::Shell;
 use samples::{Quarters, Sample};
 
 use super::*;
+use crate::compact;
 use crate::testing::lines;
-use crate::{PlannedEdit, compact};
 
 /// Invariants of no format, with a value of each record that other programs read.
 struct NoInvariants(Vec<Range<usize>>);
@@ -31,10 +31,10 @@ fn after(user: &str, output: &str, reply: &str) -> Sample {
 
 const STUB: &str = "[output: 20 lines]";
 
-fn compaction() -> Compaction {
+fn plan() -> Plan {
     let at = At::Block { item: 2, block: 0 };
-    let edit = Edit { at, change: Change::Replace(STUB.into()), pass: "test" };
-    Compaction { edits: vec![PlannedEdit { edit, tokens: Tokens(0) }], ..Compaction::default() }
+    let edit = Edit { at, verb: Verb::Replace(STUB.into()), pass: "test" };
+    Plan::of_edit(Some(edit))
 }
 
 fn side(sample: &Sample) -> Side<'_> {
@@ -43,9 +43,7 @@ fn side(sample: &Sample) -> Side<'_> {
 
 /// What the planned edit violates when it is written into the record.
 fn spliced(before: &Sample, after: &Sample, invariants: &dyn Invariants) -> Vec<Violation> {
-    let compaction = compaction();
-    let plan = Plan::Edits(&compaction, WriteMode::Splice);
-    verify(side(before), side(after), &plan, invariants, &Quarters)
+    verify(side(before), side(after), &plan(), WriteMode::Splice, invariants, &Quarters)
 }
 
 /// Asserts what is violated: the invariant, the line, the words.
@@ -114,9 +112,7 @@ fn a_mark_has_to_send_what_the_edit_says() {
     let before = before();
     let found = |after: &Sample| {
         let invariants = NoInvariants(Vec::new());
-        let compaction = compaction();
-        let plan = Plan::Edits(&compaction, WriteMode::Mark);
-        verify(side(&before), side(after), &plan, &invariants, &Quarters)
+        verify(side(&before), side(after), &plan(), WriteMode::Mark, &invariants, &Quarters)
     };
     assert_eq!(found(&after("Go.", STUB, "Done.")), []);
     let what = "something else is sent than was meant".into();
@@ -135,9 +131,9 @@ fn a_recount_is_of_the_session_as_it_is_now() {
         counted: &[],
     };
     let (before, after) = (before(), after("Go.", STUB, "Done."));
-    let compaction = compact(before.transcript(), before.source(), &recipe, &options);
+    let plan = compact(before.transcript(), before.source(), &recipe, &options);
     let now = epitome_model::weigh(after.transcript(), after.source(), &Quarters).total();
-    assert_eq!(recount(&compaction, side(&after), &Quarters), now);
+    assert_eq!(recount(&plan, side(&after), &Quarters), now);
 }
 
 #[test]
@@ -145,8 +141,10 @@ fn a_summary_is_sent_with_what_is_kept_behind_it() {
     let before = before();
     let found = |after: &Sample, kept: &[usize]| {
         let invariants = NoInvariants(Vec::new());
-        let plan = Plan::Summary { text: "In short.", kept };
-        let found = verify(side(&before), side(after), &plan, &invariants, &Quarters);
+        let summary = Summary { text: "In short.".into(), kept: kept.into(), tokens: Tokens(100) };
+        let edit = Edit::summary(summary, &before.transcript().context, "summary");
+        let (plan, mode) = (Plan::of_edit(edit), WriteMode::Append);
+        let found = verify(side(&before), side(after), &plan, mode, &invariants, &Quarters);
         found.iter().map(|it| (it.invariant, it.line, it.what.clone())).collect::<Vec<_>>()
     };
     let summary = || Sample::new().summary("In short.");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use epitome_model::{
-    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Role,
-    Source, Stub, Text, Tokens, ToolKind, Transcript, as_seen, block_chars, block_tokens, decode,
+    At, Block, CHARS_AROUND, Call, Counter, Edit, Entry, Lines, Output, Part, Ref, Role, Source,
+    Stub, Text, Tokens, ToolKind, Transcript, Verb, as_seen, block_chars, block_tokens, decode,
     encode, encode_as, has_at_least, is_left_by_recipe, line_count, short,
 };
 
@@ -135,7 +135,7 @@ impl<'a> View<'a> {
             At::Block { item, block }
             | At::Field { item, block, .. }
             | At::Part { item, block, .. } => self.pinned.contains(&(item, block)),
-            At::Copy { .. } => false,
+            At::Items { .. } | At::Copy { .. } => false,
         }
     }
 
@@ -321,7 +321,7 @@ impl<'a> View<'a> {
                 At::Field { item, block, .. } | At::Part { item, block, .. } => {
                     self.taken.contains(&At::Block { item, block })
                 }
-                At::Block { .. } | At::Copy { .. } => false,
+                At::Block { .. } | At::Items { .. } | At::Copy { .. } => false,
             }
     }
 
@@ -425,7 +425,7 @@ impl<'a> View<'a> {
     pub fn call_at(&self, at: At) -> Option<&'a Call> {
         let block = match at {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
-            At::Copy { .. } => return None,
+            At::Items { .. } | At::Copy { .. } => return None,
         };
         match self.transcript.items[at.item()].entry()?.blocks.get(block)? {
             Block::Call(call) => Some(call),
@@ -449,6 +449,7 @@ impl<'a> View<'a> {
         match at {
             At::Copy { copy, .. } => item.copies().get(copy).map_or("copy", |c| c.name).to_owned(),
             At::Part { .. } => "image".into(),
+            At::Items { .. } => "messages".into(),
             At::Field { block: idx, field, .. } => match block(idx) {
                 Some(Block::Call(call)) => {
                     let name = call.fields.get(field).map_or("argument", |field| &*field.name);
@@ -529,7 +530,7 @@ impl<'a> View<'a> {
         let smaller = self.reading.is_some()
             || with.len() < old.len()
                 && self.counter.count(&is) + MARGIN <= self.counter.count(&was);
-        smaller.then_some(Edit { at, change: Change::Replace(new), pass })
+        smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
     /// Whether a call has this text as its only argument, sent as it is: a script, a patch.
@@ -546,7 +547,7 @@ impl<'a> View<'a> {
         let shorter = || written < old.len() + 2 || written < encode(old).len();
         let fewer = || self.has_at_least(at, old, self.counter.count(&new));
         let smaller = self.reading.is_some() || new.len() < old.len() && shorter() && fewer();
-        smaller.then_some(Edit { at, change: Change::Replace(new), pass })
+        smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
     /// Whether `text`, which stands at `at`, has at least so many tokens, and the block as well if

@@ -126,7 +126,7 @@ fn a_text_is_only_replaced_by_one_of_fewer_bytes_and_no_more_tokens() {
 fn a_place_in_an_edited_block_is_taken_as_well() {
     let sample = Sample::new().call_with(Write, "/p/a", &[(Content, "x")]).output("done");
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let edit = |at| Edit { at, change: Change::Drop, pass: "test" };
+    let edit = |at| Edit { at, verb: Verb::Drop, pass: "test" };
     let part = At::Part { item: 1, block: 0, part: 0 };
     assert!(!view.is_taken(part) && !view.is_taken(field(0)));
     view.take(&[edit(block(1)), edit(field(0))]);

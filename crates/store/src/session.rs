@@ -2,172 +2,54 @@
 
 use std::path::Path;
 
-use epitome_formats::{FORMATS, Format, Write, Writing, named, sniff};
-use epitome_model::{Fault, Source, Transcript};
-
-use tracing::debug_span;
-use tracing::field::Empty;
+use epitome_error::Result;
+pub use epitome_formats::session::{HEADS, format_of, writer};
 
 use crate::archive::SessionKey;
 use crate::place::Place;
-use crate::source::{FileSource, if_read};
-use epitome_error::{Error, ErrorKind, Result};
-
-/// Bytes at the beginning of a file by which its format is known; the second number when the first
-/// records are long.
-pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
+use crate::source::FileSource;
 
 /// A session: its bytes, what they say, and what could not be read.
-pub struct Loaded<S = FileSource> {
-    /// How sessions of this agent are read and written.
-    pub format: &'static Format,
-    /// The bytes.
-    pub source: S,
-    /// What they say.
-    pub transcript: Transcript,
-    /// Records that are not as they should be.
-    pub faults: Vec<Fault>,
-}
+pub type Loaded<S = FileSource> = epitome_formats::session::Loaded<S>;
 
-impl Loaded<FileSource> {
-    /// Opens and reads the session at an address: a file, or rows of a database (see
-    /// [`Place`]). `agent` overrides what it looks like.
-    ///
-    /// # Errors
-    ///
-    /// `UnknownFormat` if no format knows it; else what opening and reading may say.
-    pub fn open(path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        Loaded::at(&Place::of(path), path, agent)
-    }
-
-    /// Opens and reads the session at a place that is known already; `path` is its address.
-    ///
-    /// # Errors
-    ///
-    /// As [`Loaded::open`].
-    pub fn at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        Loaded::read(place.open()?, agent).map_err(|err| err.about(path))
-    }
-}
-
-impl<S: Source> Loaded<S> {
-    /// Reads a session.
-    ///
-    /// # Errors
-    ///
-    /// `UnknownFormat` if no format knows it; what reading its bytes says.
-    pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
-        let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
-        Ok(Loaded { format, source, transcript, faults })
-    }
-}
-
-/// What a session says, its format, and what could not be understood.
-type Parsed = (&'static Format, Transcript, Vec<Fault>);
-
-fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
-    let span = debug_span!("session.read", bytes = source.len(), format = Empty);
-    let _span = span.clone().entered();
-    let format = match agent {
-        Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
-        None => format_of(source).ok_or_else(|| unknown(source))?,
-    };
-    span.record("format", format.name);
-    let mut faults = Vec::new();
-    let transcript = (format.read)(source, &mut faults);
-    if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
-        let what = format!("there is nothing that {} wrote", format.name);
-        return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
-    }
-    Ok((format, transcript, faults))
-}
-
-impl<S> Loaded<S> {
-    /// How edits of this session are written.
-    ///
-    /// # Errors
-    ///
-    /// `ReadOnly` if sessions of this format are never written.
-    pub fn writer(&self) -> Result<Write> {
-        writer(self.format)
-    }
-
-    /// What the archive knows it by: the agent and the session's own id, or else the file's name.
-    pub fn key(&self, path: &Path) -> SessionKey {
-        let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
-        // A sub-agent's file bears the id of the session it belongs to.
-        let id = match &self.transcript.head.id {
-            Some(id) if !stem().starts_with("agent-") => id.to_string(),
-            Some(id) => format!("{id}.{}", stem()),
-            None => stem().into_owned(),
-        };
-        SessionKey::new(self.format.name, id)
-    }
-}
-
-/// How edits of sessions of this format are written.
+/// Opens and reads the session at an address: a file, or rows of a database (see [`Place`]).
+/// `agent` overrides what it looks like.
 ///
 /// # Errors
 ///
-/// `ReadOnly` if they never are: the error says why.
-pub fn writer(format: &Format) -> Result<Write> {
-    match format.writing {
-        Writing::Splices(write) => Ok(write),
-        Writing::ReadOnly(why) => {
-            let what = format!("sessions of {} are only read: {why}", format.name);
-            let hint = "`epitome list`, `inspect` and `export` work on it; nothing is written";
-            Err(Error::new(ErrorKind::ReadOnly, what).with_hint(hint))
-        }
-    }
+/// `UnknownFormat` if no format knows it; else what opening and reading may say.
+pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
+    load_at(&Place::of(path), path, agent)
 }
 
-/// The format that the beginning of a source is of.
-pub fn format_of(source: &dyn Source) -> Option<&'static Format> {
-    HEADS.iter().find_map(|&head| sniff(&source.read(0..head)))
+/// Opens and reads the session at a place that is known already; `path` is its address.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
+    Loaded::read(place.open()?, agent).map_err(|err| err.about(path))
 }
 
-fn unknown(source: &dyn Source) -> Error {
-    let what = if source.is_empty() {
-        "the file is empty"
-    } else {
-        "not a session of an agent that epitome knows"
+/// What the archive knows a session by: the agent and the session's own id, or else the file's
+/// name.
+pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
+    // A sub-agent's file bears the id of the session it belongs to.
+    let id = match &session.transcript.head.id {
+        Some(id) if !stem().starts_with("agent-") => id.to_string(),
+        Some(id) => format!("{id}.{}", stem()),
+        None => stem().into_owned(),
     };
-    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
-}
-
-fn unknown_agent(name: &str) -> Error {
-    let what = format!("unknown agent `{name}`");
-    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
-}
-
-fn known() -> String {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    format!("epitome knows the sessions of: {}", names.join(", "))
+    SessionKey::new(session.format.name, id)
 }
 
 #[cfg(test)]
 mod tests {
+    use epitome_error::ErrorKind;
+
     use super::*;
     use crate::step::fault;
-
-    #[test]
-    fn a_long_first_record_hides_no_session() {
-        let words = "x".repeat(100_000);
-        let message = format!(r#"{{"role":"user","content":"{words}"}}"#);
-        let rest = r#""uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t""#;
-        let session = format!("{{\"type\":\"user\",\"message\":{message},{rest}}}\n").into_bytes();
-        assert_eq!(format_of(&session).map(|format| format.name), Some("claude"));
-    }
-
-    #[test]
-    fn a_format_that_is_only_read_says_why() {
-        let format = named("copilot").expect("a format that is only read");
-        let err = writer(format).expect_err("it is only read");
-        assert_eq!(err.kind(), ErrorKind::ReadOnly);
-        let Writing::ReadOnly(why) = format.writing else { panic!("{err}") };
-        assert!(err.to_string().ends_with(why), "{err}");
-        assert!(writer(named("pi").expect("a format that is written")).is_ok());
-    }
 
     #[test]
     fn a_session_that_cannot_be_read_is_not_one_of_no_agent() {
@@ -175,7 +57,7 @@ mod tests {
         let path = dir.path().join("s.jsonl");
         std::fs::write(&path, fixtures::get("claude", "pricing").bytes()).expect("a session");
         let opened = |n| {
-            let done = fault::with(fault::unreadable_at(n), || Loaded::open(&path, None));
+            let done = fault::with(fault::unreadable_at(n), || load(&path, None));
             done.map(drop).map_err(|err| (err.kind(), err.path().map(Path::to_owned)))
         };
         let expect = Err((ErrorKind::Unreadable, Some(path.clone())));

@@ -10,21 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, SessionKey, is_damage, lines};
 use crate::restore::{Damage, Restoration, Restored, Target, restore_from};
-use crate::session::Loaded;
+use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
-impl<S: Source> Loaded<S> {
-    /// The compactions that are in the session as it is now, oldest first; `path` is where it is.
-    /// None for a session that was never compacted, or was restored since.
-    ///
-    /// # Errors
-    ///
-    /// As [`in_effect`].
-    pub fn compactions(&self, archive: &Archive, path: &Path) -> Result<Vec<Generation>> {
-        let mut found = in_effect(archive, &self.key(path), &self.source)?;
-        found.retain(|generation| !generation.is_way_back());
-        Ok(found)
-    }
+/// The compactions that are in a session as it is now, oldest first; `path` is where it is. None
+/// for a session that was never compacted, or was restored since.
+///
+/// # Errors
+///
+/// As [`in_effect`].
+pub fn compactions<S: Source>(
+    session: &Loaded<S>,
+    archive: &Archive,
+    path: &Path,
+) -> Result<Vec<Generation>> {
+    let mut found = in_effect(archive, &key_of(session, path), &session.source)?;
+    found.retain(|generation| !generation.is_way_back());
+    Ok(found)
 }
 
 /// The generations that are in a session as it is now, oldest first: those that a restore to the

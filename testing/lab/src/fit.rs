@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use epitome::Loaded;
 use epitome::simulate::{KnownFact, known_facts};
 use epitome_passes::{FEATURES, Features};
 
@@ -87,7 +86,7 @@ fn repository(path: &Path) -> String {
 }
 
 fn rows(path: &Path) -> Result<Vec<Row>> {
-    let session = Loaded::open(path, None)?;
+    let session = epitome::storage::load(path, None)?;
     let mut rows = Vec::new();
     for cut in known_facts(&session)? {
         let (used, unused): (Vec<&KnownFact>, Vec<_>) = cut.iter().partition(|fact| fact.is_used);

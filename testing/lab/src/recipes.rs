@@ -137,7 +137,7 @@ fn files(folders: &[&str]) -> Result<Vec<PathBuf>> {
 fn real_work() -> Result<Option<Vec<PathBuf>>> {
     let Some(files) = quality::open_set()? else { return Ok(None) };
     let is_of = |file: &PathBuf| {
-        let session = Loaded::open(file, None);
+        let session = epitome::storage::load(file, None);
         session.is_ok_and(|session| OF_REAL_WORK.contains(&session.format.name))
     };
     Ok(Some(files.into_iter().filter(is_of).collect()))
@@ -176,7 +176,7 @@ fn row(name: &str, files: &[PathBuf], recipe: &Recipe) -> Result<Row> {
     let counter = O200k::new();
     let mut sum = Sum::default();
     for file in files {
-        let Ok(session) = Loaded::open(file, None) else { continue };
+        let Ok(session) = epitome::storage::load(file, None) else { continue };
         one(&session, file, recipe, &counter, &mut sum)?;
     }
     Ok(Row { name: name.to_owned(), sum })

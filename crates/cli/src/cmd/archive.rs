@@ -12,7 +12,7 @@ use epitome::archive::{
     GcMode, GcReport, Generation, Reason, SessionKey, VerifyReport, collect_garbage,
 };
 use epitome::storage::{Store, write_new};
-use epitome::{ErrorKind, Loaded, agents};
+use epitome::{ErrorKind, agents};
 use epitome_model::{Bytes, Source};
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -402,8 +402,8 @@ fn key_of(app: &App, name: &str) -> Result<SessionKey> {
         return Ok((*key).clone());
     }
     let path = file(app, name.as_ref())?;
-    let session = Loaded::open(&path, app.agent())?;
-    Ok(session.key(&path))
+    let session = epitome::storage::load(&path, app.agent())?;
+    Ok(epitome::storage::key_of(&session, &path))
 }
 
 #[derive(Serialize)]

@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::Args as ClapArgs;
 use epitome::compaction::Family;
 use epitome::ops::{CompactionPrice, FaultFound, Fitted, OpenSession, compaction_prices};
+use epitome::storage::{self, key_of};
 use epitome::{History, Loaded, Version, agents};
 use epitome_model::{
     Block, Bytes, Counter, MicroDollars, Source, Tokens, Violation, context_turns, turns, weigh,
@@ -49,7 +50,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             inspect(app, &input, &Loaded::read(bytes, app.agent())?, &history)?
         }
         Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
+            let session = storage::load(path, app.agent())?;
             let history = State::default().open(app, &input)?;
             let inspected = inspect(app, &input, &session, &history)?;
             if let Some(failure) = session.source.failure() {
@@ -176,9 +177,10 @@ fn inspect<S: Source>(
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new("-"),
     };
-    let generations = app.config.archive().generations(&session.key(path))?;
+    let generations = app.config.archive().generations(&key_of(session, path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
-    let compactions_in_effect = session.compactions(&app.config.archive(), path)?.len() as u64;
+    let compactions_in_effect =
+        storage::compactions(session, &app.config.archive(), path)?.len() as u64;
     let prices = match input {
         Input::File(path) if compactions_in_effect > 0 => {
             compaction_prices(&OpenSession::of_agent(&app.config, path, app.agent()), counter)?

@@ -80,7 +80,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             write(app, args, &input, &session, &ported)
         }
         Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
+            let session = epitome::storage::load(path, app.agent())?;
             let mut ported = port(app, args, &session).map_err(|failure| failure.about(path))?;
             if let Some(failure) = session.source.failure() {
                 return Err(failure.into());

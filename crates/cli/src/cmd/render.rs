@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
-use epitome::Loaded;
 use epitome::render::{
     ListPrices, RenderOptions, RenderSource, Rendered, render_into, update_index,
 };
@@ -347,7 +346,7 @@ fn of_project(args: &Args, path: &Path) -> bool {
     if args.project.is_none() {
         return true;
     }
-    let Ok(session) = Loaded::open(path, None) else { return false };
+    let Ok(session) = epitome::storage::load(path, None) else { return false };
     let cwd = session.transcript.head.cwd.as_deref();
     Which { project: args.project.clone() }.takes(cwd)
 }

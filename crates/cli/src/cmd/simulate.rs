@@ -211,7 +211,7 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
     match input {
         Input::Stdin => Ok(simulate.session(&name, &Loaded::read(read_stdin()?, app.agent())?)?),
         Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
+            let session = epitome::storage::load(path, app.agent())?;
             let done = simulate.session(&name, &session).map_err(|err| err.about(path))?;
             session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
         }

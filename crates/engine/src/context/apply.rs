@@ -3,28 +3,63 @@
 use std::collections::HashSet;
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::named;
-use epitome_model::{Counter, Edit, Invariants, Source, Transcript, Violation};
-use epitome_passes::{Compaction, Cut, Plan, PlannedEdit, Side, verify};
+use epitome_formats::epitome::{Batch, FORMAT, batch, continuing};
+use epitome_model::{
+    Counter, Cut, Edit, Invariants, Source, Summary, Transcript, Verb, Violation, WriteMode,
+};
+use epitome_passes::{Plan, PlannedEdit, Side, verify};
 
 use super::Context;
 use super::excerpt::{Excerpt, difference};
 use super::log::Trial;
 
 impl Context {
-    /// Adds a line that changes what is sent, if that violates no invariant: the same that a stored
+    /// Carries out a plan that is a step of the attempt under way: what goes is on disk before it
+    /// goes. `recipe` is the recipe that planned edits of blocks.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, with the edit that cannot be written or the first new violation; `Disk` if the
+    /// log cannot be written. The log is then what it was.
+    pub(super) fn apply(&mut self, mut plan: Plan, recipe: Option<&str>) -> Result<()> {
+        let line = self.line_of(&plan, Batch::Compaction(recipe))?;
+        let line = if self.has_begun { continuing(line) } else { line };
+        self.log.flush()?;
+        self.add_line(&line, &mut plan)?;
+        self.has_begun = true;
+        self.recount();
+        Ok(())
+    }
+
+    /// The line of the log that carries out a plan.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, with the edit that cannot be written.
+    pub(super) fn line_of(&self, plan: &Plan, what: Batch<'_>) -> Result<Vec<u8>> {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        batch(transcript, source, &plan.edits(), what)
+            .map_err(|err| Error::new(ErrorKind::Refused, err.why))
+    }
+
+    /// Adds a line that carries out a plan, if that violates no invariant: the same that a stored
     /// session is verified with. The caller recounts.
     ///
     /// # Errors
     ///
     /// `Refused`, which names the first new violation; `Disk` if the line cannot be written. The
     /// log is then what it was.
-    pub(super) fn apply(&mut self, line: &[u8], plan: &Plan<'_>) -> Result<()> {
-        let format = named("epitome").expect("our own format is one of them");
+    pub(super) fn add_line(&mut self, line: &[u8], plan: &mut Plan) -> Result<()> {
+        // What was counted when it was said is not counted again.
+        let items: Vec<usize> = plan.block_edits().map(|it| it.edit.at.item()).collect();
+        for item in items {
+            let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();
+            plan.counted.extend(blocks.map(|(block, tokens)| ((item, block), *tokens)));
+        }
         let trial = self.log.try_line(line);
         let changed = Changed { transcript: self.transcript(), trial: &trial };
         let source = self.log.bytes();
-        let violations = changed.violations(plan, source, format.invariants, &*self.counter);
+        let violations = changed.violations(plan, source, FORMAT.invariants, &*self.counter);
         match violations.first() {
             None => self.log.keep(trial),
             Some(first) => {
@@ -48,56 +83,53 @@ impl Changed<'_> {
     /// is compared: nothing but the part of the context that has them all needs to be looked at.
     fn violations(
         &self,
-        plan: &Plan<'_>,
+        plan: &Plan,
         source: &dyn Source,
         invariants: &dyn Invariants,
         counter: &dyn Counter,
     ) -> Vec<Violation> {
         let (old, new) = (self.trial.sent(), &*self.transcript.context);
-        let (was, is) = match plan {
-            Plan::Edits(compaction, _) => {
-                let items = compaction.edits.iter().map(|planned| planned.edit.at.item());
-                let edited: HashSet<usize> = items.collect();
-                let (was, is) = difference(old, new, &edited);
-                (&old[was], &new[is])
-            }
-            Plan::Cut(_) | Plan::Summary { .. } => (old, new),
+        let items = plan.block_edits().map(|planned| planned.edit.at.item());
+        let edited: HashSet<usize> = items.collect();
+        let (was, is) = if plan.block_edits().count() == plan.edits.len() {
+            let (was, is) = difference(old, new, &edited);
+            (&old[was], &new[is])
+        } else {
+            (old, new)
         };
         let mut items = [was, is].concat();
         let after = Excerpt::new(self.transcript, items.clone(), is);
         items.retain(|&item| item < self.trial.items());
         let before = Excerpt::new(self.transcript, items, was);
+        let plan = in_excerpt(plan, &before);
         let side = |excerpt| Side { transcript: Excerpt::transcript(excerpt), source };
-        let check =
-            |plan: &Plan<'_>| verify(side(&before), side(&after), plan, invariants, counter);
-        match plan {
-            Plan::Edits(compaction, mode) => {
-                check(&Plan::Edits(&in_excerpt(compaction, &before), *mode))
-            }
-            Plan::Cut(cut) => {
-                let items = before.places(&cut.items);
-                check(&Plan::Cut(&Cut { items, ..Cut::clone(cut) }))
-            }
-            Plan::Summary { text, kept } => {
-                check(&Plan::Summary { text, kept: &before.places(kept) })
-            }
-        }
+        let mode = WriteMode::Append;
+        verify(side(&before), side(&after), &plan, mode, invariants, counter)
     }
 }
 
-/// The edits of these items, as edits of the excerpt.
-fn in_excerpt(compaction: &Compaction, excerpt: &Excerpt) -> Compaction {
+/// A plan for the items of an excerpt.
+fn in_excerpt(plan: &Plan, excerpt: &Excerpt) -> Plan {
     let moved = |planned: &PlannedEdit| {
-        let at = planned.edit.at.with_item(excerpt.place(planned.edit.at.item())?);
-        Some(PlannedEdit { edit: Edit { at, ..planned.edit.clone() }, ..planned.clone() })
+        let Edit { at, verb, pass } = &planned.edit;
+        let verb = match verb {
+            Verb::Replace(_) | Verb::Drop => verb.clone(),
+            Verb::Cut(cut) => Verb::Cut(Cut { items: excerpt.places(&cut.items), ..cut.clone() }),
+            Verb::Summarise(summary) => {
+                let kept = excerpt.places(&summary.kept);
+                Verb::Summarise(Summary { kept, ..summary.clone() })
+            }
+        };
+        let at = at.with_item(excerpt.place(at.item())?);
+        Some(PlannedEdit { edit: Edit { at, verb, pass }, tokens: planned.tokens })
     };
-    let counted = compaction.counted.iter();
+    let counted = plan.counted.iter();
     let counted = counted
         .filter_map(|(&(item, block), tokens)| Some(((excerpt.place(item)?, block), *tokens)));
-    Compaction {
-        edits: compaction.edits.iter().filter_map(moved).collect(),
+    Plan {
+        edits: plan.edits.iter().filter_map(moved).collect(),
         counted: counted.collect(),
-        ..Compaction::default()
+        ..Plan::default()
     }
 }
 

@@ -1,8 +1,8 @@
-use epitome_formats::epitome::{cut, line, said};
+use epitome_formats::epitome::{line, said};
 use epitome_model::{
-    At, Block, Change, Edit, Invariant, Role, Source, Tokens, Transcript, WriteMode,
+    At, Block, Cut, Edit, Invariant, Role, Source, Summary, Tokens, Transcript, Verb,
 };
-use epitome_passes::{Compaction, Cut, Event, PlannedEdit, Why, built_in};
+use epitome_passes::{Event, Why, built_in};
 use proptest::prelude::*;
 
 use super::super::{Said, Setup, Speaker};
@@ -36,9 +36,9 @@ fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
 }
 
 /// What `line` comes to: which invariant it violates, if it does. Then nothing has changed.
-fn applied(context: &mut Context, line: &str, plan: &Plan<'_>) -> Option<String> {
+fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> {
     let before = state(context);
-    let err = context.apply(line.as_bytes(), plan).err()?;
+    let err = context.add_line(line.as_bytes(), &mut plan).err()?;
     assert_eq!(err.kind(), ErrorKind::Refused);
     assert_eq!(state(context), before, "{err}");
     let what = err.to_string();
@@ -46,10 +46,19 @@ fn applied(context: &mut Context, line: &str, plan: &Plan<'_>) -> Option<String>
 }
 
 /// The plan of one edit, whatever it says.
-fn edit(item: usize, change: Change) -> Compaction {
-    let edit = Edit { at: At::Block { item, block: 0 }, change, pass: "test" };
-    let edits = vec![PlannedEdit { edit, tokens: Tokens(1) }];
-    Compaction { edits, ..Compaction::default() }
+fn edit(item: usize, verb: Verb) -> Plan {
+    Plan::of_edit(Some(Edit { at: At::Block { item, block: 0 }, verb, pass: "test" }))
+}
+
+/// The plan of a cut.
+fn cut(items: &[usize], text: &str) -> Plan {
+    Plan::of_edit(Edit::cut(Cut { items: items.into(), text: text.into(), messages: 1 }))
+}
+
+/// The line that carries out a plan.
+fn line_of(context: &Context, plan: &Plan) -> String {
+    let line = context.line_of(plan, Batch::Compaction(None)).expect("all have an id");
+    String::from_utf8(line).expect("UTF-8")
 }
 
 /// A line of the log that replaces an entry by itself, with `to` for `from`.
@@ -80,17 +89,18 @@ fn a_live_context_refuses_edits_that_violate_an_invariant() {
     for (item, from, to, invariant) in cases {
         let mut context = context();
         let line = replaced(&context, item, from, to);
-        let compaction = edit(item, Change::Replace(to.to_owned()));
-        let plan = Plan::Edits(&compaction, WriteMode::Append);
+        let plan = edit(item, Verb::Replace(to.to_owned()));
         let expect = invariant.map(|it| it.to_string());
-        assert_eq!(applied(&mut context, &line, &plan), expect, "{from} → {to}");
+        assert_eq!(applied(&mut context, &line, plan), expect, "{from} → {to}");
     }
     // An entry that is not sent any more, and one that no edit speaks of.
     let mut context = context();
     let line = r#"{"type":"compaction","edits":[{"of":"1","blocks":[]}]}"#.to_owned() + "\n";
-    let compaction = edit(USER, Change::Drop);
-    let plan = Plan::Edits(&compaction, WriteMode::Append);
-    assert_eq!(applied(&mut context, &line, &plan).as_deref(), Some("tree"));
+    assert_eq!(applied(&mut context, &line, edit(USER, Verb::Drop)).as_deref(), Some("tree"));
+    // An entry that says less, and that no edit speaks of.
+    let line = replaced(&context, RESULT, "a result of a few words", "short");
+    let plan = edit(REPLY, Verb::Replace("less".to_owned()));
+    assert_eq!(applied(&mut context, &line, plan).as_deref(), Some("tree"));
 }
 
 #[test]
@@ -105,20 +115,15 @@ fn a_live_context_refuses_cuts_that_violate_an_invariant() {
     for (items, text, meant, invariant) in cases {
         let mut context = context();
         let meant = if meant.is_empty() { text } else { meant };
-        let (transcript, source) = (context.transcript(), context.log.bytes());
-        let line = cut(transcript, source, items, text).expect("all have an id");
-        let line = String::from_utf8(line).expect("UTF-8");
-        let planned = Cut { items: items.into(), text: meant.into(), messages: 1 };
-        let found = applied(&mut context, &line, &Plan::Cut(&planned));
+        let line = line_of(&context, &cut(items, text));
+        let found = applied(&mut context, &line, cut(items, meant));
         assert_eq!(found, invariant.map(|it| it.to_string()), "{text}");
     }
     // A cut that takes more than was meant.
     let mut context = context();
-    let (transcript, source) = (context.transcript(), context.log.bytes());
-    let line = cut(transcript, source, &[CALL, RESULT, REPLY], "three").expect("all have an id");
-    let line = String::from_utf8(line).expect("UTF-8");
-    let planned = Cut { items: vec![CALL, RESULT], text: "three".into(), messages: 2 };
-    assert_eq!(applied(&mut context, &line, &Plan::Cut(&planned)).as_deref(), Some("tree"));
+    let line = line_of(&context, &cut(&[CALL, RESULT, REPLY], "three"));
+    let found = applied(&mut context, &line, cut(&[CALL, RESULT], "three"));
+    assert_eq!(found.as_deref(), Some("tree"));
 }
 
 #[test]
@@ -126,7 +131,10 @@ fn a_live_context_refuses_a_summary_in_place_of_what_is_kept() {
     let line = |kept: &str| {
         format!("{{\"type\":\"summary\",\"id\":\"s\",\"kept\":{kept},\"text\":\"In short.\"}}\n")
     };
-    let plan = Plan::Summary { text: "In short.", kept: &[REPLY] };
+    let plan = |text: &str| {
+        let summary = Summary { text: text.into(), kept: vec![REPLY], tokens: Tokens(900) };
+        Plan::of_edit(Edit::summary(summary, &[USER, CALL, RESULT, REPLY], "summary"))
+    };
     let cases = [
         (format!("\"{REPLY}\""), None),
         // The summary also replaces the entries that must be kept.
@@ -135,21 +143,19 @@ fn a_live_context_refuses_a_summary_in_place_of_what_is_kept() {
     ];
     for (kept, invariant) in cases {
         let mut context = context();
-        assert_eq!(applied(&mut context, &line(&kept), &plan).as_deref(), invariant, "{kept}");
+        let found = applied(&mut context, &line(&kept), plan("In short."));
+        assert_eq!(found.as_deref(), invariant, "{kept}");
     }
     let mut context = context();
-    let other = Plan::Summary { text: "At length.", kept: &[REPLY] };
-    assert_eq!(
-        applied(&mut context, &line(&format!("\"{REPLY}\"")), &other).as_deref(),
-        Some("shape")
-    );
+    let found = applied(&mut context, &line(&format!("\"{REPLY}\"")), plan("At length."));
+    assert_eq!(found.as_deref(), Some("shape"));
 }
 
 #[test]
 fn a_pass_that_touches_words_of_the_user_is_reported_and_changes_nothing() {
     let mut context = context();
     let (before, tokens) = (state(&context), context.tokens());
-    let did = context.write_plan("bad", edit(USER, Change::Replace("x".into())));
+    let did = context.write_plan("bad", edit(USER, Verb::Replace("x".into())));
     context.conclude(Why::Manual, tokens, did).expect("memory is written");
     assert_eq!(state(&context), before);
     let reason = "words changed (user words)".to_owned();
@@ -162,8 +168,8 @@ fn a_result_that_would_grow_on_ingest_is_sent_as_it_is_and_reported() {
     let mut context = context();
     let before = state(&context);
     let at = At::Block { item: RESULT, block: 0 };
-    let change = Change::Replace("word ".repeat(90));
-    let edits = vec![Edit { at, change, pass: "ingest" }];
+    let verb = Verb::Replace("word ".repeat(90));
+    let edits = vec![Edit { at, verb, pass: "ingest" }];
     assert!(!context.write_shortened(edits).expect("memory is written"));
     assert_eq!(state(&context), before);
     let what = "a block has more tokens than it had (growth)";
@@ -176,7 +182,7 @@ fn a_result_that_would_grow_on_ingest_is_sent_as_it_is_and_reported() {
 fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
     let mut context = context();
     let at = At::Block { item: RESULT, block: 0 };
-    let edits = vec![Edit { at, change: Change::Replace("word ".repeat(90)), pass: "ingest" }];
+    let edits = vec![Edit { at, verb: Verb::Replace("word ".repeat(90)), pass: "ingest" }];
     context.write_shortened(edits).expect("memory is written");
     context.user("And then?").expect("memory is written");
     let entry = context.transcript().context().next_back().map(|(_, entry)| entry.blocks.clone());
@@ -263,7 +269,7 @@ fn context_of(steps: &[Step]) -> Context {
 }
 
 /// A random line, and what is said to be its plan.
-fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Compaction) {
+fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
     let (transcript, source) = (context.transcript(), context.log.bytes());
     let (mut lines, mut planned) = (Vec::new(), Vec::new());
     for (place, mutation, in_plan) in edits {
@@ -284,12 +290,12 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Compaction) 
         let id = entry.id.as_deref().expect("it has an id");
         lines.push(format!("{{\"of\":\"{id}\",\"blocks\":{blocks}}}"));
         let at = At::Block { item, block: 0 };
-        let change = |drop: &bool| if *drop { Change::Drop } else { Change::Replace("w".into()) };
-        let edit = in_plan.as_ref().map(change).map(|change| Edit { at, change, pass: "test" });
-        planned.extend(edit.map(|edit| PlannedEdit { edit, tokens: Tokens(1) }));
+        let verb = |drop: &bool| if *drop { Verb::Drop } else { Verb::Replace("w".into()) };
+        let edit = in_plan.as_ref().map(verb).map(|verb| Edit { at, verb, pass: "test" });
+        planned.extend(edit.map(PlannedEdit::uncounted));
     }
     let line = format!("{{\"type\":\"compaction\",\"edits\":[{}]}}\n", lines.join(","));
-    (line, Compaction { edits: planned, ..Compaction::default() })
+    (line, Plan { edits: planned, ..Plan::default() })
 }
 
 proptest! {
@@ -302,10 +308,9 @@ proptest! {
         lines in prop::collection::vec(prop::collection::vec(random_edit(), 1..4), 1..4),
     ) {
         let mut context = context_of(&steps);
-        let invariants = named("epitome").expect("our own format").invariants;
+        let invariants = FORMAT.invariants;
         for edits in lines {
-            let (line, compaction) = random_line(&context, &edits);
-            let plan = Plan::Edits(&compaction, WriteMode::Append);
+            let (line, plan) = random_line(&context, &edits);
             let trial = context.log.try_line(line.as_bytes());
             let (after, source) = (context.transcript(), context.log.bytes());
             let before = Transcript {
@@ -314,7 +319,7 @@ proptest! {
                 context: trial.sent().to_vec(),
             };
             let [old, new] = [&before, after].map(|transcript| Side { transcript, source });
-            let expect = verify(old, new, &plan, invariants, &*context.counter);
+            let expect = verify(old, new, &plan, WriteMode::Append, invariants, &*context.counter);
             let changed = Changed { transcript: after, trial: &trial };
             let found = changed.violations(&plan, source, invariants, &*context.counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);

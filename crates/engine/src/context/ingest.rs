@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use epitome_formats::epitome::{Batch, batch};
-use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens};
-use epitome_passes::{Compaction, Complete, INGEST, PlannedEdit, Seen, View, Why, only_text, pins};
+use epitome_formats::epitome::Batch;
+use epitome_model::{At, Block, Edit, Entry, Ref, Role, Source, Stub, Tokens, Verb};
+use epitome_passes::{Complete, INGEST, Plan, PlannedEdit, Seen, View, Why, only_text, pins};
 
 use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{ErrorKind, Result};
 
 /// Bytes of an entry that is read for digests when it is said.
 const LEARNED: u64 = 1 << 20;
@@ -31,7 +31,7 @@ impl Context {
             self.seen.add(short.as_deref().unwrap_or(&text), what);
             edits.extend(short.map(|short| Edit {
                 at: At::Block { item, block },
-                change: Change::Replace(short),
+                verb: Verb::Replace(short),
                 pass: INGEST,
             }));
         }
@@ -76,8 +76,8 @@ impl Context {
                 let whole = Ref::of(&Source::at(source, output.whole));
                 let preview = rule.preview(&texts[at], whole);
                 let is_less = self.counter.count(&preview) < self.counter.count(&texts[at]);
-                let change = Change::Replace(preview);
-                is_less.then_some(Edit { at: place, change, pass: INGEST })
+                let verb = Verb::Replace(preview);
+                is_less.then_some(Edit { at: place, verb, pass: INGEST })
             })
             .collect();
         let edits = self.without_pinned(edits);
@@ -144,12 +144,10 @@ impl Context {
     /// Writes what is left of results. Returns whether it did: what would violate an invariant is
     /// sent as it is, and an event says why.
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let line = batch(transcript, source, &edits, Batch::Birth)
-            .map_err(|err| Error::new(ErrorKind::Refused, err.why));
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
-        let mut plan = Compaction { edits: edits.collect(), ..Compaction::default() };
-        match line.and_then(|line| self.apply_edits(&line, &mut plan)) {
+        let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
+        let line = self.line_of(&plan, Batch::Birth);
+        match line.and_then(|line| self.add_line(&line, &mut plan)) {
             Ok(()) => {
                 self.count_shortened(&plan);
                 Ok(true)
@@ -165,7 +163,7 @@ impl Context {
 
     /// Counts what is sent now in place of the entries of these edits: the last items, in the same
     /// order. What a provider counted did not hold them yet.
-    fn count_shortened(&mut self, plan: &Compaction) {
+    fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_formats::epitome::Log;
-use epitome_formats::{Summary, epitome, lines, named};
-use epitome_model::{Block, Role, Source, Tokens, Transcript};
+use epitome_formats::{lines, named};
+use epitome_model::{Block, Edit, Role, Source, Summary, Tokens, Transcript};
 use epitome_passes::{
     Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
 };
@@ -198,8 +198,7 @@ impl Context {
     /// Puts a text, as a summary, in the place of these items.
     pub(super) fn put(&mut self, text: &str, items: &[usize]) -> Result<()> {
         let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let sent: Vec<usize> = transcript.context.clone();
+        let sent: Vec<usize> = self.transcript().context.clone();
         let goes: HashSet<usize> = items.iter().copied().collect();
         let places: Vec<usize> = (0..sent.len()).filter(|&at| goes.contains(&sent[at])).collect();
         let (Some(last), true) = (places.last(), places.len() == goes.len()) else {
@@ -212,15 +211,8 @@ impl Context {
         let total = self.counts.total();
         let tokens = total.tokens - total.frames;
         // What was said since it was asked is kept as well.
-        let kept = &sent[last + 1..];
-        let summary = Summary { text, kept, tokens };
-        let write = epitome::FORMAT.summarise.expect("our own format has summaries");
-        let line = write(transcript, source, &summary).map_err(refuse)?;
-        self.log.flush()?;
-        self.apply(&self.step_of_attempt(line), &Plan::Summary { text, kept })?;
-        self.has_begun = true;
-        self.recount();
-        Ok(())
+        let summary = Summary { text: text.to_owned(), kept: sent[last + 1..].to_vec(), tokens };
+        self.apply(Plan::of_edit(Edit::summary(summary, &sent, "summary")), None)
     }
 }
 

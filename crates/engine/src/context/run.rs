@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use epitome_formats::epitome::{Batch, batch, continuing};
-use epitome_formats::named;
-use epitome_model::{At, Edit, Tokens, WriteMode};
-use epitome_passes::{
-    Compaction, ContextKind, Options, PerKind, Plan, Recipe, Target, Why, compact,
-};
+use epitome_formats::epitome::FORMAT;
+use epitome_model::{At, Edit, Tokens};
+use epitome_passes::{ContextKind, Options, PerKind, Plan, Recipe, Target, Why, compact};
 use tracing::debug_span;
 use tracing::field::Empty;
 
 use super::Context;
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{ErrorKind, Result};
 
 impl Context {
     pub(super) fn run(&mut self, why: Why) -> Result<()> {
@@ -79,12 +76,11 @@ impl Context {
 
     /// Runs the passes of a recipe and writes what they plan. Says how many edits each has made.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
-        let format = named("epitome").expect("our own format is one of them");
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let options = Options {
             kind: ContextKind::Live,
             counter: &*self.counter,
-            thinking_is_bound: format.thinking_is_bound,
+            thinking_is_bound: FORMAT.thinking_is_bound,
             counted: self.counts.items(),
         };
         let mut plan = compact(transcript, source, recipe, &options);
@@ -99,40 +95,11 @@ impl Context {
     }
 
     /// Writes the edits of a recipe. Returns how many each pass has made.
-    pub(super) fn write_plan(
-        &mut self,
-        recipe: &str,
-        mut plan: Compaction,
-    ) -> Result<BTreeMap<String, u64>> {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+    pub(super) fn write_plan(&mut self, recipe: &str, plan: Plan) -> Result<BTreeMap<String, u64>> {
         let by_pass = plan.by_pass().into_iter();
         let by_tier = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();
-        let what = Batch::Compaction(Some(recipe));
-        let line = batch(transcript, source, &plan.edits(), what).map_err(|err| {
-            Error::new(ErrorKind::Refused, "an edit cannot be written").because(err)
-        })?;
-        // What goes is on disk before it goes.
-        self.log.flush()?;
-        self.apply_edits(&self.step_of_attempt(line), &mut plan)?;
-        self.has_begun = true;
-        self.recount();
+        self.apply(plan, Some(recipe))?;
         Ok(by_tier)
-    }
-
-    /// The line of a step, which is taken back with the steps before it.
-    pub(super) fn step_of_attempt(&self, line: Vec<u8>) -> Vec<u8> {
-        if self.has_begun { continuing(line) } else { line }
-    }
-
-    /// Applies a line that carries out these edits.
-    pub(super) fn apply_edits(&mut self, line: &[u8], plan: &mut Compaction) -> Result<()> {
-        // What was counted when it was said is not counted again.
-        for edit in &plan.edits {
-            let item = edit.edit.at.item();
-            let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();
-            plan.counted.extend(blocks.map(|(block, tokens)| ((item, block), *tokens)));
-        }
-        self.apply(line, &Plan::Edits(plan, WriteMode::Append))
     }
 }
 

@@ -2,10 +2,9 @@
 //! of the middle.
 
 use epitome_api::anthropic::messages_of;
-use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::cut;
-use epitome_model::{Block, Ref, Stub};
-use epitome_passes::{Cut, Plan, When, Why};
+use epitome_error::{ErrorKind, Result};
+use epitome_model::{Block, Edit, Ref, Stub};
+use epitome_passes::{Plan, When, Why};
 use tracing::debug_span;
 
 use super::Context;
@@ -35,8 +34,14 @@ impl Context {
         let Some(cut) = cut else { return Ok(()) };
         let before = self.tokens();
         let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();
-        match self.cut_out(&cut) {
-            Ok(()) => self.machine.snipped(before, self.tokens(), cut.messages),
+        let messages = cut.messages;
+        self.has_begun = false;
+        match self.apply(Plan::of_edit(Edit::cut(cut)), None) {
+            // It is an attempt of its own.
+            Ok(()) => {
+                self.has_begun = false;
+                self.machine.snipped(before, self.tokens(), messages);
+            }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 // It would be refused before every request.
                 self.snips = false;
@@ -45,19 +50,6 @@ impl Context {
             }
             Err(err) => return Err(err),
         }
-        Ok(())
-    }
-
-    /// Carries out a cut.
-    fn cut_out(&mut self, planned: &Cut) -> Result<()> {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let line = cut(transcript, source, &planned.items, &planned.text)
-            .map_err(|why| Error::new(ErrorKind::Refused, why))?;
-        // What goes is on disk before it goes.
-        self.log.flush()?;
-        self.has_begun = false;
-        self.apply(&line, &Plan::Cut(planned))?;
-        self.recount();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use epitome_engine::stored::check_holds_a_summary;
 use epitome_model::{Bytes, Counter, Source, Splice, Tokens};
 use epitome_passes::Recipe;
 
@@ -13,7 +14,8 @@ use super::report::{CompactReport, CompactedFile, UserFound};
 use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
 use crate::archive::{Generation, Made, Part, Run};
 use crate::backup::{BackupPlace, keep_backup};
-use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation};
+use crate::billed::calibration_of_plan;
+use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation, pack_len};
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, ErrorKind, Result};
@@ -133,7 +135,7 @@ impl<'a> Compact<'a> {
         let planned = self.planned(config, path, session, &mut models)?;
         look(path, &planned);
         let mut file = self.report_of(config, path, &planned);
-        file.archive_bytes = if_read(&session.source, planned.pack_len(path, self.counter))?;
+        file.archive_bytes = if_read(&session.source, pack_len(&planned, path, self.counter))?;
         let mut report = self.report(file, models);
         report.dry_run = true;
         report.out = self.out.map(Path::to_owned);
@@ -254,7 +256,7 @@ impl<'a> Compact<'a> {
         session: &Loaded<S>,
         request: &super::ModelRequest,
     ) -> Result<WouldAsk> {
-        self.check_holds_a_summary(session).map_err(|err| err.about(path))?;
+        check_holds_a_summary(session, self.recipe, self.counter).map_err(|err| err.about(path))?;
         request
             .forecast(config, self.counter, session, self.recipe, path)
             .map_err(|err| err.about(path))
@@ -303,7 +305,7 @@ impl<'a> Compact<'a> {
                     }
                     on(path, event);
                 };
-                self.check_holds_a_summary(session)
+                check_holds_a_summary(session, self.recipe, self.counter)
                     .and_then(|()| request.written(config, self.counter, session, self.recipe, on))
                     .and_then(|text| {
                         CompactionPlan::summarised(&text, session, self.recipe, self.counter)
@@ -359,12 +361,6 @@ impl<'a> Compact<'a> {
         })
     }
 
-    /// Refuses a session that no summary can be written into, before a model is asked for one.
-    fn check_holds_a_summary<S: Source>(&self, session: &Loaded<S>) -> Result<()> {
-        let any = "What was done.";
-        CompactionPlan::summarised(any, session, self.recipe, self.counter).map(drop)
-    }
-
     fn report_of<S: Source>(
         &self,
         config: &Config,
@@ -372,7 +368,7 @@ impl<'a> Compact<'a> {
         planned: &CompactionPlan<'_, S>,
     ) -> CompactedFile {
         let mut file = CompactedFile::of(path, planned, self.counter);
-        let fit = planned.calibration(config, path, self.counter);
+        let fit = calibration_of_plan(planned, config, path, self.counter);
         // A table that cannot be read is reported by what needs it.
         let prices = catalogue(config).ok();
         file.quote =
@@ -438,7 +434,8 @@ impl<'a> Compact<'a> {
 
     /// Archives all that goes, or leaves the archive as it was.
     fn archive_all(&self, config: &Config, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
-        let whose = planned.first().map(|(one, it)| it.session.key(one.file.path()));
+        let whose =
+            planned.first().map(|(one, it)| crate::session::key_of(it.session, one.file.path()));
         let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
         let mut parts = Vec::new();
         // What belongs to the session first: the session's generation names it.
@@ -474,7 +471,7 @@ impl<'a> Compact<'a> {
         planned: &CompactionPlan<'_, &FileSource>,
         made: Made,
     ) -> Result<Written> {
-        let key = planned.session.key(one.file.path());
+        let key = crate::session::key_of(planned.session, one.file.path());
         let keep = |place| keep_backup(config, one.source(), &key, place);
         let backup = self.backup.map(keep).transpose()?;
         let archive = config.archive();

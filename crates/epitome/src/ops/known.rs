@@ -48,7 +48,7 @@ pub(crate) fn key_in_archive<S>(
     session: &Loaded<S>,
     path: &Path,
 ) -> Result<SessionKey> {
-    let key = session.key(path);
+    let key = crate::session::key_of(session, path);
     if session.transcript.head.id.is_none()
         && Known::of_key(config, key.clone())?.is_empty()
         && let Some(known) = Known::of_path(config, &SessionPart::at(path))?

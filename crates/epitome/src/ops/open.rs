@@ -149,7 +149,7 @@ impl SessionPart {
 
     /// Opens and reads it.
     pub(super) fn read(&self, agent: Option<&str>) -> Result<Loaded> {
-        Loaded::at(&self.place, &self.path, agent)
+        crate::session::load_at(&self.place, &self.path, agent)
     }
 
     /// The other processes that have it open. Rows of a database have no users.

@@ -344,7 +344,7 @@ impl CompactReport {
     /// `Invariant`, with the first violations as its causes.
     pub fn check(&self) -> Result<()> {
         self.all().try_for_each(|file| {
-            crate::compact::check_invariants(&file.violations, Path::new(&file.session))
+            epitome_engine::stored::check_invariants(&file.violations, Path::new(&file.session))
         })
     }
 

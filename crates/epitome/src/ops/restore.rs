@@ -361,7 +361,7 @@ fn file_that_needs(
             Err(err) if is_no_part(&err) => continue,
             Err(err) => return Err(err),
         };
-        if loaded.key(&file.path) == part.key {
+        if crate::session::key_of(&loaded, &file.path) == part.key {
             let digests = Digest::of_prefixes(&source, &lens)?;
             let is_whole = before.iter().any(|it| digests.contains(it));
             return Ok((!is_whole).then(|| file.path.clone()));
@@ -381,7 +381,7 @@ fn known_of(
     let loaded = Loaded::read(source, session.agent);
     let has_id = loaded.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
     let by_key = match &loaded {
-        Ok(loaded) => Some(Known::of_key(config, loaded.key(path))?),
+        Ok(loaded) => Some(Known::of_key(config, crate::session::key_of(loaded, path))?),
         Err(err) if err.kind() == ErrorKind::UnknownFormat => None,
         Err(err) => return Err(err.clone()),
     };

@@ -333,7 +333,8 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
     for short in [false, true] {
         let (here, there) = (Case::new(short), Case::new(short));
         here.compact().expect("it is compacted");
-        let key = crate::Loaded::open(here.path(), None).expect("a session").key(here.path());
+        let session = crate::session::load(here.path(), None).expect("a session");
+        let key = crate::session::key_of(&session, here.path());
         let mut tar = Vec::new();
         let packs = here.config.archive().export(&key, &mut tar).expect("it is exported");
         assert_eq!(packs, if short { 2 } else { 3 });

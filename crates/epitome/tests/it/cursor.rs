@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use epitome::Config;
 use epitome::agents::{self, SessionFile, SessionMatch};
 use epitome::storage::SessionRow;
-use epitome::{Config, Loaded};
 use epitome_model::{Source, Tokens};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -106,7 +106,7 @@ fn rows_of_every_version_are_read_to_the_byte() {
         let database = world.editor(&[name]);
         let expect = String::from_utf8(made(name)).expect("text");
         assert_eq!(bytes(&address(&database, id)), expect, "{name}");
-        let session = Loaded::open(&address(&database, id), None).expect("Cursor's");
+        let session = epitome::storage::load(&address(&database, id), None).expect("Cursor's");
         assert_eq!((session.format.name, session.faults), ("cursor", Vec::new()), "{name}");
     }
 }
@@ -187,7 +187,7 @@ fn damaged_rows_hide_no_other_session() {
         .expect("rows");
     assert_eq!(world.ids(), [OLDER, COMPOSER, "null", "odd", "torn"]);
     for id in ["null", "odd", "torn"] {
-        let session = Loaded::open(&address(&database, id), None).expect("Cursor's");
+        let session = epitome::storage::load(&address(&database, id), None).expect("Cursor's");
         assert_eq!(session.transcript.context, [] as [usize; 0], "{id}");
     }
     assert_eq!(bytes(&address(&database, OLDER)).lines().count(), 8);
@@ -211,7 +211,7 @@ fn a_transcript_is_found_where_nothing_says_more() {
     let SessionMatch::File(two) = agents::meant(&world.config.agents, "two", None) else {
         panic!("two")
     };
-    assert_eq!(Loaded::open(&two, None).expect("Cursor's").format.name, "cursor");
+    assert_eq!(epitome::storage::load(&two, None).expect("Cursor's").format.name, "cursor");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use epitome::compaction::Way;
 use epitome::ops::{Compact, CompactReport, OpenSession, Restore, What};
 use epitome::runs::{RunState, runs};
 use epitome::storage::Target;
-use epitome::{Config, Error, ErrorKind, Loaded};
+use epitome::{Config, Error, ErrorKind};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 use jiff::SignedDuration;
@@ -168,7 +168,7 @@ impl Home {
     }
 
     fn generations(&self, path: &Path) -> Option<Vec<Generation>> {
-        let key = Loaded::open(path, None).ok()?.key(path);
+        let key = epitome::storage::key_of(&epitome::storage::load(path, None).ok()?, path);
         Some(self.config.archive().generations(&key).expect("the archive can be read").whole)
     }
 

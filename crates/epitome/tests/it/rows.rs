@@ -185,7 +185,7 @@ fn a_session_is_compacted_and_every_row_comes_back() {
     let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
     let archive = Archive::new(&world.dir.path().join("home"));
     let generation = apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH);
-    let key = loaded.key(file.path());
+    let key = epitome::storage::key_of(&loaded, file.path());
     assert_eq!(generation.expect("done").path, file.path());
     assert!(world.part("prt_2").contains("[output: 40 lines]"), "{}", world.part("prt_2"));
     let changed = world.all().iter().zip(&before).filter(|(now, was)| now != was).count();
@@ -363,7 +363,7 @@ fn marks_are_written_and_taken_back_and_nothing_else_changes() {
     assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");
-    let key = loaded.key(file.path());
+    let key = epitome::storage::key_of(&loaded, file.path());
     drop(file);
     for (id, part) in ["prt_2", "prt_3"].into_iter().zip(parts) {
         let marked = part.replace(r#""time":{}"#, r#""time":{"compacted":1}"#);

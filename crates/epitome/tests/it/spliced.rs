@@ -50,8 +50,8 @@ fn is_found_again(name: &str, session: Vec<u8>) -> bool {
     let mut after = Vec::new();
     let spliced = plan.spliced().expect("the splices lie apart");
     spliced.copy_to(&mut after).expect("memory is written");
-    let again = Loaded::read(after, None).map(|again| again.key(&path));
-    if again.is_ok_and(|key| key == read.key(&path)) {
+    let again = Loaded::read(after, None).map(|again| epitome::storage::key_of(&again, &path));
+    if again.is_ok_and(|key| key == epitome::storage::key_of(&read, &path)) {
         return true;
     }
     let archive = Archive::new(&dir.path().join("data"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use epitome::storage::Store;
-use epitome::{Config, ErrorKind, Loaded, Place, agents};
+use epitome::{Config, ErrorKind, Place, agents};
 use epitome_model::{Block, Bytes, Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -73,7 +73,7 @@ impl World {
 
     /// What the session says: who, and the words.
     fn said(&self) -> Vec<(Role, String)> {
-        let session = Loaded::open(&self.path(), None).expect("a session");
+        let session = epitome::storage::load(&self.path(), None).expect("a session");
         assert_eq!((session.format.name, session.faults.len()), ("opencode", self.faults));
         let entries = session.transcript.context();
         let blocks = entries
@@ -99,7 +99,7 @@ fn many_files_are_one_session_in_the_order_of_their_names() {
         said(Role::Assistant, "Done."),
     ];
     assert_eq!(world.said(), expect);
-    let head = Loaded::open(&world.path(), None).expect("a session").transcript.head;
+    let head = epitome::storage::load(&world.path(), None).expect("a session").transcript.head;
     let head = [head.id, head.cwd, head.title, head.version].map(Option::unwrap_or_default);
     assert_eq!(head, ["ses_a", "/p", "One", "1.1.0"].map(Box::from));
 }

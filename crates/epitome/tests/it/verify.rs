@@ -1,8 +1,8 @@
 //! Whatever went wrong between a plan and its bytes, the invariants see it.
 
 use epitome_formats::{FORMATS, named};
-use epitome_model::{At, Change, Edit, Invariant, Tokens, WriteMode};
-use epitome_passes::{Compaction, Plan, PlannedEdit, Side, verify};
+use epitome_model::{At, Edit, Invariant, Verb, WriteMode};
+use epitome_passes::{Plan, Side, verify};
 use epitome_tokens::O200k;
 
 /// A small session of Claude Code: a question, reasoning, a call, its result, an answer.
@@ -44,15 +44,11 @@ fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
     let old = (format.read)(&before, &mut ());
     let new = (format.read)(&after, &mut ());
     let at = At::Block { item, block: 0 };
-    let edit = Edit { at, change: Change::Drop, pass: "test" };
-    let compaction = Compaction {
-        edits: vec![PlannedEdit { edit, tokens: Tokens(0) }],
-        ..Compaction::default()
-    };
-    let plan = Plan::Edits(&compaction, WriteMode::Splice);
-    let sides =
-        [Side { transcript: &old, source: &before }, Side { transcript: &new, source: &after }];
-    let violations = verify(sides[0], sides[1], &plan, format.invariants, &O200k);
+    let edit = Edit { at, verb: Verb::Drop, pass: "test" };
+    let plan = Plan::of_edit(Some(edit));
+    let before = Side { transcript: &old, source: &before };
+    let after = Side { transcript: &new, source: &after };
+    let violations = verify(before, after, &plan, WriteMode::Splice, format.invariants, &O200k);
     let mut invariants: Vec<Invariant> =
         violations.into_iter().map(|violation| violation.invariant).collect();
     invariants.dedup();

@@ -4,9 +4,8 @@
 //! The messages that the boundary lists as preserved are sent after the summary.
 
 use epitome_json::{Document, Value};
-use epitome_model::{Entry, Source, Transcript, encode};
+use epitome_model::{Entry, Source, Summary, Transcript, encode};
 
-use crate::Summary;
 use crate::port::uuid;
 
 /// The two records.
@@ -17,7 +16,7 @@ use crate::port::uuid;
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let entry = |item: usize| transcript.items[item].entry();
     let last = transcript.context().last().ok_or("nothing is sent")?.1;

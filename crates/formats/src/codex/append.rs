@@ -10,9 +10,7 @@ use std::ops::Range;
 
 use epitome_json::Cursor;
 use epitome_json::write::{self, Unwritable};
-use epitome_model::{
-    At, Block, Change, Edit, Entry, Part, Source, Span, Splice, Transcript, encode,
-};
+use epitome_model::{At, Block, Edit, Entry, Part, Source, Span, Splice, Transcript, Verb, encode};
 
 use super::{SHAPES, raw};
 use crate::accounting;
@@ -38,7 +36,7 @@ pub fn append(
     let gone = |item: usize, entry: &Entry| {
         let dropped = |block| {
             let at = At::Block { item, block };
-            edits.iter().any(|edit| edit.at == at && edit.change == Change::Drop)
+            edits.iter().any(|edit| edit.at == at && edit.verb == Verb::Drop)
         };
         (0..entry.blocks.len()).all(dropped)
     };

@@ -5,11 +5,10 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Block, Bytes, Entry, Role, Source, Transcript, encode};
+use epitome_model::{Block, Bytes, Entry, Role, Source, Summary, Transcript, encode};
 
 use super::append::{self, HistoryItem, MALFORMED, Nth};
 use super::{items, raw};
-use crate::Summary;
 
 /// The limit of the user's messages that Codex keeps: 20,000 tokens, estimated at four bytes each.
 const WORDS: Bytes = Bytes(4 * 20_000);
@@ -29,7 +28,7 @@ const REST: &str = " process. You also have access to the state of the tools tha
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let kept: HashSet<usize> = summary.kept.iter().copied().collect();
     let nth = Nth::of(transcript);

@@ -1,4 +1,4 @@
-use epitome_model::{At, Block, Change, Edit, Entry, Fault, Role, Source, Transcript};
+use epitome_model::{At, Block, Edit, Entry, Fault, Role, Source, Summary, Transcript, Verb};
 use serde_json::{Value, json};
 
 use super::FORMAT;
@@ -312,11 +312,8 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
     let output = json!({"type": "function_call_output", "call_id": "a", "output": "long"});
     let (bytes, transcript, _) =
         read(&[state(true, 1), state(true, 2), item(call), state(false, 3), item(output)]);
-    let edit = Edit {
-        at: At::Block { item: 4, block: 0 },
-        change: Change::Replace("x".into()),
-        pass: "test",
-    };
+    let edit =
+        Edit { at: At::Block { item: 4, block: 0 }, verb: Verb::Replace("x".into()), pass: "test" };
     let Some(Native::Append(append)) = FORMAT.native else { panic!("Codex has such a record") };
     let appended = (append.write)(&transcript, &bytes, &[edit]).expect("it can be written");
     let records: Vec<Value> = String::from_utf8(appended)
@@ -353,7 +350,7 @@ fn rewritten(result: &str, left: &str) -> Vec<Value> {
     let (bytes, transcript, _) = read(&records);
     let crate::Writing::Splices(write) = FORMAT.writing else { panic!("it is written") };
     let at = At::Block { item: 2, block: 0 };
-    let edit = Edit { at, change: Change::Replace(left.into()), pass: "results" };
+    let edit = Edit { at, verb: Verb::Replace(left.into()), pass: "results" };
     let splices = write(&transcript, &bytes, &[edit]).expect("it can be written");
     let mut after = bytes.clone();
     for (splice, _) in splices.iter().rev() {
@@ -386,7 +383,7 @@ fn summarised(records: &[(&str, Value)], kept: usize) -> (Vec<Value>, Vec<(Role,
     let (mut bytes, transcript, _) = read(records);
     let kept = &transcript.context[transcript.context.len() - kept..];
     let tokens = epitome_model::Tokens(9);
-    let summary = crate::Summary { text: "It went \"well\".", kept, tokens };
+    let summary = Summary { text: "It went \"well\".".into(), kept: kept.to_vec(), tokens };
     let write = FORMAT.summarise.expect("Codex has such a record");
     let lines = write(&transcript, &bytes, &summary).expect("it can be written");
     let added: Vec<Value> = lines

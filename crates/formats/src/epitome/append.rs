@@ -6,10 +6,9 @@ use std::ops::Range;
 
 use epitome_json::Document;
 use epitome_json::write::{self, Unwritable};
-use epitome_model::{Edit, Ref, Source, Span, Splice, Transcript, encode};
+use epitome_model::{Cut, Edit, Ref, Source, Span, Splice, Summary, Transcript, Verb, encode};
 
 use super::SHAPES;
-use crate::Summary;
 
 /// The origin of a batch of edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
         && !transcript.head.prompt.contains(&item)
 }
 
-/// The line that applies `edits`, to be appended to a log.
+/// The lines that carry out `edits`, to be appended to a log.
 ///
 /// # Errors
 ///
@@ -39,7 +38,8 @@ pub fn append(
     batch(transcript, source, edits, Batch::Compaction(None))
 }
 
-/// The line of a batch of edits: each edited entry with its new content.
+/// The lines of a batch of edits: one for each cut and summary, and one with the new content of
+/// each entry of which blocks are edited.
 ///
 /// # Errors
 ///
@@ -50,14 +50,37 @@ pub fn batch(
     edits: &[Edit],
     what: Batch<'_>,
 ) -> Result<Vec<u8>, Unwritable> {
-    if edits.is_empty() {
+    let mut lines = Vec::new();
+    let mut edited: BTreeMap<usize, Vec<&Edit>> = BTreeMap::new();
+    for edit in edits {
+        let line = match &edit.verb {
+            Verb::Cut(cut) => cut_line(transcript, source, cut),
+            Verb::Summarise(summary) => summary_line(transcript, source, summary),
+            Verb::Replace(_) | Verb::Drop => {
+                edited.entry(edit.at.item()).or_default().push(edit);
+                continue;
+            }
+        };
+        lines.push(line.map_err(|why| Unwritable { at: edit.at, why })?);
+    }
+    if !edited.is_empty() {
+        lines.push(edits_line(transcript, source, &edited, what)?);
+    }
+    if lines.is_empty() {
         return Ok(Vec::new());
     }
-    let mut edited: BTreeMap<usize, &Edit> = BTreeMap::new();
-    for edit in edits {
-        edited.entry(edit.at.item()).or_insert(edit);
-    }
-    let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
+    Ok([before(source), lines.concat().as_bytes()].concat())
+}
+
+/// The line of the edits of blocks, by item.
+fn edits_line(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edited: &BTreeMap<usize, Vec<&Edit>>,
+    what: Batch<'_>,
+) -> Result<String, Unwritable> {
+    let edits: Vec<Edit> = edited.values().flatten().map(|edit| Edit::clone(edit)).collect();
+    let splices: Vec<Splice> = write::splices(transcript, source, &edits, &SHAPES)?
         .into_iter()
         .map(|(splice, _)| splice)
         .collect();
@@ -66,8 +89,8 @@ pub fn batch(
     let mut said = Vec::new();
     // Items may share a line, which may be long: it is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
-    for (item, edit) in edited {
-        let lost = |why| Unwritable { at: edit.at, why };
+    for (&item, edits) in edited {
+        let lost = |why| Unwritable { at: edits[0].at, why };
         let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
         let id = entry.id.as_deref().ok_or_else(|| lost("the entry has no id"))?;
         if times.get(id) != Some(&1) {
@@ -87,8 +110,7 @@ pub fn batch(
     };
     let recipe = recipe.map(|name| format!(r#""recipe":{},"#, encode(name))).unwrap_or_default();
     let said = said.join(",");
-    let line = format!("{{\"type\":\"{kind}\",{recipe}\"edits\":[{said}]}}\n");
-    Ok([before(source), line.as_bytes()].concat())
+    Ok(format!("{{\"type\":\"{kind}\",{recipe}\"edits\":[{said}]}}\n"))
 }
 
 /// The line that replaces the beginning of a context with a summary.
@@ -99,8 +121,17 @@ pub fn batch(
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
+    let line = summary_line(transcript, source, summary)?;
+    Ok([before(source), line.as_bytes()].concat())
+}
+
+fn summary_line(
+    transcript: &Transcript,
+    source: &dyn Source,
+    summary: &Summary,
+) -> Result<String, &'static str> {
     let kept = match summary.kept.first() {
         Some(&item) => {
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
@@ -114,25 +145,20 @@ pub fn summarise(
     };
     let seed = format!("{} {}", source.len(), summary.text);
     let id = encode(&format!("summary {}", Ref::of(seed.as_bytes()).digits()));
-    let (tokens, text) = (summary.tokens.0, encode(summary.text));
-    let line = format!(
+    let (tokens, text) = (summary.tokens.0, encode(&summary.text));
+    Ok(format!(
         "{{\"type\":\"summary\",\"id\":{id},\"kept\":{kept},\"before\":{tokens},\"text\":{text}}}\n"
-    );
-    Ok([before(source), line.as_bytes()].concat())
+    ))
 }
 
-/// The line that removes these items from a context and puts a text at the position of the first of
-/// them.
-///
-/// # Errors
-///
-/// The reason, if an item cannot be identified.
-pub fn cut(
+/// The line that removes items from a context and puts a text at the position of the first of them;
+/// or why it cannot be written.
+fn cut_line(
     transcript: &Transcript,
     source: &dyn Source,
-    items: &[usize],
-    text: &str,
-) -> Result<Vec<u8>, &'static str> {
+    cut: &Cut,
+) -> Result<String, &'static str> {
+    let Cut { items, text, .. } = cut;
     let times = times(transcript, items);
     let mut of = Vec::new();
     for &item in items {
@@ -143,14 +169,10 @@ pub fn cut(
         }
         of.push(encode(id));
     }
-    if of.is_empty() {
-        return Ok(Vec::new());
-    }
     let seed = format!("{} {text}", source.len());
     let id = encode(&format!("cut {}", Ref::of(seed.as_bytes()).digits()));
     let (of, text) = (of.join(","), encode(text));
-    let line = format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n");
-    Ok([before(source), line.as_bytes()].concat())
+    Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }
 
 /// A line of a compaction that continues the one before it: both are undone together.

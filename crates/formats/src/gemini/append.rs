@@ -8,13 +8,15 @@
 use std::collections::HashSet;
 
 use epitome_json::write::spliced;
-use epitome_model::{Block, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode};
+use epitome_model::{
+    Block, Edit, Entry, Ref, Role, Source, Span, Splice, Summary, Transcript, encode,
+};
 
 use super::message::{CONTEXT, is_sent};
 use super::raw;
 use super::read::THANKS;
 use super::write::{part, write};
-use crate::{Summary, Unwritable, lines};
+use crate::{Unwritable, lines};
 
 /// Gemini CLI's tags around a summary: if it finds them, its own compaction asks the model to carry
 /// the content over.
@@ -59,11 +61,11 @@ pub fn append(
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let end = End::of(source)?;
     let (_, last) = transcript.context().last().ok_or("nothing is sent")?;
-    let kept = record_spans(transcript, summary.kept);
+    let kept = record_spans(transcript, &summary.kept);
     let old = transcript.context.len() - summary.kept.len();
     let old = record_spans(transcript, &transcript.context[..old]);
     if kept.first().is_some_and(|first| old.contains(first)) {
@@ -73,12 +75,12 @@ pub fn summarise(
     // The same summary may be used again after another one.
     let place = source.len().to_string();
     let message = |what, kind, text: &str| {
-        let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, summary.text]);
+        let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, &summary.text]);
         let (time, part) = (encode(time), part(text));
         format!(r#"{{"id":"{id}","timestamp":{time},"type":"{kind}","content":[{part}]}}"#)
     };
     let messages =
-        [message("summary", "user", &snapshot(summary.text)), message("thanks", "gemini", THANKS)];
+        [message("summary", "user", &snapshot(&summary.text)), message("thanks", "gemini", THANKS)];
     let before = transcript.entries().map(|(_, entry)| entry).filter(|it| is_context(it, source));
     let as_it_is = |span: Span| {
         String::from_utf8(source.at(span).into_owned()).map_err(|_| "a kept record is not UTF-8")

@@ -3,12 +3,12 @@ mod pictures;
 use serde_json::{Value, json};
 
 use epitome_model::{
-    At, Block, Change, Edit, Entry, HiddenField, Item, Left, Role, Source, Tokens, ToolKind,
-    Transcript,
+    At, Block, Edit, Entry, HiddenField, Item, Left, Role, Source, Summary, Tokens, ToolKind,
+    Transcript, Verb,
 };
 
 use super::{FORMAT, read};
-use crate::{Native, Summary};
+use crate::Native;
 
 fn log(records: &[Value]) -> Vec<u8> {
     let header = json!({"sessionId": "s-1", "projectHash": "p", "kind": "main"});
@@ -378,12 +378,12 @@ fn behind(bytes: &[u8]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn edit(at: At, change: Change) -> Edit {
-    Edit { at, change, pass: "results" }
+fn edit(at: At, verb: Verb) -> Edit {
+    Edit { at, verb, pass: "results" }
 }
 
 fn shortened(item: usize) -> Edit {
-    edit(At::Block { item, block: 0 }, Change::Replace("short".into()))
+    edit(At::Block { item, block: 0 }, Verb::Replace("short".into()))
 }
 
 #[test]
@@ -393,8 +393,8 @@ fn a_shortened_message_is_written_again_whole() {
         called("2", json!("I look."), json!([response("a", "x.rs")])),
         message("3", "user", json!([response("a", "x.rs")])),
     ]);
-    let again = edit(At::Block { item: 4, block: 0 }, Change::Drop);
-    let display = edit(At::Copy { item: 2, copy: 0 }, Change::Drop);
+    let again = edit(At::Block { item: 4, block: 0 }, Verb::Drop);
+    let display = edit(At::Copy { item: 2, copy: 0 }, Verb::Drop);
     let append = own_records();
     let written = append(&transcript, &bytes, &[display, shortened(3), again]).unwrap();
     let mut short = called("2", json!("I look."), json!([response("a", "short")]));
@@ -416,7 +416,7 @@ fn nothing_stands_behind_the_one_object_of_older_versions() {
         let append = own_records();
         let refused = append(&transcript, &bytes, &[shortened(1)]).unwrap_err();
         assert_eq!((refused.at, refused.why), (shortened(1).at, why));
-        let summary = Summary { text: "all", kept: &[], tokens: Tokens(9) };
+        let summary = Summary { text: "all".into(), kept: Vec::new(), tokens: Tokens(9) };
         let summarise = FORMAT.summarise.expect("it can be summarised");
         assert_eq!(summarise(&transcript, &bytes, &summary), Err(why));
     }
@@ -436,7 +436,7 @@ fn a_summary_is_written_as_the_agents_own() {
     let (transcript, mut bytes) = read_log(&records);
     let summarise = FORMAT.summarise.expect("it can be summarised");
     let end = [5, 6];
-    let summary = Summary { text: "All of it.", kept: &end, tokens: Tokens(9) };
+    let summary = Summary { text: "All of it.".into(), kept: end.to_vec(), tokens: Tokens(9) };
     let written = summarise(&transcript, &bytes, &summary).unwrap();
     let [set] = behind(&written).try_into().expect("one record");
     let messages = set["$set"]["messages"].as_array().unwrap();
@@ -459,7 +459,7 @@ fn a_summary_is_written_as_the_agents_own() {
     ];
     assert_eq!(sent(&after, &bytes), expect);
 
-    let within = Summary { text: "All", kept: &end[1..], tokens: Tokens(9) };
+    let within = Summary { text: "All".into(), kept: end[1..].to_vec(), tokens: Tokens(9) };
     let why = "what is kept begins with results of calls that are not kept";
     assert_eq!(summarise(&transcript, &bytes, &within), Err(why));
 }
@@ -477,7 +477,7 @@ fn a_summary_is_never_taken_for_a_command() {
         (&hidden, wrapped(&hidden)),
     ] {
         let (transcript, bytes) = read_log(&[message("1", "user", json!("go"))]);
-        let summary = Summary { text, kept: &[], tokens: Tokens(9) };
+        let summary = Summary { text: text.into(), kept: Vec::new(), tokens: Tokens(9) };
         let summarise = FORMAT.summarise.expect("it can be summarised");
         let written = behind(&summarise(&transcript, &bytes, &summary).unwrap());
         assert_eq!(written[0]["$set"]["messages"][0]["content"][0]["text"], json!(expect));

@@ -2,7 +2,7 @@
 
 use epitome_json::write::{self, Gone, Piece, Shapes};
 use epitome_model::{
-    At, Block, Change, Edit, Image, Output, Part, Source, Span, Splice, Transcript, encode,
+    At, Block, Edit, Image, Output, Part, Source, Span, Splice, Transcript, Verb, encode,
 };
 
 use crate::Unwritable;
@@ -32,7 +32,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
     let Block::Output(output) = entry.blocks.get(block)? else { return None };
-    let Change::Replace(words) = &edit.change else { return None };
+    let Verb::Replace(words) = &edit.verb else { return None };
     let mut pictures = pictures(output).peekable();
     match edit.at {
         At::Block { .. } => {
@@ -48,7 +48,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
             let inner = literal[1..literal.len() - 1].to_owned();
             Some(vec![Piece::Value(Span { start: end, end }, inner), gone(image)])
         }
-        At::Field { .. } | At::Copy { .. } => None,
+        At::Field { .. } | At::Items { .. } | At::Copy { .. } => None,
     }
 }
 

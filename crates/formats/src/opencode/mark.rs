@@ -90,7 +90,7 @@ fn markable(record: &[u8]) -> Option<Markable> {
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::Change;
+    use epitome_model::Verb;
 
     use super::*;
 
@@ -109,7 +109,7 @@ mod tests {
         let source = session.clone().into_bytes();
         let transcript = super::super::read(&source, &mut ());
         let at = At::Block { item: 1, block: 1 };
-        let edit = Edit { at, change: Change::Replace(epitome_model::PRUNED.into()), pass: "test" };
+        let edit = Edit { at, verb: Verb::Replace(epitome_model::PRUNED.into()), pass: "test" };
         let marked = reaches(&transcript, &source, at).then(|| {
             let splices = write(&transcript, &source, &[edit]).expect("it can be marked");
             let [(Splice { span, with }, _)] = splices.as_slice() else { panic!("{splices:?}") };

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Ref, Source, Transcript, encode};
+use epitome_model::{Ref, Source, Summary, Transcript, encode};
 
 use super::raw;
 use crate::place::Place;
-use crate::{Line, Summary, lines};
+use crate::{Line, lines};
 
 /// The four rows, as lines to append to those of the session.
 ///
@@ -19,12 +19,12 @@ use crate::{Line, Summary, lines};
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let session = Session::of(source)?;
     let tail = match summary.kept.first() {
         Some(&first) => {
-            let id = session.begins_with(transcript, source, first, summary.kept)?;
+            let id = session.begins_with(transcript, source, first, &summary.kept)?;
             format!(",\"tail_start_id\":{}", encode(&id))
         }
         None => String::new(),
@@ -75,7 +75,7 @@ pub fn summarise(
             ),
             id("prt", done, "words"),
             answer,
-            encode(summary.text),
+            encode(&summary.text),
             done,
             done,
         ),

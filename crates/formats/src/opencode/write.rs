@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::write::{self, Gone, Piece, Shapes};
-use epitome_model::{At, Block, Change, Edit, Part, Source, Span, Splice, Transcript, encode};
+use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Verb, encode};
 
 use super::raw;
 use crate::Unwritable;
@@ -27,17 +27,17 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
     let record = Record::of(source, entry.record.span)?;
-    match (entry.blocks.get(block)?, edit.at, &edit.change) {
-        (Block::Thinking(_), At::Block { .. }, Change::Drop) => Some(record.without_reasoning()),
-        (Block::Image(_), At::Block { .. }, Change::Replace(words)) => record.as_text(words),
-        (Block::Output(output), At::Block { .. }, Change::Replace(words)) => {
+    match (entry.blocks.get(block)?, edit.at, &edit.verb) {
+        (Block::Thinking(_), At::Block { .. }, Verb::Drop) => Some(record.without_reasoning()),
+        (Block::Image(_), At::Block { .. }, Verb::Replace(words)) => record.as_text(words),
+        (Block::Output(output), At::Block { .. }, Verb::Replace(words)) => {
             let mut pieces = vec![Piece::Value(output.whole, encode(words))];
             let state = record.part.state.as_ref();
             let files = state.and_then(|state| state.attachments.whole.as_ref());
             pieces.extend(files.map(|files| Piece::Child(record.span(files))));
             Some(pieces).filter(|_| !output.whole.is_empty())
         }
-        (Block::Output(output), At::Part { part, .. }, Change::Replace(words)) => {
+        (Block::Output(output), At::Part { part, .. }, Verb::Replace(words)) => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
             // Next to the text of the result, where the model looks for them.
             let end = output.whole.end.checked_sub(1)?;

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use epitome_json::write::{self, Unwritable};
 use epitome_model::{
-    At, Block, Change, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode,
+    At, Block, Edit, Entry, Ref, Role, Source, Span, Splice, Summary, Transcript, Verb, encode,
 };
 
 use super::{SHAPES, raw};
-use crate::Summary;
 use crate::lines;
 use crate::place::Place;
 
@@ -89,7 +88,7 @@ pub fn append(
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
-    summary: &Summary<'_>,
+    summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let mut end = End::of(source);
     if end.leaf.is_empty() || transcript.head.version.as_deref() == Some("1") {
@@ -107,9 +106,13 @@ pub fn summarise(
     if end.repeated.contains(&first) {
         return Err("the id of the first kept entry repeats");
     }
-    let [parent, time, text, first] =
-        [&end.leaf, end.timestamp.get_or_insert_with(|| EPOCH.into()), summary.text, &first]
-            .map(encode);
+    let [parent, time, text, first] = [
+        &end.leaf,
+        end.timestamp.get_or_insert_with(|| EPOCH.into()),
+        summary.text.as_str(),
+        &first,
+    ]
+    .map(encode);
     let line = format!(
         concat!(
             r#"{{"type":"compaction","id":"{}","parentId":{},"timestamp":{},"summary":{},"#,
@@ -127,7 +130,7 @@ const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     let dropped = |block| {
         let at = At::Block { item, block };
-        edits.iter().any(|edit| edit.at == at && edit.change == Change::Drop)
+        edits.iter().any(|edit| edit.at == at && edit.verb == Verb::Drop)
     };
     (0..entry.blocks.len()).all(dropped)
 }

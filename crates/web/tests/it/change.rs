@@ -125,7 +125,7 @@ fn a_session_that_cannot_be_read_any_more_is_restored() {
     };
     let broken = foreign(&small);
     fs::write(&path, &broken).unwrap();
-    assert!(epitome::Loaded::open(&path, None).is_err());
+    assert!(epitome::storage::load(&path, None).is_err());
     let back = viewer.post(&format!("{folder}restore"), "");
     assert_eq!(back.status, 200, "{}", back.body);
 }

@@ -107,7 +107,7 @@ impl<'a> Timeline<'a> {
         path: &Path,
     ) -> Result<Timeline<'a>> {
         let mut notes = Vec::new();
-        let mut generations = session.compactions(archive, path)?;
+        let mut generations = epitome_store::state::compactions(session, archive, path)?;
         let mut states = Vec::new();
         match states_of(session, archive, path, &generations) {
             Ok(Some(found)) => states = found,
@@ -321,7 +321,7 @@ fn states_of<'a, S: Source>(
     if generations.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let (key, source) = (session.key(path), &session.source);
+    let (key, source) = (crate::session::key_of(session, path), &session.source);
     let known = archive.generations(&key)?;
     let state = |target| {
         let way = restore_from(archive, &key, &known, source, target, Damage::Refuse)?;

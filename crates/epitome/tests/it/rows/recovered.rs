@@ -55,8 +55,9 @@ fn a_database_left_by_a_killed_writer_is_read_and_not_written() {
     assert_eq!(found.unread.len(), 0, "{:?}", found.unread);
     let ids: Vec<&str> = found.sessions.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids, ["ses_a"]);
-    let session = Loaded::open(&world.address("ses_a"), None).expect("it is recovered in a copy");
-    let expect = Loaded::open(&whole.address("ses_a"), None).expect("a session");
+    let session =
+        epitome::storage::load(&world.address("ses_a"), None).expect("it is recovered in a copy");
+    let expect = epitome::storage::load(&whole.address("ses_a"), None).expect("a session");
     assert_eq!(text(&session.source), text(&expect.source), "the state before the commit");
     assert!(files(world.dir.path()) == before, "reading wrote to the folder of the database");
 }
@@ -64,14 +65,15 @@ fn a_database_left_by_a_killed_writer_is_read_and_not_written() {
 #[test]
 fn a_database_left_by_a_killed_writer_is_compacted_and_restored() {
     let (world, whole) = (killed(), World::new());
-    let before = text(&Loaded::open(&whole.address("ses_a"), None).expect("a session").source);
+    let before =
+        text(&epitome::storage::load(&whole.address("ses_a"), None).expect("a session").source);
     let archive = Archive::new(&world.dir.path().join("home"));
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
     let planned = CompactionPlan::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");
-    let key = loaded.key(file.path());
+    let key = epitome::storage::key_of(&loaded, file.path());
     drop(file);
     assert_eq!(names(world.dir.path()), ["home", "opencode.db"], "SQLite has rolled it back");
     let file = world.open();

@@ -22,7 +22,7 @@ fn summarise(world: &World) -> epitome::Result<(Archive, epitome::archive::Sessi
     assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH)?;
-    Ok((archive, loaded.key(file.path())))
+    Ok((archive, epitome::storage::key_of(&loaded, file.path())))
 }
 
 /// Takes back what was done to a session.

@@ -1,6 +1,6 @@
 //! Pictures next to the text of a result, as Gemini CLI writes them for some models.
 
-use epitome_model::{At, Block, Change, Edit, Part, Source, Splice, Transcript};
+use epitome_model::{At, Block, Edit, Part, Source, Splice, Transcript, Verb};
 use serde_json::{Value, json};
 
 use super::{FORMAT, called, message, read_log, sent};
@@ -76,7 +76,7 @@ fn results_with_other_pictures_are_not_said_again() {
 fn edited(at: At, words: &str) -> Value {
     let result = shown("Two \"pictures\"", json!([picture("QUJD"), picture("QUJE")]));
     let (transcript, bytes) = read_log(&[message("3", "user", json!([result]))]);
-    let edit = Edit { at, change: Change::Replace(words.into()), pass: "images" };
+    let edit = Edit { at, verb: Verb::Replace(words.into()), pass: "images" };
     let Writing::Splices(write) = FORMAT.writing else { panic!("it is written") };
     let splices = write(&transcript, &bytes, &[edit]).unwrap();
     let mut after = bytes.clone();

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use epitome_formats::Loaded;
 use epitome_model::{At, Block, Counter, Source, Tokens};
 use epitome_passes::View;
 use serde::Serialize;
 
 use super::CompactionPlan;
-use crate::session::Loaded;
 
 /// What is saved of one tool or one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

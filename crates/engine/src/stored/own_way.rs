@@ -2,32 +2,19 @@
 
 use std::collections::HashSet;
 
-use epitome_formats::{Append, CopiesBehind, Format, Mark, Native, Unwritable};
-use epitome_model::{
-    At, Block, Bytes, Change, Counter, Edit, Source, Span, Splice, Tokens, Transcript, block_tokens,
-};
-use epitome_passes::Compaction;
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::{Append, CopiesBehind, Format, Loaded, Mark, Native};
+use epitome_model::{At, Block, Bytes, Counter, Source, Span, Tokens, Verb, block_tokens};
+use epitome_passes::Plan;
 
 use super::{CompactionPlan, Note, Way};
-use crate::error::{Error, ErrorKind, Result};
-use crate::session::Loaded;
 
-/// The replacements of bytes that carry out `edits` in the agent's own way.
-pub(super) fn splices(
-    native: &Native,
-    transcript: &Transcript,
-    source: &dyn Source,
-    edits: &[Edit],
-) -> std::result::Result<Vec<(Splice, At)>, Unwritable> {
-    match (native, edits.first()) {
-        (_, None) => Ok(Vec::new()),
-        (Native::Append(append), Some(first)) => {
-            let with = (append.write)(transcript, source, edits)?.into();
-            let end = source.len();
-            Ok(vec![(Splice { span: Span { start: end, end }, with }, first.at)])
-        }
-        (Native::Mark(mark), Some(_)) => (mark.write)(transcript, source, edits),
-    }
+/// What the usual way of writing would save, of what a recipe takes from the context of a session:
+/// nothing where that is not worth writing.
+pub fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
+    let is_native = format.native.is_some_and(|native| native.is_default());
+    let way = if is_native { Way::Native } else { Way::Rewrite };
+    if pays(way, format, taken, before) { taken } else { Tokens(0) }
 }
 
 /// What is on disk only stays there, and what the agent's own way cannot speak for.
@@ -39,7 +26,7 @@ pub(super) fn splices(
 pub(super) fn only_what_is_reached<S: Source>(
     native: &Native,
     session: &Loaded<S>,
-    compaction: &mut Compaction,
+    plan: &mut Plan,
     counter: &dyn Counter,
 ) -> Result<()> {
     match native {
@@ -47,18 +34,18 @@ pub(super) fn only_what_is_reached<S: Source>(
             if let Some(why) = (append.passed_over)(&session.transcript) {
                 return Err(passed_over(session.format, why));
             }
-            only_what_is_said_again(append, session, compaction);
+            only_what_is_said_again(append, session, plan);
         }
         Native::Mark(mark) => {
-            only_what_is_marked(mark, session, compaction, counter);
-            if let Some(model) = outlived(session, compaction) {
+            only_what_is_marked(mark, session, plan, counter);
+            if let Some(model) = outlived(session, plan) {
                 return Err(bound(session.format, model));
             }
         }
     }
     // A record makes the file larger: without tokens saved it is not worth it.
-    if compaction.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
-        compaction.edits.clear();
+    if plan.cut().is_none() && plan.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
+        plan.edits.clear();
     }
     Ok(())
 }
@@ -84,7 +71,6 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     let bytes = planned.bytes_after - Bytes(source.len());
     planned.notes.push(Note::DoesNotPay { saved, of: before, bytes });
     planned.compaction.edits.clear();
-    planned.compaction.cut = None;
     planned.stands_for = None;
     planned.splices.clear();
     planned.removed.clear();
@@ -95,23 +81,27 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
 }
 
 /// What a record behind the end can say, with the copies that go along with it.
-fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, compaction: &mut Compaction) {
+fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
     let sent: HashSet<usize> = reached.filter(|&it| (append.reaches)(transcript, it)).collect();
     let record = |at: At| transcript.items[at.item()].record().span;
     let is_said = |at: At| match at {
         At::Copy { .. } => false,
+        // Items are cut out by a record of their own.
+        At::Items { .. } => true,
         At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
     };
-    let edits = compaction.edits.iter().map(|planned| planned.edit.at);
+    let edits = plan.edits.iter().map(|planned| planned.edit.at);
     let again: HashSet<Span> = match append.copies {
         CopiesBehind::GoAlong => edits.filter(|&at| is_said(at)).map(record).collect(),
         CopiesBehind::AreNotSaid => HashSet::new(),
     };
-    compaction.edits.retain(|planned| match planned.edit.at {
+    plan.edits.retain(|planned| match planned.edit.at {
         at @ At::Copy { .. } => again.contains(&record(at)),
-        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => is_said(at),
+        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. } | At::Items { .. }) => {
+            is_said(at)
+        }
     });
 }
 
@@ -120,14 +110,14 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, compaction: 
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,
-    compaction: &mut Compaction,
+    plan: &mut Plan,
     counter: &dyn Counter,
 ) {
     let Loaded { source, transcript, .. } = session;
     let context: HashSet<usize> = transcript.context.iter().copied().collect();
     let sent = counter.count(mark.sent);
-    let counted = &compaction.counted;
-    compaction.edits.retain_mut(|planned| {
+    let counted = &plan.counted;
+    plan.edits.retain_mut(|planned| {
         let At::Block { item, block } = planned.edit.at else { return false };
         if !context.contains(&item) || !(mark.reaches)(transcript, source, planned.edit.at) {
             return false;
@@ -135,7 +125,7 @@ fn only_what_is_marked<S: Source>(
         let said = transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
         let count = || said.map(|block| block_tokens(block, source, counter));
         let tokens = counted.get(&(item, block)).copied().or_else(count).unwrap_or_default();
-        planned.edit.change = Change::Replace(mark.sent.to_owned());
+        planned.edit.verb = Verb::Replace(mark.sent.to_owned());
         planned.tokens = tokens - sent;
         tokens > sent
     });
@@ -143,8 +133,8 @@ fn only_what_is_marked<S: Source>(
 
 /// The model of reasoning that is sent behind a marked result, and bound to it: no mark takes
 /// reasoning away.
-fn outlived<'s, S>(session: &'s Loaded<S>, compaction: &Compaction) -> Option<&'s str> {
-    let marked: HashSet<usize> = compaction.edits.iter().map(|it| it.edit.at.item()).collect();
+fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
+    let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
     let reasons = |block: &Block| matches!(block, Block::Thinking(_));
     behind

@@ -28,7 +28,7 @@ pub enum StandIn {
 
 impl StandsFor {
     /// What a summary replaces that is written in the place of these items of a session.
-    pub(super) fn of(transcript: &Transcript, old: &[usize]) -> StandsFor {
+    pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> StandsFor {
         let (mut calls, mut texts) = (0, 0);
         let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));
         let entries = old.filter_map(|&item| transcript.items[item].entry());

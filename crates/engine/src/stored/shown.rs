@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use epitome_model::{At, Block, Change, Counter, Part, Source, Tokens};
+use epitome_formats::Loaded;
+use epitome_model::{At, Block, Counter, Part, Source, Tokens, Verb};
 use epitome_passes::{PlannedEdit, View};
 
 use super::CompactionPlan;
-use crate::session::Loaded;
 
 /// An edit of a plan as people read it. The words are those of the session: nothing is taken out of
 /// them, and no character is made visible.
@@ -29,7 +29,7 @@ pub struct Shown {
 impl<S: Source> CompactionPlan<'_, S> {
     /// The edits in the order of the session. Words are read when their edit is asked for.
     pub fn shown<'p>(&'p self, counter: &'p dyn Counter) -> impl ExactSizeIterator<Item = Shown> {
-        let mut edits: Vec<_> = self.compaction.edits.iter().collect();
+        let mut edits: Vec<_> = self.compaction.block_edits().collect();
         edits.sort_by_key(|edit| edit.edit.at.item());
         self.described(edits, counter)
     }
@@ -60,10 +60,9 @@ impl<S: Source> CompactionPlan<'_, S> {
                 pass: edit.edit.pass,
                 saved: edit.tokens,
                 before: words(self.session, at),
-                after: match &edit.edit.change {
-                    Change::Replace(words) => words.as_str().to_owned(),
-                    Change::Drop => String::new(),
-                    _ => String::new(),
+                after: match &edit.edit.verb {
+                    Verb::Replace(words) => words.as_str().to_owned(),
+                    Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => String::new(),
                 },
             }
         })
@@ -78,6 +77,7 @@ fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
     let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
     let image = |media: &str, len: u64| format!("{media}, {len} characters of base64");
     match at {
+        At::Items { .. } => String::new(),
         At::Copy { copy, .. } => {
             item.copies().get(copy).map_or_else(String::new, |copy| raw(copy.value))
         }

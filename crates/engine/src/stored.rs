@@ -1,0 +1,435 @@
+//! A compaction of a stored session, tried in memory.
+//!
+//! Stages plan, one after the other: each sees what the earlier ones left. The format writes the
+//! plan into the session's bytes, the result is read again as if another program had written it,
+//! compared with what it was, and counted. Nothing is written to disk here.
+
+mod digest;
+mod note;
+mod own_way;
+mod savings;
+mod shown;
+mod stands_for;
+mod summary;
+mod trim;
+
+use std::path::Path;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::session::format_of;
+use epitome_formats::splice::if_read;
+use epitome_formats::{Format, Loaded, Spliced, Unwritable};
+use epitome_model::{
+    At, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, Violation, WriteMode, weigh,
+};
+use epitome_passes::{
+    ContextKind, Kept, Options, Plan, Recipe, Side, View, add_edits, begin, recount, verify,
+};
+use tracing::debug_span;
+use tracing::field::Empty;
+
+pub use note::Note;
+pub use own_way::usual_saving;
+pub use savings::{Saving, Savings};
+pub use shown::Shown;
+pub use stands_for::{StandIn, StandsFor};
+pub use summary::{check_holds_a_summary, no_summaries};
+
+/// How a compaction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As the agent itself does it ([`epitome_formats::Native`]): by a record of its own behind the
+    /// end of the session, which replaces for a resume what is before it, or by its marks on
+    /// results.
+    Native,
+    /// In the records themselves: the file becomes smaller, too.
+    Rewrite,
+    /// As the agent's own record of a summary that replaces the beginning of the history.
+    Summary,
+}
+
+/// What a compaction of a session comes to. Nothing of it is written yet.
+pub struct CompactionPlan<'a, S> {
+    /// The session.
+    pub session: &'a Loaded<S>,
+    /// The recipe.
+    pub recipe: Recipe,
+    /// How it is written.
+    pub way: Way,
+    /// The edits, and what was counted for them.
+    pub compaction: Plan,
+    /// What a summary or a digest replaces; none without one.
+    pub stands_for: Option<StandsFor>,
+    /// What of the recipe is left out, and why.
+    pub notes: Vec<Note>,
+    /// The replacements that carry the edits out, each with the place of its edit.
+    pub splices: Vec<(Splice, At)>,
+    /// The bytes that are not sent any more, each with the place of its edit.
+    pub removed: Vec<(Span, At)>,
+    /// Invariants that it would break. If there are any, it is refused.
+    pub violations: Vec<Violation>,
+    /// The session afterwards, read again.
+    pub after: Transcript,
+    /// What a resume sends afterwards, counted again.
+    pub tokens_after: Tokens,
+    /// Length of the file afterwards.
+    pub bytes_after: Bytes,
+}
+
+/// What the stages of a recipe come to, before it is written.
+enum Staged<'a, S> {
+    /// A digest, which is written in one way alone.
+    Digest(Box<CompactionPlan<'a, S>>),
+    /// Edits, and what of the recipe is left out.
+    Edits(Box<Plan>, Vec<Note>),
+}
+
+impl<'a, S: Source> CompactionPlan<'a, S> {
+    /// Tries a compaction that rewrites the session.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be:
+    /// it names the first that cannot.
+    pub fn new(
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        CompactionPlan::by(Way::Rewrite, session, recipe, counter)
+    }
+
+    /// Tries a compaction that is written in one of its ways.
+    ///
+    /// # Errors
+    ///
+    /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
+    /// [`Way::Native`], `Refused` if this session takes none; what reading the session says.
+    pub fn by(
+        way: Way,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let stages = Stages { session, recipe, counter };
+        let tried = stages.plan(way).and_then(|staged| match staged {
+            Staged::Digest(done) => Ok(*done),
+            Staged::Edits(plan, notes) => stages.written(way, *plan, notes),
+        });
+        if_read(&session.source, tried)
+    }
+
+    /// Tries a compaction in the way that sessions of this agent get unless the user says how: the
+    /// agent's own where that is its default and holds all there is, else rewriting.
+    ///
+    /// # Errors
+    ///
+    /// As [`CompactionPlan::by`].
+    pub fn as_usual(
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let mode = session.format.capabilities(&session.transcript).usual_mode(session.format);
+        if mode == WriteMode::Splice {
+            return CompactionPlan::by(Way::Rewrite, session, recipe, counter);
+        }
+        let stages = Stages { session, recipe, counter };
+        let tried = stages.plan(Way::Native).and_then(|staged| match staged {
+            Staged::Digest(done) => Ok(*done),
+            Staged::Edits(plan, notes) => stages.written_in_own_way_or_rewritten(*plan, notes),
+        });
+        if_read(&session.source, tried)
+    }
+
+    /// The session afterwards, laid over the one before.
+    ///
+    /// # Errors
+    ///
+    /// Never, as the splices have been laid once before; the type says it might.
+    pub fn spliced(&self) -> Result<Spliced<'_>> {
+        let splices = self.splices.iter().map(|(splice, _)| splice.clone()).collect();
+        Spliced::new(&self.session.source, splices)
+    }
+
+    /// Refuses a compaction that would break an invariant; `path` names the session.
+    ///
+    /// # Errors
+    ///
+    /// `Invariant`, with the first violations as its causes.
+    pub fn check_invariants(&self, path: &Path) -> Result<()> {
+        check_invariants(&self.violations, path)?;
+        self.check_is_known_again().map_err(|err| err.at(path))
+    }
+
+    /// Refuses a compaction after which the archive would not know the session by its file: two
+    /// logs in one file may look like the other's when records of the first are shorter.
+    fn check_is_known_again(&self) -> Result<()> {
+        let spliced = self.spliced()?;
+        let (before, after) = (format_of(&self.session.source), format_of(&spliced));
+        let is_same_agent = before.map(|it| it.name) == after.map(|it| it.name);
+        if is_same_agent && self.session.transcript.head.id == self.after.head.id {
+            return Ok(());
+        }
+        let what = "this file holds the logs of two sessions: compacted, it would be taken for the \
+                    other one, and nothing could be restored";
+        Err(Error::new(ErrorKind::Refused, what))
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.splices.is_empty()
+    }
+
+    /// What is kept whole, and why.
+    pub fn kept(&self) -> &Kept {
+        &self.compaction.kept
+    }
+}
+
+/// A session, and what its stages need.
+struct Stages<'a, 'r, S> {
+    session: &'a Loaded<S>,
+    recipe: &'r Recipe,
+    counter: &'r dyn Counter,
+}
+
+impl<'a, S: Source> Stages<'a, '_, S> {
+    fn options(&self) -> Options<'_> {
+        Options {
+            kind: ContextKind::Stored,
+            counter: self.counter,
+            thinking_is_bound: self.session.format.thinking_is_bound,
+            counted: &[],
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        let Loaded { source, transcript, .. } = self.session;
+        View::new(transcript, source, self.counter).with_rule_files(&self.recipe.rule_files)
+    }
+
+    /// Runs the stages of the recipe: a digest of what is old; or else a cut of the middle, and
+    /// then the passes over what is left.
+    fn plan(&self, way: Way) -> Result<Staged<'a, S>> {
+        let mode = mode_of(way, self.session)?;
+        let stages = &self.recipe.stages.stored;
+        let mut notes =
+            Vec::from_iter(self.recipe.is_summary_alone().then_some(Note::OnlyASummary));
+        let mut view = self.view();
+        let mut plan = begin(&mut view, self.recipe, &self.options());
+        if plan.not_reached.is_some() {
+            return Ok(Staged::Edits(Box::new(plan), notes));
+        }
+        if let Some(rule) = &stages.digest
+            && let Some(digest) = self.digest(rule, &view, &plan, &mut notes)?
+        {
+            return Ok(Staged::Digest(Box::new(CompactionPlan { notes, ..digest })));
+        }
+        match stages.trim.and_then(|rule| self.cut(&rule, mode, &plan.kept, &mut notes)) {
+            Some(cut) => plan = self.plan_behind(cut, plan),
+            None => add_edits(&mut plan, &mut view, self.recipe, &self.options()),
+        }
+        notes.extend(within_target(self.recipe, &plan));
+        Ok(Staged::Edits(Box::new(plan), notes))
+    }
+
+    /// Writes a plan as the agent itself would. Where a session has something in it that the
+    /// agent's records cannot hold, the same plan is written into the records.
+    fn written_in_own_way_or_rewritten(
+        &self,
+        plan: Plan,
+        notes: Vec<Note>,
+    ) -> Result<CompactionPlan<'a, S>> {
+        match self.written(Way::Native, plan.clone(), notes.clone()) {
+            Ok(planned) if planned.violations.is_empty() => Ok(planned),
+            Ok(_) | Err(_) => {
+                let mut plan = plan;
+                // Nothing is cut out of records that stay.
+                plan.edits.retain(|planned| !matches!(planned.edit.at, At::Items { .. }));
+                self.written(Way::Rewrite, plan, notes)
+            }
+        }
+    }
+
+    /// Writes a plan of edits in one way, as far as that way reaches.
+    fn written(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
+        if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
+            own_way::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
+        }
+        let mut planned = self.attempt(way, plan)?;
+        planned.notes = notes;
+        planned.notes.extend(missed_for_pins(&planned));
+        own_way::only_if_it_pays(&mut planned);
+        Ok(planned)
+    }
+
+    /// Carries a plan out in memory: writes it, reads the result again, verifies and counts it.
+    fn attempt(&self, way: Way, plan: Plan) -> Result<CompactionPlan<'a, S>> {
+        let session = self.session;
+        let Loaded { format, source, transcript, .. } = session;
+        let span = debug_span!(
+            "session.attempt",
+            format = format.name,
+            recipe = self.recipe.name.as_str(),
+            ?way,
+            edits = plan.edits.len(),
+            before = plan.tokens_before.0,
+            after = Empty
+        );
+        let _span = span.clone().entered();
+        session.writer()?;
+        let mode = mode_of(way, session)?;
+        let splices = format
+            .write(transcript, source, &plan.edits(), mode)
+            .map_err(|err| unwritten(format, way, err))?;
+        let removed = self.removed(&plan, mode, &splices)?;
+        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
+        let after = (format.read)(&spliced, &mut ());
+        let before_side = Side { transcript, source };
+        let after_side = Side { transcript: &after, source: &spliced };
+        let violations = match splices.is_empty() {
+            true => Vec::new(),
+            false => verify(before_side, after_side, &plan, mode, format.invariants, self.counter),
+        };
+        let tokens_after = match mode {
+            WriteMode::Splice | WriteMode::Mark => recount(&plan, after_side, self.counter),
+            // A record behind the end replaces what is before it.
+            WriteMode::Append => weigh(&after, &spliced, self.counter).total(),
+        };
+        let bytes_after = Bytes(Source::len(&spliced));
+        span.record("after", tokens_after.0);
+        Ok(CompactionPlan {
+            session,
+            recipe: self.recipe.clone(),
+            way,
+            compaction: plan,
+            stands_for: None,
+            notes: Vec::new(),
+            splices,
+            removed,
+            violations,
+            after,
+            tokens_after,
+            bytes_after,
+        })
+    }
+
+    /// The bytes that are not sent any more, each with the place of its edit: those that the edits
+    /// of blocks replace, or would replace in the records.
+    fn removed(
+        &self,
+        plan: &Plan,
+        mode: WriteMode,
+        splices: &[(Splice, At)],
+    ) -> Result<Vec<(Span, At)>> {
+        let Loaded { format, source, transcript, .. } = self.session;
+        let edits: Vec<_> = plan.block_edits().map(|planned| planned.edit.clone()).collect();
+        let in_records = match mode {
+            WriteMode::Splice => splices.to_vec(),
+            WriteMode::Append | WriteMode::Mark => format
+                .write(transcript, source, &edits, WriteMode::Splice)
+                .map_err(|err| unwritten(format, Way::Rewrite, err))?,
+        };
+        // A record that is added behind the end takes no bytes away.
+        let end = Source::len(source);
+        let taken = in_records.into_iter().filter(|(splice, _)| splice.span.start < end);
+        Ok(taken.map(|(splice, at)| (splice.span, at)).collect())
+    }
+}
+
+/// How a way of writing is carried out in a session.
+///
+/// # Errors
+///
+/// `Unsupported` if this agent has no way of its own.
+fn mode_of<S>(way: Way, session: &Loaded<S>) -> Result<WriteMode> {
+    session.writer()?;
+    match (way, &session.format.native) {
+        (Way::Rewrite, _) => Ok(WriteMode::Splice),
+        (Way::Summary, _) => Ok(WriteMode::Append),
+        (Way::Native, Some(native)) => Ok(native.mode()),
+        (Way::Native, None) => {
+            let what =
+                format!("{} has no way of its own to shorten a session", session.format.name);
+            Err(Error::new(ErrorKind::Unsupported, what).with_hint("its sessions are rewritten"))
+        }
+    }
+}
+
+fn unwritten(format: &Format, way: Way, err: Unwritable) -> Error {
+    match way {
+        Way::Rewrite => Error::new(ErrorKind::Broken, "an edit cannot be written").because(err),
+        Way::Native => own_way::passed_over(format, err.why),
+        Way::Summary => {
+            let what = format!("the session cannot hold a summary: {}", err.why);
+            Error::new(ErrorKind::Refused, what)
+        }
+    }
+}
+
+/// Refuses a compaction of the session at `path` that would break an invariant.
+///
+/// # Errors
+///
+/// `Invariant`, with the first violations as its causes.
+pub fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
+    let causes = violations.iter().take(5).rev().fold(None, |cause: Option<Error>, violation| {
+        let err = Error::new(ErrorKind::Invariant, violation.to_string());
+        Some(match cause {
+            Some(cause) => err.because(cause),
+            None => err,
+        })
+    });
+    match causes {
+        None => Ok(()),
+        Some(first) => {
+            let what = "the compaction would violate an invariant";
+            Err(Error::new(ErrorKind::Invariant, what).at(path).because(first))
+        }
+    }
+}
+
+/// Why a plan has no edits, if the reason is that the target is reached already.
+fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
+    let Plan { edits, tokens_before: tokens, .. } = plan;
+    // Per cent of a known window are tokens by now.
+    let target = recipe.target.stored?.tokens(None)?;
+    let is_why = edits.is_empty() && *tokens <= target;
+    is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
+}
+
+/// Why a target is missed, if the reason is what sets rules.
+fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
+    let target = planned.recipe.target.stored?.tokens(None)?;
+    let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);
+    let is_why = after > target && after - tokens <= target;
+    is_why.then_some(Note::Pinned { tokens, target })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use epitome_model::Invariant;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_session_and_the_first_five_violations() {
+        let violation =
+            |line| Violation { invariant: Invariant::Pairing, line, what: "unanswered".to_owned() };
+        let violations: Vec<Violation> = (1..=7).map(violation).collect();
+        let err = check_invariants(&violations, Path::new("/a")).expect_err("it is refused");
+        assert_eq!(err.kind(), ErrorKind::Invariant);
+        assert_eq!(err.to_string(), "the compaction would violate an invariant: /a");
+        let (mut causes, mut cause) = (Vec::new(), err.source());
+        while let Some(err) = cause {
+            causes.push(err.to_string());
+            cause = err.source();
+        }
+        let first: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+        assert_eq!(causes, first);
+        assert!(check_invariants(&[], Path::new("/a")).is_ok());
+    }
+}

@@ -1,0 +1,78 @@
+//! A digest of a stored session, written as the agent's own record of a summary.
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::Loaded;
+use epitome_model::{Source, Tokens, Transcript, Unit, units};
+use epitome_passes::{DigestRule, Kept, Old, Plan, View, history};
+
+use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
+use crate::summary::says_more_than_a_summary;
+
+/// Tokens that a format's own words around a summary have, or more.
+const AROUND: Tokens = Tokens(80);
+
+impl<'a, S: Source> Stages<'a, '_, S> {
+    /// A digest in place of the old part of the context: of what a digest stands for nothing else
+    /// is sent. None if the context is within the target, or nothing is old; none, and a note, if
+    /// the session cannot hold one.
+    pub(super) fn digest(
+        &self,
+        rule: &DigestRule,
+        view: &View<'_>,
+        plan: &Plan,
+        notes: &mut Vec<Note>,
+    ) -> Result<Option<CompactionPlan<'a, S>>> {
+        let Loaded { format, source, transcript, .. } = self.session;
+        let target = self.recipe.target.stored.and_then(|target| target.tokens);
+        let budget = Tokens(target.unwrap_or(rule.budget));
+        if plan.tokens_before <= budget {
+            return Ok(None);
+        }
+        if let Err(why) = format.capabilities(transcript).summary {
+            notes.push(Note::NoDigest { agent: format.name, why: why.into() });
+            return Ok(None);
+        }
+        let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
+        let (old, kept) = transcript.context.split_at(tail);
+        if !says_more_than_a_summary(transcript, old) {
+            return Ok(None);
+        }
+        let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
+        let stays = old.iter().filter(|item| is_prompt(item)).chain(kept);
+        let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
+        let said = history(transcript, source, old);
+        let goes = Old { items: old, read: &said, said: &said, kept };
+        let digest = rule.digest(view, &goes, budget, stays + AROUND);
+        let Some(digest) = digest.map_err(|why| Error::new(ErrorKind::Refused, why))? else {
+            return Ok(None);
+        };
+        if !digest.rules_left_out.is_empty() {
+            notes.push(Note::RulesTooLong { names: digest.rules_left_out });
+        }
+        // Nothing is kept but the tail, which is not chosen by the rules of what is kept.
+        let plan = Plan { kept: Kept::default(), ..plan.clone() };
+        match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
+            Ok(planned) => {
+                notes.extend(planned.notes);
+                let is_digest = |it| StandsFor { kind: StandIn::Digest, ..it };
+                let stands_for = planned.stands_for.map(is_digest);
+                Ok(Some(CompactionPlan { notes: Vec::new(), stands_for, ..planned }))
+            }
+            Err(err) if err.kind() == ErrorKind::Refused => {
+                notes.push(Note::NoDigest { agent: format.name, why: err.to_string() });
+                Ok(None)
+            }
+            Err(err) => Err(err),
+        }
+    }
+}
+
+/// The place in the context of the first unit of which something is kept whole, by turns, results
+/// or tokens: it stays as it is, with all that is behind it.
+fn first_kept(transcript: &Transcript, kept: &Kept) -> usize {
+    let units = units(transcript);
+    let is_kept = |unit: &Unit| unit.items.iter().any(|item| kept.items.contains(item));
+    let first = units.iter().find(|unit| is_kept(unit)).and_then(|unit| unit.items.first());
+    let place = |first: &usize| transcript.context.iter().position(|item| item == first);
+    first.and_then(place).unwrap_or(transcript.context.len())
+}

@@ -1,0 +1,148 @@
+//! A summary in place of the beginning of a stored session.
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::splice::if_read;
+use epitome_formats::{Format, Loaded, Spliced};
+use epitome_model::{Block, Counter, Edit, Source, Summary, Tokens, Transcript, WriteMode};
+use epitome_passes::{Pin, Plan, PlannedEdit, Recipe, begin, names_of_pins, pins};
+
+use super::{CompactionPlan, Note, Stages, StandsFor, Way, unwritten};
+use crate::summary::{keeping, kept_end, says_more_than_a_summary};
+
+impl<'a, S: Source> CompactionPlan<'a, S> {
+    /// Tries a summary in place of everything but the end that the recipe keeps whole, written as
+    /// the agent writes its own. Of the recipe only the rules of what is kept count.
+    ///
+    /// There is nothing to do when everything is kept, when nothing but a summary is not, and when
+    /// what a resume sends begins with this summary, whatever was said since.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if this agent has no such record, if this session cannot hold it, and if the
+    /// summary is longer than what it stands for; what reading the session says.
+    pub fn summarised(
+        text: &str,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let tried = session.writer().and_then(|_| {
+            let stages = Stages { session, recipe, counter };
+            let (plan, kept) = stages.end_that_is_kept();
+            stages.in_place_of_the_beginning(text, plan, kept, "summary")
+        });
+        if_read(&session.source, tried)
+    }
+}
+
+/// Refuses a session that no summary can be written into, before a model is asked for one.
+///
+/// # Errors
+///
+/// As [`CompactionPlan::summarised`].
+pub fn check_holds_a_summary<S: Source>(
+    session: &Loaded<S>,
+    recipe: &Recipe,
+    counter: &dyn Counter,
+) -> Result<()> {
+    let Loaded { format, source, transcript, .. } = session;
+    session.writer()?;
+    if format.summarise.is_none() {
+        return Err(no_summaries(format));
+    }
+    let (plan, kept) = Stages { session, recipe, counter }.end_that_is_kept();
+    let old = &transcript.context[..transcript.context.len() - kept.len()];
+    if !says_more_than_a_summary(transcript, old) {
+        return Ok(());
+    }
+    let text = "What was done.".to_owned();
+    let summary = Summary { text, kept: kept.to_vec(), tokens: plan.tokens_before };
+    let edits = Vec::from_iter(Edit::summary(summary, &transcript.context, "summary"));
+    let written = format.write(transcript, source, &edits, WriteMode::Append);
+    written.map(drop).map_err(|err| unwritten(format, Way::Summary, err))
+}
+
+impl<'a, S: Source> Stages<'a, '_, S> {
+    /// The end of the context that the recipe keeps whole, and a plan of what is kept.
+    fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
+        let plan = begin(&mut self.view(), &keeping(self.recipe), &self.options());
+        let kept = kept_end(&self.session.transcript, &plan.kept).1;
+        (plan, kept)
+    }
+
+    /// Tries a text of a stage in place of everything but `kept`, the end of the context.
+    pub(super) fn in_place_of_the_beginning(
+        &self,
+        text: &str,
+        mut plan: Plan,
+        kept: &[usize],
+        stage: &'static str,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let Loaded { format, transcript, .. } = self.session;
+        if format.summarise.is_none() {
+            return Err(no_summaries(format));
+        }
+        let old = &transcript.context[..transcript.context.len() - kept.len()];
+        if !says_more_than_a_summary(transcript, old) || self.is_there_already(text)? {
+            return self.attempt(Way::Summary, plan);
+        }
+        let tokens = plan.tokens_before;
+        let summary = Summary { text: text.to_owned(), kept: kept.to_vec(), tokens };
+        let edit = Edit::summary(summary, &transcript.context, stage);
+        plan.edits.extend(edit.map(PlannedEdit::uncounted));
+        let mut planned = self.attempt(Way::Summary, plan)?;
+        if planned.violations.is_empty() && planned.tokens_after >= tokens {
+            return Err(too_long());
+        }
+        planned.notes.extend(left_out(text, &pins(&self.view(), old)));
+        planned.stands_for = Some(StandsFor::from_items(transcript, old));
+        Ok(planned)
+    }
+
+    /// Whether what a resume sends begins with a summary of just this text.
+    ///
+    /// Formats wrap a summary in words of their own, so the text is compared as the format would
+    /// write it and read it back.
+    fn is_there_already(&self, text: &str) -> Result<bool> {
+        let Loaded { format, source, transcript, .. } = self.session;
+        let Some(there) = first_summary(transcript, source).filter(|it| it.contains(text)) else {
+            return Ok(false);
+        };
+        let summary = Summary { text: text.to_owned(), kept: Vec::new(), tokens: Tokens(0) };
+        let edits = Vec::from_iter(Edit::summary(summary, &transcript.context, "summary"));
+        let Ok(splices) = format.write(transcript, source, &edits, WriteMode::Append) else {
+            return Ok(false);
+        };
+        let spliced =
+            Spliced::new(source, splices.into_iter().map(|(splice, _)| splice).collect())?;
+        let written = first_summary(&(format.read)(&spliced, &mut ()), &spliced);
+        Ok(written == Some(there))
+    }
+}
+
+/// What sets rules, goes, and is not in the text of a summary.
+fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(text);
+    let missing = pins.iter().filter(|pin| !text.contains(&words(&pin.text)));
+    let names = names_of_pins(&Vec::from_iter(missing.cloned()));
+    (!names.is_empty()).then_some(Note::RulesLeftOut { names })
+}
+
+fn first_summary(transcript: &Transcript, source: &dyn Source) -> Option<String> {
+    transcript.context().flat_map(|(_, entry)| &entry.blocks).find_map(|block| match block {
+        Block::Summary(text) => Some(text.read(source).into_owned()),
+        _ => None,
+    })
+}
+
+/// That epitome writes no summaries into sessions of this agent.
+pub fn no_summaries(format: &Format) -> Error {
+    let what = format!("epitome does not write summaries into sessions of {}", format.name);
+    Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::Refused, "the summary is longer than what it stands for")
+        .with_hint("nothing was written; give a shorter summary, or keep less (--keep-turns)")
+}

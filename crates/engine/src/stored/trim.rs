@@ -1,0 +1,52 @@
+//! Messages that a recipe cuts out of the middle of a stored session.
+
+use epitome_formats::Loaded;
+use epitome_model::{Applied, Cut, Edit, Source, WriteMode};
+use epitome_passes::{Kept, Plan, PlannedEdit, Recipe, TrimRule, View, add_edits, begin};
+
+use super::{Note, Stages};
+use crate::middle::stored_middle_cut;
+
+impl<S: Source> Stages<'_, '_, S> {
+    /// What a rule cuts out of the middle; or none, with a note, if the agent cannot leave messages
+    /// out.
+    pub(super) fn cut(
+        &self,
+        rule: &TrimRule,
+        mode: WriteMode,
+        kept: &Kept,
+        notes: &mut Vec<Note>,
+    ) -> Option<Cut> {
+        let Loaded { format, source, transcript, .. } = self.session;
+        if rule.middle(transcript, source).is_empty() {
+            return None;
+        }
+        let can_cut = match (format.capabilities(transcript).cut, mode) {
+            (Ok(()), WriteMode::Splice | WriteMode::Mark) => {
+                Err("a session that is rewritten keeps its records")
+            }
+            (can_cut, _) => can_cut,
+        };
+        if let Err(why) = can_cut {
+            notes.push(Note::NoTrim { agent: format.name, why });
+            return None;
+        }
+        let is_kept = |item: usize| kept.items.contains(&item);
+        stored_middle_cut(source, (rule, &self.recipe.rule_files), is_kept, self.counter)
+    }
+
+    /// The plan with a cut, and behind it what the passes plan over what the cut leaves.
+    pub(super) fn plan_behind(&self, cut: Cut, begun: Plan) -> Plan {
+        let Loaded { source, transcript, .. } = self.session;
+        let edits = Vec::from_iter(Edit::cut(cut));
+        let applied = Applied::new(transcript, source, &edits);
+        let mut view = View::new(&applied.transcript, &applied.source, self.counter)
+            .with_rule_files(&self.recipe.rule_files);
+        // The trigger was reached before the cut.
+        let recipe = Recipe { trigger: Default::default(), ..self.recipe.clone() };
+        let mut plan = begin(&mut view, &recipe, &self.options());
+        add_edits(&mut plan, &mut view, &recipe, &self.options());
+        let edits = edits.into_iter().map(PlannedEdit::uncounted).chain(plan.edits).collect();
+        Plan { edits, tokens_before: begun.tokens_before, ..plan }
+    }
+}

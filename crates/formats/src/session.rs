@@ -1,0 +1,132 @@
+//! A session that was opened and read.
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::{Fault, Source, Transcript};
+use tracing::debug_span;
+use tracing::field::Empty;
+
+use crate::splice::if_read;
+use crate::{FORMATS, Format, Write, Writing, named, sniff};
+
+/// Bytes at the beginning of a file by which its format is known; the second number when the first
+/// records are long.
+pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
+
+/// A session: its bytes, what they say, and what could not be read.
+pub struct Loaded<S> {
+    /// How sessions of this agent are read and written.
+    pub format: &'static Format,
+    /// The bytes.
+    pub source: S,
+    /// What they say.
+    pub transcript: Transcript,
+    /// Records that are not as they should be.
+    pub faults: Vec<Fault>,
+}
+
+impl<S: Source> Loaded<S> {
+    /// Reads a session.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownFormat` if no format knows it; what reading its bytes says.
+    pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
+        let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
+        Ok(Loaded { format, source, transcript, faults })
+    }
+}
+
+/// What a session says, its format, and what could not be understood.
+type Parsed = (&'static Format, Transcript, Vec<Fault>);
+
+fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
+    let span = debug_span!("session.read", bytes = source.len(), format = Empty);
+    let _span = span.clone().entered();
+    let format = match agent {
+        Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
+        None => format_of(source).ok_or_else(|| unknown(source))?,
+    };
+    span.record("format", format.name);
+    let mut faults = Vec::new();
+    let transcript = (format.read)(source, &mut faults);
+    if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
+        let what = format!("there is nothing that {} wrote", format.name);
+        return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
+    }
+    Ok((format, transcript, faults))
+}
+
+impl<S> Loaded<S> {
+    /// How edits of this session are written.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly` if sessions of this format are never written.
+    pub fn writer(&self) -> Result<Write> {
+        writer(self.format)
+    }
+}
+
+/// How edits of sessions of this format are written.
+///
+/// # Errors
+///
+/// `ReadOnly` if they never are: the error says why.
+pub fn writer(format: &Format) -> Result<Write> {
+    match format.writing {
+        Writing::Splices(write) => Ok(write),
+        Writing::ReadOnly(why) => {
+            let what = format!("sessions of {} are only read: {why}", format.name);
+            let hint = "`epitome list`, `inspect` and `export` work on it; nothing is written";
+            Err(Error::new(ErrorKind::ReadOnly, what).with_hint(hint))
+        }
+    }
+}
+
+/// The format that the beginning of a source is of.
+pub fn format_of(source: &dyn Source) -> Option<&'static Format> {
+    HEADS.iter().find_map(|&head| sniff(&source.read(0..head)))
+}
+
+fn unknown(source: &dyn Source) -> Error {
+    let what = if source.is_empty() {
+        "the file is empty"
+    } else {
+        "not a session of an agent that epitome knows"
+    };
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+}
+
+fn unknown_agent(name: &str) -> Error {
+    let what = format!("unknown agent `{name}`");
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+}
+
+fn known() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    format!("epitome knows the sessions of: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_first_record_hides_no_session() {
+        let words = "x".repeat(100_000);
+        let message = format!(r#"{{"role":"user","content":"{words}"}}"#);
+        let rest = r#""uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t""#;
+        let session = format!("{{\"type\":\"user\",\"message\":{message},{rest}}}\n").into_bytes();
+        assert_eq!(format_of(&session).map(|format| format.name), Some("claude"));
+    }
+
+    #[test]
+    fn a_format_that_is_only_read_says_why() {
+        let format = named("copilot").expect("a format that is only read");
+        let err = writer(format).expect_err("it is only read");
+        assert_eq!(err.kind(), ErrorKind::ReadOnly);
+        let Writing::ReadOnly(why) = format.writing else { panic!("{err}") };
+        assert!(err.to_string().ends_with(why), "{err}");
+        assert!(writer(named("pi").expect("a format that is written")).is_ok());
+    }
+}

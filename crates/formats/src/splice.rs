@@ -1,0 +1,310 @@
+//! A session with replacements of bytes laid over it, and reads of which each byte counts.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::ops::Range;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::{ReadFailure, Source, Span, Splice};
+
+/// Bytes read at once when a source is read from one end to the other.
+pub const CHUNK: u64 = 1 << 20;
+
+/// A source with other bytes laid over ranges of it. Nothing is copied until it is read.
+///
+/// ```
+/// use epitome_formats::Spliced;
+/// use epitome_model::{Source, Span, Splice};
+///
+/// let base: &[u8] = b"one two three";
+/// let two = Splice { span: Span { start: 4, end: 7 }, with: b"2".as_slice().into() };
+/// let spliced = Spliced::new(&base, vec![two])?;
+/// assert_eq!(&*spliced.read(0..spliced.len()), b"one 2 three");
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
+pub struct Spliced<'a> {
+    base: Base<'a>,
+    splices: Vec<Splice>,
+    /// Where the bytes of each splice begin, in the new coordinates.
+    starts: Vec<u64>,
+    len: u64,
+}
+
+/// What splices are laid over.
+enum Base<'a> {
+    Borrowed(&'a dyn Source),
+    // Not bound to `'a`: a splice may be dropped after what it borrows.
+    Owned(Box<dyn Source + Send>),
+}
+
+impl Base<'_> {
+    fn source(&self) -> &dyn Source {
+        match self {
+            Base::Borrowed(source) => *source,
+            Base::Owned(source) => &**source,
+        }
+    }
+}
+
+impl<'a> Spliced<'a> {
+    /// Lays `splices` over `base`. They are sorted by their place; those at the same place stay in
+    /// the order given.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` when two of them overlap or one reaches past the end of the base.
+    pub fn new(base: &'a dyn Source, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        Spliced::over(Base::Borrowed(base), splices)
+    }
+
+    /// As [`new`](Spliced::new), with a base of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Spliced::new).
+    pub fn owned(base: impl Source + Send + 'static, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        Spliced::over(Base::Owned(Box::new(base)), splices)
+    }
+
+    fn over(base: Base<'a>, mut splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        let base_len = base.source().len();
+        splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
+        let mut starts = Vec::with_capacity(splices.len());
+        let (mut from, mut len) = (0, 0);
+        for splice in &splices {
+            let Span { start, end } = splice.span;
+            if start < from || end < start || end > base_len {
+                let what = "changes to a file overlap or reach past its end";
+                return Err(Error::new(ErrorKind::Refused, what));
+            }
+            len += start - from;
+            starts.push(len);
+            len += splice.with.len() as u64;
+            from = end;
+        }
+        len += base_len - from;
+        Ok(Spliced { base, splices, starts, len })
+    }
+
+    /// The splices, sorted by their place in the base.
+    pub fn splices(&self) -> &[Splice] {
+        &self.splices
+    }
+
+    /// The splices back.
+    pub fn into_splices(self) -> Vec<Splice> {
+        self.splices
+    }
+
+    /// This with more splices laid over it, in its coordinates, as one set of splices over the
+    /// same base.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` as for [`new`](Spliced::new).
+    pub fn then(self, more: Vec<Splice>) -> Result<Spliced<'a>> {
+        let over = Spliced::new(&self, more)?;
+        let mut joined = Joined { at: 0, pending: Vec::new(), splices: Vec::new() };
+        let mut from = 0;
+        for Splice { span, with } in over.splices() {
+            self.runs(from..span.start, &mut joined);
+            joined.pending.extend_from_slice(with);
+            from = span.end;
+        }
+        self.runs(from..self.len, &mut joined);
+        drop(over);
+        let end = self.base.source().len();
+        joined.keep(end..end);
+        Spliced::over(self.base, joined.splices)
+    }
+
+    /// The range of the base that stands at `span`, if no splice has a part in it.
+    pub fn in_base(&self, span: Span) -> Option<Span> {
+        // Where nothing is, the byte before is as good a neighbour as the one after.
+        let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
+        probes.into_iter().flatten().find_map(|probe| {
+            let Run::Base { range } = (probe < self.len).then(|| self.run_at(probe))? else {
+                return None;
+            };
+            let start = range.start + (span.start - probe);
+            let end = start + span.len();
+            (end <= range.end).then_some(Span { start, end })
+        })
+    }
+
+    /// Hands the runs of a range to `joined`.
+    fn runs(&self, range: Range<u64>, joined: &mut Joined) {
+        let mut at = range.start;
+        while at < range.end {
+            match self.run_at(at) {
+                Run::Base { range: base } => {
+                    let want = (base.end - base.start).min(range.end - at);
+                    joined.keep(base.start..base.start + want);
+                    at += want;
+                }
+                Run::With { idx, from, end } => {
+                    let want = (end - at).min(range.end - at);
+                    let bytes = &self.splices[idx].with[from..from + usize_of(want)];
+                    joined.pending.extend_from_slice(bytes);
+                    at += want;
+                }
+            }
+        }
+    }
+
+    /// Where the bytes of each splice stand now: `starts[n]` belongs to `splices()[n]`.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Writes all of it, a mebibyte at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says, or `Unreadable` and `Changed` when the base gives fewer bytes than it
+    /// has.
+    pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
+        copy(self, 0..self.len, out)
+    }
+
+    /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must lie
+    /// before the end.
+    fn run_at(&self, at: u64) -> Run {
+        // The last splice that begins at or before `at`; empty ones before it hold no byte.
+        let idx = self.starts.partition_point(|&start| start <= at);
+        let next = self.starts.get(idx).copied().unwrap_or(self.len);
+        let Some(idx) = idx.checked_sub(1) else {
+            return Run::Base { range: at..next };
+        };
+        let (start, with) = (self.starts[idx], &self.splices[idx].with);
+        let inside = at - start;
+        if inside < with.len() as u64 {
+            return Run::With { idx, from: usize_of(inside), end: start + with.len() as u64 };
+        }
+        let from = self.splices[idx].span.end + (inside - with.len() as u64);
+        Run::Base { range: from..from + (next - at) }
+    }
+}
+
+/// Splices that are put together from what is kept of a base and what stands in between.
+struct Joined {
+    /// Where the last kept range of the base ends.
+    at: u64,
+    pending: Vec<u8>,
+    splices: Vec<Splice>,
+}
+
+impl Joined {
+    fn keep(&mut self, range: Range<u64>) {
+        if range.start > self.at || !self.pending.is_empty() {
+            let span = Span { start: self.at, end: range.start };
+            let with = std::mem::take(&mut self.pending).into();
+            self.splices.push(Splice { span, with });
+        }
+        self.at = range.end;
+    }
+}
+
+enum Run {
+    /// A range of the base.
+    Base { range: Range<u64> },
+    /// The bytes of a splice from an offset on; they end at `end` in the new coordinates.
+    With { idx: usize, from: usize, end: u64 },
+}
+
+impl Source for Spliced<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let end = range.end.min(self.len);
+        let mut at = range.start;
+        let mut joined = Vec::new();
+        while at < end {
+            let (bytes, want) = match self.run_at(at) {
+                Run::Base { range } => {
+                    let want = (range.end - range.start).min(end - at);
+                    (self.base.source().read(range.start..range.start + want), want)
+                }
+                Run::With { idx, from, end: stop } => {
+                    let want = (stop - at).min(end - at);
+                    let to = from + usize_of(want);
+                    (Cow::Borrowed(&self.splices[idx].with[from..to]), want)
+                }
+            };
+            let got = bytes.len() as u64;
+            if joined.is_empty() && (got < want || at + got == end) {
+                return bytes;
+            }
+            joined.extend_from_slice(&bytes);
+            if got < want {
+                break;
+            }
+            at += got;
+        }
+        Cow::Owned(joined)
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        self.base.source().read_failure()
+    }
+}
+
+/// Writes a range of a source, a mebibyte at a time.
+pub fn copy(source: &dyn Source, range: Range<u64>, out: &mut dyn Write) -> Result<()> {
+    each_chunk(source, range, |bytes| out.write_all(bytes).map_err(Error::from))
+}
+
+/// Hands a range of a source to `take`, a mebibyte at a time.
+pub fn each_chunk(
+    source: &dyn Source,
+    range: Range<u64>,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at + CHUNK);
+        take(&exactly(source, at..end)?)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// The error of the first read of `source` that failed, if one did.
+pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
+    let failure = source.read_failure()?;
+    Some(match failure.downcast_ref::<Error>() {
+        Some(err) => err.clone(),
+        None => Error::new(ErrorKind::Unreadable, "cannot read the session").because(failure),
+    })
+}
+
+/// What was made of the bytes of `source`, unless a read of them failed: then that is the error,
+/// whatever came of the bytes that were read.
+///
+/// # Errors
+///
+/// The failure of `source`; else that of `made`.
+pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> {
+    failure_of(source).map_or(made, Err)
+}
+
+/// The bytes of `range`, all of them.
+///
+/// # Errors
+///
+/// The failure of `source`, or `Changed` when it gives fewer bytes without one.
+pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
+    let want = range.end.saturating_sub(range.start);
+    let bytes = source.read(range);
+    if bytes.len() as u64 == want {
+        return Ok(bytes);
+    }
+    let shorter = || Error::new(ErrorKind::Changed, "the file became shorter while it was read");
+    Err(failure_of(source).unwrap_or_else(shorter))
+}
+
+fn usize_of(len: u64) -> usize {
+    usize::try_from(len).expect("an offset into bytes in memory")
+}
