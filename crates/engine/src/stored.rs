@@ -224,6 +224,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         if let Some(rule) = &stages.digest
             && let Some(digest) = self.digest(rule, &view, &plan, &mut notes)?
         {
+            notes.extend(missed_for_pins(&digest));
             return Ok(Staged::Digest(Box::new(CompactionPlan { notes, ..digest })));
         }
         match stages.trim.and_then(|rule| self.cut(&rule, mode, &plan.kept, &mut notes)) {
