@@ -326,7 +326,8 @@ proptest! {
             // Where the whole is out of step, the excerpt may be so further on.
             let what = |it: &Violation| (it.invariant, it.what.clone());
             let whats: Vec<_> = expect.iter().map(what).collect();
-            prop_assert!(found.iter().all(|it| whats.contains(&what(it))), "{:?} {:?}", found, expect);
+            let is_known = found.iter().all(|it| whats.contains(&what(it)));
+            prop_assert!(is_known, "{:?} {:?}", found, expect);
             if expect.is_empty() {
                 context.log.keep(trial).expect("memory is written");
             } else {
