@@ -1,5 +1,6 @@
 //! Cargo and other programs, run in the repository.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,6 +31,15 @@ pub fn command(program: &str) -> Command {
         other => Command::new(other),
     };
     command.current_dir(root());
+    // Cargo sets these for the program that it runs. Build scripts look at some of them (that of
+    // ring does): cargo would run them again, and build again what depends on them.
+    let of_cargo = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_cargo(name)) {
+        command.env_remove(name);
+    }
     if let Some(file) = skips::file() {
         command.env(skips::VARIABLE, file);
     }
