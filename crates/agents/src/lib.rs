@@ -85,6 +85,9 @@ pub fn named(name: &str) -> Option<&'static dyn Agent> {
 }
 
 #[cfg(test)]
+mod places_tests;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
@@ -142,77 +145,5 @@ mod tests {
             written.push_str(&format!("== {} {}\n{text}", agent.name(), hook.file));
         }
         insta::assert_snapshot!(written);
-    }
-
-    /// Files in the folder of each agent, and the id of the session if the file is one.
-    const FILES: [(&str, &str, Option<&str>); 22] = [
-        ("claude", "-p/a1.jsonl", Some("a1")),
-        ("claude", "-p/agent-a2.jsonl", None),
-        ("claude", "-p/a3.json", None),
-        ("pi", "--p--/2026-11-20T23-12-03-500Z_a1.jsonl", Some("a1")),
-        ("pi", "a2.jsonl", Some("a2")),
-        ("pi", "--p--/notes.txt", None),
-        ("amp", "T-a1.json", Some("T-a1")),
-        ("amp", "T-a2.jsonl", None),
-        ("qwen", "p/chats/a1.jsonl", Some("a1")),
-        ("qwen", "p/a2.jsonl", None),
-        ("qwen", "p/chats/a3.txt", None),
-        ("copilot", "a1/events.jsonl", Some("a1")),
-        ("copilot", "a2.jsonl", Some("a2")),
-        ("copilot", "a3/other.jsonl", None),
-        ("epitome", "a1.jsonl", Some("a1")),
-        ("epitome", "a2.lock", None),
-        ("gemini", "p/chats/session-2026-11-20T10-00-a1.json", Some("a1")),
-        ("gemini", "p/logs.json", None),
-        ("opencode", "auth.json", None),
-        ("opencode", "log/opencode.log", None),
-        ("codex", "config.toml", None),
-        ("cursor", "mcp.json", None),
-    ];
-
-    #[test]
-    fn the_sessions_of_an_agent_are_the_files_of_its_own_layout() {
-        let home = tempfile::tempdir().expect("a folder");
-        let environment = Environment::of_home(home.path());
-        for (agent, file, _) in FILES {
-            let path = named(agent).expect("a known agent").folder(&environment).join(file);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            std::fs::write(path, "{}\n").expect("a file");
-        }
-        for agent in AGENTS {
-            let folder = agent.folder(&environment);
-            let mut unread = Unread::default();
-            let found = agent.sessions(&environment, &mut unread).into_iter();
-            let found: BTreeSet<(PathBuf, String)> = found.map(|it| (it.path, it.id)).collect();
-            let expect = FILES.iter().filter(|(name, ..)| *name == agent.name());
-            let expect: BTreeSet<(PathBuf, String)> = expect
-                .filter_map(|(_, file, id)| Some((folder.join(file), (*id)?.to_owned())))
-                .collect();
-            assert_eq!(found, expect, "{}", agent.name());
-            assert_eq!(unread.into_errors().len(), 0, "{}", agent.name());
-            let is_listed = FILES.iter().any(|(name, ..)| *name == agent.name());
-            assert!(is_listed, "{}", agent.name());
-        }
-    }
-
-    #[test]
-    fn a_hook_is_written_into_the_settings_of_its_agent() {
-        let mut environment = Environment::of_home("/u".as_ref());
-        let files = |environment: &Environment| -> BTreeSet<(&str, PathBuf)> {
-            let file = |target: HookTarget| (target.settings)(environment).join(target.hook.file);
-            hooked().map(|(agent, target)| (agent.name(), file(target))).collect()
-        };
-        let expect = [
-            ("claude", "/u/.claude/settings.json"),
-            ("codex", "/u/.codex/hooks.json"),
-            ("gemini", "/u/.gemini/settings.json"),
-            ("opencode", "/u/.config/opencode/plugins/epitome.js"),
-            ("pi", "/u/.pi/agent/extensions/epitome.js"),
-        ];
-        let expect: BTreeSet<_> =
-            expect.iter().map(|(agent, file)| (*agent, PathBuf::from(file))).collect();
-        assert_eq!(files(&environment), expect);
-        environment.variables.insert("XDG_CONFIG_HOME".to_owned(), "/c".into());
-        assert!(files(&environment).iter().any(|(_, file)| file.starts_with("/c/opencode")));
     }
 }

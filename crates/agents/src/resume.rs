@@ -50,28 +50,4 @@ mod tests {
         assert_eq!(shell_word("$(x)"), "'$(x)'");
         assert_eq!(shell_word(""), "''");
     }
-
-    #[test]
-    fn each_agent_says_how_it_continues_a_session() {
-        let of = |agent: &dyn crate::Agent| {
-            let line = resume_line(agent.name(), "ID", None);
-            line.unwrap_or_else(|| format!("{}: not known", agent.name()))
-        };
-        let lines: Vec<String> = AGENTS.iter().map(|agent| of(*agent)).collect();
-        assert_eq!(
-            lines,
-            [
-                "claude --resume ID",
-                "codex resume ID",
-                "pi --session ID",
-                "opencode --session ID",
-                "gemini --resume ID",
-                "cursor: not known",
-                "epitome chat --resume ID",
-                "qwen --resume ID",
-                "amp: not known",
-                "copilot: not known",
-            ]
-        );
-    }
 }
