@@ -12,62 +12,65 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What is known of an agent.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The name used for folders and on the command line. That of the agent itself, and of what it
+    /// is driven with if it is driven in several ways.
+    pub name: &'static str,
+    /// What is installed from the npm registry: `@openai/codex@0.169.0`. This is the one place of a
+    /// version: another one is installed when the line changes.
+    pub package: &'static str,
+    /// The ways that its sessions can be compacted in.
+    pub ways: &'static [Way],
+    /// What it sends in the place of a result that a native compaction marks in its record. Others
+    /// append a record instead.
+    pub marked_text: Option<&'static str>,
+    /// How big the project is that it is recorded with.
+    pub scale: Scale,
+    /// Whether it only appends to a session that it goes on with; of others less is recorded.
+    pub appends: bool,
+    /// Whether its recordings have sub-agents, or what stands for one.
+    pub records_sub_agents: bool,
+    /// Whether sessions are ported to it and from it.
+    pub is_ported: bool,
+    /// The settings below the home that a hook is installed in, if it is tried that the agent calls
+    /// it.
+    pub hook_settings: Option<&'static str>,
+    /// The prompt with which it is asked to compact. Others do it when their context is full.
+    pub compact_command: Option<&'static str>,
+}
+
+impl Facts {
+    /// What holds of most agents.
+    pub(crate) const MOST: Self = Self {
+        name: "",
+        package: "",
+        ways: &[Way::Native, Way::Rewrite, Way::Summary],
+        marked_text: None,
+        scale: Scale::SMALL,
+        appends: true,
+        records_sub_agents: true,
+        is_ported: false,
+        hook_settings: None,
+        compact_command: None,
+    };
+
+    /// The version that is installed.
+    pub fn version(&self) -> &'static str {
+        self.package.rsplit_once('@').map_or("", |(_, version)| version)
+    }
+}
+
 /// An agent that this crate can install and drive: a file of its own, and a line in
 /// [`AGENTS`](crate::AGENTS).
 pub trait Agent: Debug + Sync {
-    /// The name used for folders and on the command line. That of the agent itself, and of what it
-    /// is driven with if it is driven in several ways.
-    fn name(&self) -> &'static str;
+    /// What is known of it.
+    fn facts(&self) -> Facts;
 
-    /// What is installed from the npm registry: `@openai/codex@0.169.0`. This is the one place of a
-    /// version: another one is installed when the line changes.
-    fn package(&self) -> &'static str;
-
-    /// The version that is installed.
-    fn version(&self) -> &'static str {
-        self.package().rsplit_once('@').map_or("", |(_, version)| version)
-    }
-
-    /// The ways that its sessions can be compacted in.
-    fn ways(&self) -> &'static [Way] {
-        &[Way::Native, Way::Rewrite, Way::Summary]
-    }
-
-    /// What it sends in the place of a result that a native compaction marks in its record. Others
-    /// append a record instead.
-    fn marked_text(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// How big the project is that it is recorded with.
-    fn scale(&self) -> Scale {
-        Scale::SMALL
-    }
-
-    /// Whether it only appends to a session that it goes on with; of others less is recorded.
-    fn appends(&self) -> bool {
-        true
-    }
-
-    /// Whether its recordings have sub-agents, or what stands for one.
-    fn records_sub_agents(&self) -> bool {
-        true
-    }
-
-    /// Whether sessions are ported to it and from it.
-    fn is_ported(&self) -> bool {
-        false
-    }
-
-    /// The settings below the home that a hook is installed in, if it is tried that the agent calls
-    /// it.
-    fn hook_settings(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The prompt with which it is asked to compact. Others do it when their context is full.
-    fn compact_command(&self) -> Option<&'static str> {
-        None
+    /// The name used for folders and on the command line.
+    fn name(&self) -> &'static str {
+        self.facts().name
     }
 
     /// Writes the settings into the home: where the model is, and no questions.

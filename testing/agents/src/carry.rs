@@ -106,7 +106,7 @@ fn port(epitome: &Path, session: &Path, to: &dyn Agent, home: &Home) -> anyhow::
 fn play(agent: &'static dyn Agent) -> anyhow::Result<(Sandbox, Server)> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
-    project::write(sandbox.home(), agent.scale())?;
+    project::write(sandbox.home(), agent.facts().scale)?;
     Ok((sandbox, server))
 }
 

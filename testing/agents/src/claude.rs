@@ -1,7 +1,7 @@
 //! Claude Code: the `claude` program of `@anthropic-ai/claude-code`.
 
 use crate::action::Action;
-use crate::agent::{Agent, Way};
+use crate::agent::{Agent, Facts, Way};
 use crate::home::{Home, dashed, sessions_below};
 use crate::install;
 use model_server::ToolCall;
@@ -22,28 +22,16 @@ const SYSTEM: &str = "You are a careful programmer. Work in the current folder w
 pub(crate) struct Claude;
 
 impl Agent for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
-    fn package(&self) -> &'static str {
-        "@anthropic-ai/claude-code@2.1.329"
-    }
-
-    fn ways(&self) -> &'static [Way] {
-        &[Way::Rewrite, Way::Summary]
-    }
-
-    fn is_ported(&self) -> bool {
-        true
-    }
-
-    fn hook_settings(&self) -> Option<&'static str> {
-        Some(".claude/settings.json")
-    }
-
-    fn compact_command(&self) -> Option<&'static str> {
-        Some("/compact")
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "claude",
+            package: "@anthropic-ai/claude-code@2.1.331",
+            ways: &[Way::Rewrite, Way::Summary],
+            is_ported: true,
+            hook_settings: Some(".claude/settings.json"),
+            compact_command: Some("/compact"),
+            ..Facts::MOST
+        }
     }
 
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
@@ -58,7 +46,7 @@ impl Agent for Claude {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let mut command = Command::new(install::npm(&[self.package()])?.join(".bin/claude"));
+        let mut command = Command::new(install::npm(&[self.facts().package])?.join(".bin/claude"));
         command.args(["-p", "--model", MODEL, "--output-format", "json"]);
         command.args(["--system-prompt", SYSTEM]);
         if !prompt.starts_with('/') {

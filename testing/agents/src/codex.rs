@@ -1,7 +1,7 @@
 //! Codex: the `codex` program of `@openai/codex`.
 
 use crate::action::Action;
-use crate::agent::{Agent, records};
+use crate::agent::{Agent, Facts, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
 use anyhow::Context;
@@ -67,23 +67,15 @@ impl Codex {
 }
 
 impl Agent for Codex {
-    fn name(&self) -> &'static str {
-        match self.tools {
-            Tools::Single => "codex",
-            Tools::Scripts => "codex-scripts",
+    fn facts(&self) -> Facts {
+        let single = self.tools == Tools::Single;
+        Facts {
+            name: if single { "codex" } else { "codex-scripts" },
+            package: "@openai/codex@0.169.0",
+            is_ported: single,
+            hook_settings: single.then_some(".codex/hooks.json"),
+            ..Facts::MOST
         }
-    }
-
-    fn package(&self) -> &'static str {
-        "@openai/codex@0.169.0"
-    }
-
-    fn is_ported(&self) -> bool {
-        self.tools == Tools::Single
-    }
-
-    fn hook_settings(&self) -> Option<&'static str> {
-        (self.tools == Tools::Single).then_some(".codex/hooks.json")
     }
 
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
@@ -125,7 +117,7 @@ trust_level = "trusted"
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let mut command = install::node_program(self.package(), "@openai/codex/bin/codex.js")?;
+        let mut command = install::node_program(self.facts().package, ".bin/codex")?;
         // Hooks of a home of our own need nobody's trust.
         command.arg("--dangerously-bypass-hook-trust");
         command.args(["exec", "--skip-git-repo-check"]);

@@ -83,7 +83,7 @@ pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Resul
     let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
-        Way::Native if agent.marked_text().is_some() => {
+        Way::Native if agent.facts().marked_text.is_some() => {
             ensure!(compacted.len() > original.len(), "nothing was marked");
         }
         Way::Native | Way::Summary => {
@@ -92,7 +92,7 @@ pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Resul
         }
     }
 
-    let marked = agent.marked_text().filter(|_| way == Way::Native);
+    let marked = agent.facts().marked_text.filter(|_| way == Way::Native);
     let left = marked.unwrap_or(STUB);
     let home = (&recording.sandbox, &recording.server);
     let after = resume_in(home.0, home.1, &recording.session)?;

@@ -1,7 +1,7 @@
-//! Gemini CLI: `bundle/gemini.js` of `@google/gemini-cli`, run by node.
+//! Gemini CLI: the `gemini` program of `@google/gemini-cli`, run by node.
 
 use crate::action::Action;
-use crate::agent::Agent;
+use crate::agent::{Agent, Facts};
 use crate::home::{Home, sessions_below};
 use crate::install;
 use model_server::ToolCall;
@@ -19,20 +19,14 @@ const PROJECT: &str = ".gemini/tmp/project";
 pub(crate) struct Gemini;
 
 impl Agent for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn package(&self) -> &'static str {
-        "@google/gemini-cli@0.61.0"
-    }
-
-    fn appends(&self) -> bool {
-        false
-    }
-
-    fn hook_settings(&self) -> Option<&'static str> {
-        Some(".gemini/settings.json")
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "gemini",
+            package: "@google/gemini-cli@0.61.0",
+            appends: false,
+            hook_settings: Some(".gemini/settings.json"),
+            ..Facts::MOST
+        }
     }
 
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
@@ -50,8 +44,7 @@ impl Agent for Gemini {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let program = "@google/gemini-cli/bundle/gemini.js";
-        let mut command = install::node_program(self.package(), program)?;
+        let mut command = install::node_program(self.facts().package, ".bin/gemini")?;
         command.args(["-m", MODEL, "-o", "json"]);
         command.args(["--approval-mode", "yolo", "--skip-trust"]);
         if let Some(id) = resume {

@@ -36,7 +36,7 @@ pub struct Report {
 ///
 /// When any of it does not happen, or something is left behind.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
-    let file = agent.hook_settings().context("no hook is tried with this agent")?;
+    let file = agent.facts().hook_settings.context("no hook is tried with this agent")?;
     let mut scenario = Scenario::full(agent);
     scenario.turns.truncate(1);
     let settings = |sandbox: &Sandbox| fs::read_to_string(sandbox.home().path().join(file)).ok();

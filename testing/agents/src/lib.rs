@@ -31,7 +31,7 @@ pub mod sdk;
 use anyhow::Context as _;
 
 pub use action::Action;
-pub use agent::{Agent, Way};
+pub use agent::{Agent, Facts, Way};
 pub use home::{Home, RECORDED_HOME};
 pub use process::Finished;
 pub use sandbox::{Placed, Sandbox};

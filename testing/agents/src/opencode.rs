@@ -4,7 +4,7 @@
 //! statements of our own; a recorded one is put back with `opencode import`.
 
 use crate::action::Action;
-use crate::agent::{Agent, records};
+use crate::agent::{Agent, Facts, records};
 use crate::home::Home;
 use crate::install;
 use crate::process::run;
@@ -46,21 +46,18 @@ pub(crate) struct Opencode;
 
 impl Opencode {
     fn program(&self) -> anyhow::Result<Command> {
-        Ok(Command::new(install::npm(&[self.package()])?.join(".bin/opencode")))
+        Ok(Command::new(install::npm(&[self.facts().package])?.join(".bin/opencode")))
     }
 }
 
 impl Agent for Opencode {
-    fn name(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn package(&self) -> &'static str {
-        "opencode-ai@1.18.33"
-    }
-
-    fn marked_text(&self) -> Option<&'static str> {
-        Some("[Old tool result content cleared]")
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "opencode",
+            package: "opencode-ai@1.18.33",
+            marked_text: Some("[Old tool result content cleared]"),
+            ..Facts::MOST
+        }
     }
 
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {

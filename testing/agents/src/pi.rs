@@ -1,7 +1,7 @@
 //! pi: `dist/bundle/cli.js` of `@earendil-works/pi-coding-agent`, run by node.
 
 use crate::action::Action;
-use crate::agent::{Agent, Way, records};
+use crate::agent::{Agent, Facts, Way, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
 use crate::project::Scale;
@@ -30,33 +30,12 @@ pub(crate) struct Pi {
 }
 
 impl Agent for Pi {
-    fn name(&self) -> &'static str {
+    fn facts(&self) -> Facts {
+        let facts = Facts { package: "@earendil-works/pi-coding-agent@1.5.2", ..Facts::MOST };
         match self.api {
-            Api::Anthropic => "pi",
-            Api::Chat => "pi-chat",
+            Api::Anthropic => Facts { name: "pi", scale: Scale::LARGE, is_ported: true, ..facts },
+            Api::Chat => Facts { name: "pi-chat", ways: &[Way::Rewrite, Way::Summary], ..facts },
         }
-    }
-
-    fn package(&self) -> &'static str {
-        "@earendil-works/pi-coding-agent@1.5.2"
-    }
-
-    fn ways(&self) -> &'static [Way] {
-        match self.api {
-            Api::Anthropic => &[Way::Native, Way::Rewrite, Way::Summary],
-            Api::Chat => &[Way::Rewrite, Way::Summary],
-        }
-    }
-
-    fn scale(&self) -> Scale {
-        match self.api {
-            Api::Anthropic => Scale::LARGE,
-            Api::Chat => Scale::SMALL,
-        }
-    }
-
-    fn is_ported(&self) -> bool {
-        matches!(self.api, Api::Anthropic)
     }
 
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
@@ -92,7 +71,7 @@ impl Agent for Pi {
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = Command::new(install::node()?);
         command
-            .arg(install::pi(self.package())?)
+            .arg(install::pi(self.facts().package)?)
             .args(["-p", "--model"])
             .arg(format!("{PROVIDER}/{MODEL}"));
         command.args(["--thinking", "medium", "--tools", TOOLS]);

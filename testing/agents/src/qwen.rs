@@ -1,7 +1,7 @@
-//! Qwen Code: `cli.js` of `@qwen-code/qwen-code`, run by node, talking OpenAI Chat Completions.
+//! Qwen Code: the `qwen` program of `@qwen-code/qwen-code`, run by node, talking OpenAI Chat Completions.
 
 use crate::action::Action;
-use crate::agent::{Agent, Way};
+use crate::agent::{Agent, Facts, Way};
 use crate::home::{Home, dashed, sessions_below};
 use crate::install;
 use model_server::ToolCall;
@@ -16,20 +16,14 @@ const MODEL: &str = "gpt-5";
 pub(crate) struct Qwen;
 
 impl Agent for Qwen {
-    fn name(&self) -> &'static str {
-        "qwen"
-    }
-
-    fn package(&self) -> &'static str {
-        "@qwen-code/qwen-code@0.15.10"
-    }
-
-    fn ways(&self) -> &'static [Way] {
-        &[Way::Rewrite]
-    }
-
-    fn records_sub_agents(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "qwen",
+            package: "@qwen-code/qwen-code@0.24.4",
+            ways: &[Way::Rewrite],
+            records_sub_agents: false,
+            ..Facts::MOST
+        }
     }
 
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
@@ -50,7 +44,7 @@ impl Agent for Qwen {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let mut command = install::node_program(self.package(), "@qwen-code/qwen-code/cli.js")?;
+        let mut command = install::node_program(self.facts().package, ".bin/qwen")?;
         command.args(["--auth-type", "openai", "-m", MODEL, "-o", "json"]);
         command.args(["--approval-mode", "yolo"]);
         if let Some(id) = resume {

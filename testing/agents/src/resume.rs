@@ -47,7 +47,7 @@ pub struct Counts {
 pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
-    crate::project::write(sandbox.home(), agent.scale())?;
+    crate::project::write(sandbox.home(), agent.facts().scale)?;
     let placed = sandbox.place(recorded)?;
     resume_in(&sandbox, &server, &placed)
 }

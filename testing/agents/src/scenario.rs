@@ -57,13 +57,14 @@ const COUNT_MARK: &str = "[count-cases]";
 impl Scenario {
     /// The session every agent is recorded with.
     pub fn full(agent: &dyn Agent) -> Self {
-        let scale = agent.scale();
+        let facts = agent.facts();
+        let scale = facts.scale;
         let mut turns = vec![fix()];
-        if agent.appends() {
+        if facts.appends {
             turns.push(document(scale));
         }
         turns.push(import());
-        if agent.records_sub_agents() {
+        if facts.records_sub_agents {
             turns.push(delegate());
         }
         turns.push(recall());
@@ -73,7 +74,7 @@ impl Scenario {
     /// A session that the agent itself compacts after the first turn: because it is asked to, or
     /// because its context is full.
     pub fn own_compaction(agent: &dyn Agent) -> Self {
-        let command = agent.compact_command();
+        let command = agent.facts().compact_command;
         let command = command.map(|prompt| Turn { prompt, moves: vec![say(SUMMARY)] });
         let turns = [fix()].into_iter().chain(command).chain([recall()]).collect();
         Self { play: Play::OwnCompaction, scale: Scale::SMALL, turns }

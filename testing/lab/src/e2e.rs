@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use agents::e2e::Report;
+use agents::resume::Counts;
 use agents::{AGENTS, Agent, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
@@ -52,7 +53,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     if names.is_empty() {
         viewer(&epitome)?;
     }
-    table(&chosen, &epitome)?;
+    resumed(&chosen, &epitome)?;
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
@@ -71,7 +72,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
 /// As [`run`]; when the page has no place for the table.
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
-    let (resumed, carried, kept) = (table(AGENTS, &epitome)?, carried(&epitome)?, kept(&epitome)?);
+    let (resumed, carried, kept) =
+        (resumed(AGENTS, &epitome)?, carried(&epitome)?, kept(&epitome)?);
     let table = [&resumed, CARRIED, &carried, KEPT, &kept].concat();
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
@@ -99,83 +101,119 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-fn table(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
-    let mut failed = Vec::new();
-    let mut table = String::from(
-        "| agent | version | way | sent before | after | | file before | after | appended \
-         | seconds |\n|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    let ways = chosen.iter().flat_map(|agent| agent.ways().iter().map(|way| (*agent, *way)));
-    for (agent, way) in ways {
-        match agents::e2e::run(agent, way, epitome) {
-            Ok(report) => table.push_str(&row(agent, &report)),
+/// A table of what was tried: its head, and a row for each that went well. Prints it, and fails if
+/// one did not go well.
+struct Table {
+    text: String,
+    failed: Vec<String>,
+}
+
+impl Table {
+    fn new(columns: &[&str]) -> Table {
+        let rule = "---|".repeat(columns.len());
+        Table { text: format!("| {} |\n|{rule}\n", columns.join(" | ")), failed: Vec::new() }
+    }
+
+    fn add(&mut self, what: &str, cells: anyhow::Result<String>) {
+        match cells {
+            Ok(cells) => self.text.push_str(&format!("| {cells} |\n")),
             Err(err) => {
-                say(&format!("{} · {}: {err:#}", agent.name(), way.name()));
-                failed.push(format!("{} · {}", agent.name(), way.name()));
+                say(&format!("{what}: {err:#}"));
+                self.failed.push(what.to_owned());
             }
         }
     }
-    print(table.trim_end());
-    ensure!(failed.is_empty(), "failed with: {}", failed.join(", "));
-    Ok(table)
+
+    fn finish(self) -> anyhow::Result<String> {
+        print(self.text.trim_end());
+        ensure!(self.failed.is_empty(), "failed: {}", self.failed.join(", "));
+        Ok(self.text)
+    }
+}
+
+/// Takes sessions of agents the whole way.
+fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
+    let mut table = Table::new(&[
+        "agent",
+        "version",
+        "way",
+        "sent before",
+        "after",
+        "",
+        "file before",
+        "after",
+        "appended",
+        "seconds",
+    ]);
+    for &agent in chosen {
+        for &way in agent.facts().ways {
+            let report = agents::e2e::run(agent, way, epitome);
+            let what = format!("{} · {}", agent.name(), way.name());
+            table.add(&what, report.map(|report| resumed_cells(agent, &report)));
+        }
+    }
+    table.finish()
+}
+
+fn resumed_cells(agent: &dyn Agent, report: &Report) -> String {
+    let Report { way, original, compacted, appended, seconds, .. } = report;
+    let (before, after) = (original.history_bytes, compacted.history_bytes);
+    format!(
+        "{} | {} | {} | {before} | {after} | {:.0}% | {} | {} | {appended} | {seconds:.0}",
+        agent.name(),
+        agent.facts().version(),
+        way.name(),
+        after as f64 * 100.0 / before.max(1) as f64,
+        original.file_bytes,
+        compacted.file_bytes,
+    )
 }
 
 /// Carries a recorded session of each agent to each other.
 fn carried(epitome: &Path) -> anyhow::Result<String> {
-    let mut failed = Vec::new();
-    let mut table = String::from(
-        "| from | to | calls | results | pictures | texts found | left behind | seconds |\n\
-         |---|---|---|---|---|---|---|---|\n",
-    );
-    let ported = || AGENTS.iter().copied().filter(|agent| agent.is_ported());
+    let mut table = Table::new(&[
+        "from",
+        "to",
+        "calls",
+        "results",
+        "pictures",
+        "texts found",
+        "left behind",
+        "seconds",
+    ]);
+    let ported = || AGENTS.iter().copied().filter(|agent| agent.facts().is_ported);
     for from in ported() {
         let text = String::from_utf8(fixtures::get(from.name(), "pricing").bytes())?;
         for to in ported().filter(|to| to.name() != from.name()) {
-            match carry::run(from, &text, to, epitome) {
-                Ok(carry::Report { from, to, seconds, sent_again, texts, left_behind, .. }) => {
-                    let left = left_behind.to_string().replace('"', "");
-                    let left = left.trim_matches(['{', '}']).replace(':', " ").replace(',', ", ");
-                    table.push_str(&format!(
-                        "| {from} | {to} | {} | {} | {} | {texts} | {left} | {seconds:.0} |\n",
-                        sent_again.calls, sent_again.results, sent_again.images,
-                    ));
-                }
-                Err(err) => {
-                    let way = format!("{} to {}", from.name(), to.name());
-                    say(&format!("{way}: {err:#}"));
-                    failed.push(way);
-                }
-            }
+            let report = carry::run(from, &text, to, epitome);
+            let what = format!("{} to {}", from.name(), to.name());
+            table.add(&what, report.map(carried_cells));
         }
     }
-    print(table.trim_end());
-    ensure!(failed.is_empty(), "not carried: {}", failed.join(", "));
-    Ok(table)
+    table.finish()
+}
+
+fn carried_cells(report: carry::Report) -> String {
+    let carry::Report { from, to, seconds, sent_again, texts, left_behind, .. } = report;
+    let left = left_behind.to_string().replace('"', "");
+    let left = left.trim_matches(['{', '}']).replace(':', " ").replace(',', ", ");
+    let Counts { calls, results, images, .. } = sent_again;
+    format!("{from} | {to} | {calls} | {results} | {images} | {texts} | {left} | {seconds:.0}")
 }
 
 /// Lets sessions end that are kept.
 fn kept(epitome: &Path) -> anyhow::Result<String> {
-    let mut failed = Vec::new();
-    let mut table = String::from(
-        "| agent | version | page | seconds after the agent | the log says |\n\
-         |---|---|---|---|---|\n",
-    );
-    for &agent in AGENTS.iter().filter(|agent| agent.hook_settings().is_some()) {
-        match keep::run(agent, epitome) {
-            Ok(keep::Report { agent: name, page, log, after }) => table.push_str(&format!(
-                "| {name} | {} | {page} | {after:.1} | {} |\n",
-                agent.version(),
-                log.iter().map(|line| without_ids(line)).collect::<Vec<_>>().join("; "),
-            )),
-            Err(err) => {
-                say(&format!("{}: {err:#}", agent.name()));
-                failed.push(agent.name());
-            }
-        }
+    let mut table =
+        Table::new(&["agent", "version", "page", "seconds after the agent", "the log says"]);
+    for &agent in AGENTS.iter().filter(|agent| agent.facts().hook_settings.is_some()) {
+        let cells = |keep::Report { page, log, after, .. }| {
+            let log = log.iter().map(|line| without_ids(line)).collect::<Vec<_>>().join("; ");
+            let version = agent.facts().version();
+            format!("{} | {version} | {page} | {after:.1} | {log}", agent.name())
+        };
+        table.add(agent.name(), keep::run(agent, epitome).map(cells));
     }
-    print(table.trim_end());
-    ensure!(failed.is_empty(), "not kept: {}", failed.join(", "));
-    Ok(table)
+    table.finish()
 }
 
 /// The verb of a line of the log, and what became of the size.
@@ -204,43 +242,18 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
         skipped("the SDKs of providers", "there is no python3 with venv");
         return Ok(());
     }
-    let mut failed = Vec::new();
-    print("| SDK | wire | recipe | requests | longest history | last | texts left |");
-    print("|---|---|---|---|---|---|---|");
+    let mut table =
+        Table::new(&["SDK", "wire", "recipe", "requests", "longest history", "last", "texts left"]);
     for (wire, of) in sdk::WIRES {
         for recipe in sdk::recipes(epitome)? {
-            match sdk::run(epitome, wire, &recipe) {
-                // A recipe that is nothing but a summary has nobody to ask.
-                Ok(report) if report.left > 0 || recipe == "pi" => {
-                    let sdk::Report { requests, longest, last, left } = report;
-                    let row = format!("{requests} | {longest} | {last} | {left}");
-                    print(&format!("| {of} | {wire} | {recipe} | {row} |"));
-                }
-                Ok(report) => {
-                    say(&format!("{wire}, {recipe}: nothing was shortened: {report:?}"));
-                    failed.push(format!("{wire} with {recipe}"));
-                }
-                Err(err) => {
-                    say(&format!("{err:#}"));
-                    failed.push(format!("{wire} with {recipe}"));
-                }
-            }
+            let cells = sdk::run(epitome, wire, &recipe).and_then(|report| {
+                let sdk::Report { requests, longest, last, left } = report;
+                // A recipe that is nothing but a summary has no model to ask.
+                ensure!(left > 0 || recipe == "pi", "nothing was shortened: {report:?}");
+                Ok(format!("{of} | {wire} | {recipe} | {requests} | {longest} | {last} | {left}"))
+            });
+            table.add(&format!("{wire} with {recipe}"), cells);
         }
     }
-    ensure!(failed.is_empty(), "not accepted: {}", failed.join(", "));
-    Ok(())
-}
-
-fn row(agent: &dyn Agent, report: &Report) -> String {
-    let Report { way, original, compacted, appended, seconds, .. } = report;
-    let (before, after) = (original.history_bytes, compacted.history_bytes);
-    format!(
-        "| {} | {} | {} | {before} | {after} | {:.0}% | {} | {} | {appended} | {seconds:.0} |\n",
-        agent.name(),
-        agent.version(),
-        way.name(),
-        after as f64 * 100.0 / before.max(1) as f64,
-        original.file_bytes,
-        compacted.file_bytes,
-    )
+    table.finish().map(drop)
 }
