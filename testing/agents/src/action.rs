@@ -1,7 +1,10 @@
 //! What a scripted model wants done.
 
+use serde::Deserialize;
+
 /// Something the scripted model wants done, free of any agent's names for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Read a file of the project.
     Read {

@@ -67,7 +67,7 @@ pub fn run(
     let all = |sent: &Sent, home: &Home| home.scrub(&strings(&sent.messages).join("\n"));
     let arrived = all(&again, here.home());
     let said = said(&sent.messages).into_iter().map(|text| there.home().scrub(&text));
-    let prompts = Scenario::full(from).turns.into_iter().map(|turn| turn.prompt.to_owned());
+    let prompts = Scenario::full(from).turns.into_iter().map(|turn| turn.prompt);
     let mut texts = 0;
     for text in said.chain(prompts) {
         ensure!(arrived.contains(&text), "this did not arrive: {text}");

@@ -11,10 +11,6 @@ const WRONG: &str = "HU";
 const WRONG_RATE: usize = 25;
 const RIGHT_RATE: usize = 27;
 
-/// The line of the source that holds the wrong rate, and what it should be.
-pub const FIX: (&str, &str) =
-    ("    rate = 25    # HU\n    if (net < 0)", "    rate = 27    # HU\n    if (net < 0)");
-
 const CODES: &str = "AT BE BG CH CY CZ DE DK EE ES FI FR GB GE GR HR HU IE IL IS IT JP KE KR LI LT \
                      LU LV MA MD ME MK MT MX NL NO NZ PE PH PL PT RO RS SE SG SI SK TH TN TR TW UA \
                      UY VN ZA ZM";

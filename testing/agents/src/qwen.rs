@@ -1,4 +1,4 @@
-//! Qwen Code: the `qwen` program of `@qwen-code/qwen-code`, run by node, talking OpenAI Chat Completions.
+//! Qwen Code: the `qwen` program of `@qwen-code/qwen-code`, talking OpenAI Chat Completions.
 
 use crate::action::Action;
 use crate::agent::{Agent, Facts, Way};

@@ -57,8 +57,8 @@ pub(crate) fn record_in(
     let mut session: Option<Placed> = None;
     for turn in &scenario.turns {
         let done = match &session {
-            None => sandbox.new_session(turn.prompt)?,
-            Some(session) => sandbox.resume(&session.id, turn.prompt)?,
+            None => sandbox.new_session(&turn.prompt)?,
+            Some(session) => sandbox.resume(&session.id, &turn.prompt)?,
         };
         accept(&done).with_context(|| format!("the turn “{}”", turn.prompt))?;
         let latest = sandbox.latest()?;

@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::process::Finished;
 use crate::sandbox::{Placed, Sandbox};
-use crate::scenario::{RESUME_PROMPT, RESUMED, resumed};
+use crate::scenario::Turn;
 use anyhow::{Context, ensure};
 use model_server::{Outcome, Script, Server};
 use serde_json::Value;
@@ -58,9 +58,10 @@ pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent>
 ///
 /// As [`resume`].
 pub fn resume_in(sandbox: &Sandbox, server: &Server, session: &Placed) -> anyhow::Result<Sent> {
-    server.play(resumed(sandbox));
+    let turn = Turn::resume();
+    server.play(Script::new(turn.steps(sandbox)));
     let before = server.exchanges().len();
-    let finished = sandbox.resume(&session.id, RESUME_PROMPT)?;
+    let finished = sandbox.resume(&session.id, &turn.prompt)?;
     let exchanges = server.exchanges().split_off(before);
     let mut refusals = Vec::new();
     let mut messages = Value::Null;
@@ -86,7 +87,11 @@ impl Sent {
         let done = &self.finished;
         ensure!(self.refusals.is_empty(), "refused: {}", self.refusals.join("; "));
         ensure!(done.success(), "{:?}\n{}\n{}", done.status, done.stdout, done.stderr);
-        ensure!(done.stdout.contains(RESUMED), "the last words are missing: {}", done.stdout);
+        ensure!(
+            done.stdout.contains(&Turn::resume().last_words()),
+            "the last words are missing: {}",
+            done.stdout
+        );
         ensure!(self.counts.messages > 2, "nothing of the session was sent");
         Ok(())
     }

@@ -242,21 +242,6 @@ fn one(
     sum.tokens.1 += planned.tokens_after.0;
     sum.bytes.0 += Source::len(&session.source);
     sum.bytes.1 += planned.bytes_after.0;
-    if std::env::var_os("EPITOME_EACH").is_some() {
-        say(&format!(
-            "{} {} -> {} ({:.1}%) bytes {} -> {} ({:.1}%) {:?}",
-            file.display(),
-            planned.compaction.tokens_before.0,
-            planned.tokens_after.0,
-            100.0
-                - 100.0 * planned.tokens_after.0 as f64
-                    / planned.compaction.tokens_before.0.max(1) as f64,
-            Source::len(&session.source),
-            planned.bytes_after.0,
-            100.0 - 100.0 * planned.bytes_after.0 as f64 / Source::len(&session.source) as f64,
-            planned.kept(),
-        ));
-    }
     let spliced = planned.spliced()?;
     let (errors, _) = error_lines(&session.transcript, &session.source);
     let (_, left) = error_lines(&planned.after, &spliced);

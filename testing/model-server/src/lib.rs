@@ -31,6 +31,6 @@ mod stage;
 pub use refusal::Refusal;
 pub use rough::{Answer, Break, Rough};
 pub use script::{Ending, Script, Step, ToolCall, Track};
-pub use server::{Options, Server};
+pub use server::Server;
 pub use sign::{Signature, sign, verify};
 pub use stage::{Exchange, Outcome};

@@ -10,11 +10,7 @@ use crate::stage::{Outcome, Stage};
 /// script.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let (step, outcome) = if offers_tools {
-        stage.next(first_user_text(body))
-    } else {
-        (stage.canned(), Outcome::Canned)
-    };
+    let (step, outcome) = stage.answer(offers_tools, first_user_text(body));
     let calls = step.calls.iter();
     let calls: Vec<Value> = calls
         .map(|call| json!({ "function": { "name": call.name, "arguments": call.input } }))

@@ -143,8 +143,7 @@ impl Rough {
         let mut answers: Vec<Answer> = answers.into_iter().collect();
         answers.reverse();
         let (answers, headers) = (Mutex::new(answers), Mutex::default());
-        let state =
-            Arc::new(State { answers, stage: Stage::new(Script::default(), None), headers });
+        let state = Arc::new(State { answers, stage: Stage::new(Script::default()), headers });
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

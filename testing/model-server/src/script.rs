@@ -1,26 +1,22 @@
 //! What the model says, step by step.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A play for the model: each request that offers tools takes the next step.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Script {
     /// The steps of the main conversation, in order.
     pub steps: Vec<Step>,
     /// Conversations of sub-agents, told apart by a mark in their first user message.
-    #[serde(default)]
     pub tracks: Vec<Track>,
     /// What requests without tools are told: agents ask so for titles and summaries.
-    #[serde(default)]
     pub canned: Option<String>,
     /// The same as a whole step, which comes before `canned`.
-    #[serde(default)]
     pub aside: Option<Step>,
 }
 
 /// The steps of one sub-agent's conversation.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Track {
     /// A text that only this conversation's first user message holds.
     pub mark: String,
@@ -29,25 +25,20 @@ pub struct Track {
 }
 
 /// One answer of the model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
     /// Reasoning, sent signed, and only where the request switched thinking on.
-    #[serde(default)]
     pub thinking: Option<String>,
     /// What it says.
-    #[serde(default)]
     pub text: Option<String>,
     /// The tools it calls; several are one parallel response.
-    #[serde(default)]
     pub calls: Vec<ToolCall>,
     /// Why it ends.
-    #[serde(default)]
     pub ending: Ending,
 }
 
 /// Why an answer ends, beside that it may end with calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The model is done.
     #[default]
@@ -59,7 +50,7 @@ pub enum Ending {
 }
 
 /// A call with the tool's own name and arguments, exactly as the agent expects them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// The tool's name.
     pub name: String,

@@ -1,15 +1,12 @@
 //! The play, and the record of what was asked.
 
 use crate::script::{Script, Step};
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
 
 /// A request and what became of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Exchange {
     /// The path asked for.
     pub path: String,
@@ -20,8 +17,7 @@ pub struct Exchange {
 }
 
 /// What the server did with a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Took a step of the script (`track` is empty for the main conversation).
     Played {
@@ -50,13 +46,12 @@ struct State {
     played: HashMap<String, usize>,
     always: Option<Step>,
     exchanges: Vec<Exchange>,
-    log: Option<File>,
 }
 
 impl Stage {
-    /// A stage for a script, with a record on disk if there is a file for it.
-    pub(crate) fn new(script: Script, log: Option<File>) -> Stage {
-        Stage { state: Mutex::new(State { script, log, ..State::default() }) }
+    /// A stage for a script.
+    pub(crate) fn new(script: Script) -> Stage {
+        Stage { state: Mutex::new(State { script, ..State::default() }) }
     }
 
     /// Plays `script` from its beginning from now on; what was asked before stays known.
@@ -76,8 +71,13 @@ impl Stage {
         self.state().always = Some(step);
     }
 
-    /// The next step for a conversation that offers tools and opens with `first_user_text`.
-    pub(crate) fn next(&self, first_user_text: &str) -> (Step, Outcome) {
+    /// What is answered: the next step of the conversation that opens with `first_user_text`, or
+    /// the same as ever if the request offers no tools.
+    pub(crate) fn answer(&self, offers_tools: bool, first_user_text: &str) -> (Step, Outcome) {
+        if offers_tools { self.next(first_user_text) } else { (self.canned(), Outcome::Canned) }
+    }
+
+    fn next(&self, first_user_text: &str) -> (Step, Outcome) {
         let mut state = self.state();
         let State { script, played, always, .. } = &mut *state;
         if let Some(step) = always {
@@ -96,7 +96,7 @@ impl Stage {
     }
 
     /// The answer to a request without tools.
-    pub(crate) fn canned(&self) -> Step {
+    fn canned(&self) -> Step {
         let state = self.state();
         let Script { aside, canned, .. } = &state.script;
         if let Some(step) = &state.always {
@@ -109,13 +109,7 @@ impl Stage {
     /// Keeps an exchange.
     pub(crate) fn record(&self, path: &str, body: Value, outcome: Outcome) {
         let exchange = Exchange { path: path.to_owned(), body, outcome };
-        let mut state = self.state();
-        if let Some(log) = &mut state.log {
-            let line = serde_json::to_string(&exchange).expect("an exchange is plain data");
-            // A full disk must not fail the conversation; the exchange stays in memory.
-            let _ = writeln!(log, "{line}");
-        }
-        state.exchanges.push(exchange);
+        self.state().exchanges.push(exchange);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -17,10 +17,8 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
         let reply = json!({ "type": "error", "error": error, "request_id": id });
         return (Reply::json(400, &reply), Outcome::Refused(refusal.0));
     }
-    let (step, outcome) = match body["tools"].as_array() {
-        Some(tools) if !tools.is_empty() => stage.next(&first_user_text(&body["messages"])),
-        _ => (stage.canned(), Outcome::Canned),
-    };
+    let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let (step, outcome) = stage.answer(offers_tools, &first_user_text(&body["messages"]));
     let message = message(body, &step);
     let reply = if body["stream"] == true {
         Reply::stream(stream(&message))

@@ -20,10 +20,8 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
         });
         return (Reply::json(400, &json!({ "error": error })), Outcome::Refused(refusal.0));
     }
-    let (step, outcome) = match body["tools"].as_array() {
-        Some(tools) if !tools.is_empty() => stage.next(&first_user_text(&body["messages"])),
-        _ => (stage.canned(), Outcome::Canned),
-    };
+    let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let (step, outcome) = stage.answer(offers_tools, &first_user_text(&body["messages"]));
     let reply = if body["stream"] == true {
         Reply::stream(stream(body, &step))
     } else {

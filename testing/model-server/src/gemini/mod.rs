@@ -28,11 +28,7 @@ pub(crate) fn reply(path: &str, body: &Value, stage: &Stage) -> Option<(Reply, O
         let error = json!({ "code": 400, "message": refusal.0, "status": "INVALID_ARGUMENT" });
         return Some((Reply::json(400, &json!({ "error": error })), Outcome::Refused(refusal.0)));
     }
-    let (step, outcome) = if offers_tools(body) {
-        stage.next(&first_user_text(&body["contents"]))
-    } else {
-        (stage.canned(), Outcome::Canned)
-    };
+    let (step, outcome) = stage.answer(offers_tools(body), &first_user_text(&body["contents"]));
     let parts = parts(body, &step);
     let finish = match step.ending {
         Ending::Done => "STOP",

@@ -20,11 +20,7 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
         });
         return (Reply::json(400, &json!({ "error": error })), Outcome::Refused(refusal.0));
     }
-    let (step, outcome) = if offers_tools(body) {
-        stage.next(&first_user_texts(&body["input"]))
-    } else {
-        (stage.canned(), Outcome::Canned)
-    };
+    let (step, outcome) = stage.answer(offers_tools(body), &first_user_texts(&body["input"]));
     let reply = if body["stream"] == true {
         Reply::stream(stream(body, &step))
     } else {
