@@ -5,15 +5,28 @@ use std::ops::Range;
 use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{Field, FieldRole, Span, Text, ToolKind};
 
-/// A row of the table: one tool.
+/// A row of the table: tools of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name in lower case.
-    pub name: &'static str,
-    /// What it does.
+    /// Their names, separated by spaces, in any case.
+    pub names: &'static str,
+    /// What they do.
     pub kind: ToolKind,
-    /// The roles of its arguments.
+    /// The roles of their arguments.
     pub roles: Roles,
+}
+
+impl Rule {
+    /// The rule for tools with these names, separated by spaces.
+    pub const fn new(names: &'static str, kind: ToolKind, roles: Roles) -> Rule {
+        Rule { names, kind, roles }
+    }
+
+    /// The rule for the tool with this name.
+    pub fn named<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
+        let is_name = |own: &str| own.eq_ignore_ascii_case(name);
+        rules.iter().find(|rule| rule.names.split(' ').any(is_name))
+    }
 }
 
 /// The roles of a tool's arguments, by name. `edits[].old` is a member of each element of an array.
@@ -54,7 +67,7 @@ pub fn known_at(
     arguments: &Range<usize>,
     span: &dyn Fn(&Range<usize>) -> Span,
 ) -> Known {
-    let rule = rules.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let rule = Rule::named(rules, name);
     let roles = rule.map(|rule| rule.roles);
     let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };
     // Malformed JSON yields the fields before the error, or none.

@@ -16,21 +16,13 @@ pub use hook::HOOK;
 
 use epitome_json::write::{self, Gone, Shapes};
 
-use crate::{Format, Write, Writing};
+use crate::{Format, Write};
 
 /// Claude Code's sessions.
 pub const FORMAT: Format = Format {
-    name: "claude",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(SPLICES),
-    native: None,
     summarise: Some(summarise::summarise),
-    invariants: &invariants::ClaudeInvariants,
     make: Some(make::make),
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
-    databases: &[],
-    files: None,
+    ..Format::writable("claude", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 
 const SPLICES: Write =

@@ -21,14 +21,10 @@ pub use origin::{Base, Origin, origin};
 use epitome_json::write::{Gone, Shapes, literal};
 use epitome_model::encode;
 
-use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write};
 
 /// Codex's rollouts, with and without ordinals.
 pub const FORMAT: Format = Format {
-    name: "codex",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
         passed_over: |_| None,
@@ -39,11 +35,9 @@ pub const FORMAT: Format = Format {
         by_default: true,
     })),
     summarise: Some(summarise::summarise),
-    invariants: &invariants::CodexInvariants,
     make: Some(make::make),
     thinking_is_bound: |_| false,
-    databases: &[],
-    files: None,
+    ..Format::writable("codex", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 
 const SPLICES: Write = rewrite::rewrite;

@@ -2,25 +2,18 @@
 //!
 //! `docs/formats/copilot.md` describes the events, and how that was found out.
 
-mod invariants;
 mod read;
 mod tools;
 
-use crate::{Format, Writing};
+use crate::Format;
 
 /// Copilot CLI's event logs.
-pub const FORMAT: Format = Format {
-    name: "copilot",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::ReadOnly(
-        "it is not known whether Copilot CLI resumes a log that another program has changed",
-    ),
-    native: None,
-    summarise: None,
-    invariants: &invariants::CopilotInvariants,
-    make: None,
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
-    databases: &[],
-    files: None,
-};
+///
+/// Copilot rebuilds its requests from the log: a call that the user interrupted has no result there
+/// either.
+pub const FORMAT: Format = Format::read_only(
+    "copilot",
+    read::sniff,
+    read::read,
+    "it is not known whether Copilot CLI resumes a log that another program has changed",
+);

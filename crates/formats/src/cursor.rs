@@ -6,7 +6,6 @@
 mod chat;
 mod composer;
 mod database;
-mod invariants;
 mod message;
 mod read;
 mod record;
@@ -17,22 +16,30 @@ mod transcript;
 
 pub use database::{CHAT, COMPOSERS, HEADED};
 
-use crate::{Format, Writing};
+use epitome_model::Invariant;
+
+use crate::Format;
+use crate::pairing::{self, RecordInvariants};
 
 /// Cursor's conversations, wherever they are stored.
 pub const FORMAT: Format = Format {
-    name: "cursor",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::ReadOnly(
-        "it is not known whether Cursor continues a conversation that another program has changed",
-    ),
-    native: None,
-    summarise: None,
-    invariants: &invariants::CursorInvariants,
-    make: None,
-    // Cursor uses models of all providers; Anthropic's newest bind their reasoning.
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    invariants: &INVARIANTS,
     databases: &[&HEADED, &COMPOSERS, &CHAT],
-    files: None,
+    ..Format::read_only(
+        "cursor",
+        read::sniff,
+        read::read,
+        "it is not known whether Cursor continues a conversation that another program has changed",
+    )
+};
+
+/// Cursor makes its requests on its own servers, from more than is stored here: what it sends for a
+/// cancelled call without a result is not known.
+const INVARIANTS: RecordInvariants = RecordInvariants {
+    check: |transcript, _| {
+        let mut violations = pairing::violations(transcript);
+        violations.retain(|violation| violation.invariant != Invariant::Position);
+        violations
+    },
+    accounting: &[],
 };

@@ -13,14 +13,10 @@ pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, sai
 
 use epitome_json::write::{self, Gone, Shapes};
 
-use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write};
 
 /// Logs of live contexts.
 pub const FORMAT: Format = Format {
-    name: "epitome",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
         passed_over: |_| None,
@@ -31,12 +27,7 @@ pub const FORMAT: Format = Format {
         by_default: true,
     })),
     summarise: Some(append::summarise),
-    invariants: &invariants::EpitomeInvariants,
-    make: None,
-    // A log may contain models of any provider; Anthropic's newest bind their reasoning.
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
-    databases: &[],
-    files: None,
+    ..Format::writable("epitome", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 
 const SPLICES: Write =

@@ -13,15 +13,11 @@ mod read;
 mod tools;
 mod write;
 
-use crate::{Append, CopiesBehind, Format, Native, Writing};
+use crate::{Append, CopiesBehind, Format, Native};
 pub use hook::HOOK;
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {
-    name: "gemini",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(write::write),
     native: Some(Native::Append(Append {
         write: append::append,
         passed_over: |_| None,
@@ -33,12 +29,9 @@ pub const FORMAT: Format = Format {
         by_default: false,
     })),
     summarise: Some(append::summarise),
-    invariants: &invariants::GeminiInvariants,
-    make: None,
     // The API does not require signatures of finished turns.
     thinking_is_bound: |_| false,
-    databases: &[],
-    files: None,
+    ..Format::writable("gemini", read::sniff, read::read, write::write, &invariants::INVARIANTS)
 };
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, W
 
 use crate::database::Database;
 use crate::files::Files;
+use crate::pairing::PAIRING;
 
 /// One agent's format: how its sessions are recognised, read, written and checked.
 pub struct Format {
@@ -62,7 +63,7 @@ pub struct Format {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a source. Readers never fail: what they cannot parse is kept, and reported to
     /// `faults`.
-    pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
+    pub read: Read,
     /// How edits are written, or why the format is read-only.
     pub writing: Writing,
     /// The agent's own way to shorten a history, if it has one.
@@ -83,22 +84,60 @@ pub struct Format {
     pub files: Option<&'static Files>,
 }
 
+/// Reads a source.
+pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
+
 impl Format {
-    /// The bodies of requests to an API, as sessions.
-    const fn of_bodies(bodies: &BodyFormat) -> Format {
+    /// A format without anything of its own but these.
+    const fn new(
+        name: &'static str,
+        sniff: fn(&[u8]) -> bool,
+        read: Read,
+        writing: Writing,
+        invariants: &'static dyn Invariants,
+    ) -> Format {
         Format {
-            name: bodies.name,
-            sniff: bodies.sniff,
-            read: bodies.read,
-            writing: Writing::Splices(bodies.write),
+            name,
+            sniff,
+            read,
+            writing,
             native: None,
             summarise: None,
-            invariants: bodies.invariants,
+            invariants,
             make: None,
-            thinking_is_bound: bodies.thinking_is_bound,
+            // Many agents use models of all providers; Anthropic's newest bind their reasoning.
+            thinking_is_bound: anthropic::thinking_is_bound,
             databases: &[],
             files: None,
         }
+    }
+
+    /// A format whose sessions are edited.
+    const fn writable(
+        name: &'static str,
+        sniff: fn(&[u8]) -> bool,
+        read: Read,
+        write: Write,
+        invariants: &'static dyn Invariants,
+    ) -> Format {
+        Format::new(name, sniff, read, Writing::Splices(write), invariants)
+    }
+
+    /// A format whose sessions are only read, and why: a clause after "sessions of NAME are only
+    /// read: ". Their calls must have results.
+    const fn read_only(
+        name: &'static str,
+        sniff: fn(&[u8]) -> bool,
+        read: Read,
+        why: &'static str,
+    ) -> Format {
+        Format::new(name, sniff, read, Writing::ReadOnly(why), &PAIRING)
+    }
+
+    /// The bodies of requests to an API, as sessions.
+    const fn of_bodies(bodies: &BodyFormat) -> Format {
+        let BodyFormat { name, sniff, read, write, invariants, thinking_is_bound } = *bodies;
+        Format { thinking_is_bound, ..Format::writable(name, sniff, read, write, invariants) }
     }
 }
 

@@ -21,26 +21,19 @@ pub use hook::HOOK;
 
 use epitome_model::{Faults, Source, Transcript};
 
-use crate::{Format, Mark, Native, Writing, records};
+use crate::{Format, Mark, Native, records};
 
 /// OpenCode's sessions: a database since 1.2, and the JSON of `opencode export`.
 pub const FORMAT: Format = Format {
-    name: "opencode",
-    sniff,
-    read,
-    writing: Writing::Splices(write::write),
     native: Some(Native::Mark(Mark {
         sent: epitome_model::PRUNED,
         write: mark::write,
         reaches: mark::reaches,
     })),
     summarise: Some(summarise::summarise),
-    invariants: &invariants::OpencodeInvariants,
-    make: None,
-    // OpenCode uses models of all providers; Anthropic's newest bind their reasoning.
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
     databases: &[&DATABASE],
     files: Some(&FILES),
+    ..Format::writable("opencode", sniff, read, write::write, &invariants::OpencodeInvariants)
 };
 
 /// Whether a source is an export or consists of rows as lines.

@@ -2,8 +2,35 @@
 //! on what the agents refused, not on our writers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use epitome_model::{Block, Invariant, Part, Role, Source, Transcript, Violation};
+use epitome_model::{Block, Invariant, Invariants, Part, Role, Source, Transcript, Violation};
+
+use crate::accounting::{self, Path};
+
+/// What an agent refuses, and which values of its records other programs read.
+pub struct RecordInvariants {
+    /// Finds what the agent and its API refuse.
+    pub check: fn(&Transcript, &dyn Source) -> Vec<Violation>,
+    /// The values that no edit may change.
+    pub accounting: &'static [Path],
+}
+
+impl Invariants for RecordInvariants {
+    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+        let mut violations = (self.check)(transcript, source);
+        violations.sort();
+        violations
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        accounting::values(record, self.accounting)
+    }
+}
+
+/// Calls have results, and nothing else is known to be required.
+pub const PAIRING: RecordInvariants =
+    RecordInvariants { check: |transcript, _| violations(transcript), accounting: &[] };
 
 /// Every call must have one result after it, before the next user message; every result must have a
 /// call.

@@ -14,14 +14,10 @@ pub use hook::HOOK;
 
 use epitome_json::write::{self, Gone, Shapes};
 
-use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
-    name: "pi",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
         passed_over: append::passed_over,
@@ -33,12 +29,8 @@ pub const FORMAT: Format = Format {
         by_default: false,
     })),
     summarise: Some(append::summarise),
-    invariants: &invariants::PiInvariants,
     make: Some(make::make),
-    // pi uses models of all providers; Anthropic's newest bind their reasoning.
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
-    databases: &[],
-    files: None,
+    ..Format::writable("pi", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 
 const SPLICES: Write =

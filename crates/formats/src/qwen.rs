@@ -8,22 +8,11 @@ mod read;
 
 use epitome_json::write::{self, Gone, Shapes};
 
-use crate::{Format, Write, Writing};
+use crate::{Format, Write};
 
 /// Qwen Code's sessions.
-pub const FORMAT: Format = Format {
-    name: "qwen",
-    sniff: read::sniff,
-    read: read::read,
-    writing: Writing::Splices(SPLICES),
-    native: None,
-    summarise: None,
-    invariants: &invariants::QwenInvariants,
-    make: None,
-    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
-    databases: &[],
-    files: None,
-};
+pub const FORMAT: Format =
+    Format::writable("qwen", read::sniff, read::read, SPLICES, &invariants::INVARIANTS);
 
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);

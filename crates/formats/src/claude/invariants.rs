@@ -1,11 +1,7 @@
 //! What Claude Code and Anthropic's API refuse.
 
-use std::ops::Range;
-
-use epitome_model::{Invariants, Source, Transcript, Violation};
-
-use crate::accounting::{self, Path};
-use crate::pairing;
+use crate::accounting::Path;
+use crate::pairing::{self, RecordInvariants};
 
 /// The values that `ccusage`, `claude-code-log` and other programs read from records: the usage of
 /// every response (each record repeats it, and some programs add up the first, others the last),
@@ -50,17 +46,11 @@ pub const ACCOUNTING: &[Path] = &[
 
 /// Claude Code drops the other half of a broken pair itself, but a session that relies on this
 /// loses what is dropped: a broken pair is a violation here, as it is for the API.
-pub struct ClaudeInvariants;
-
-impl Invariants for ClaudeInvariants {
-    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+pub const INVARIANTS: RecordInvariants = RecordInvariants {
+    check: |transcript, source| {
         let mut violations = pairing::violations(transcript);
         violations.extend(pairing::empty_texts(transcript, source));
-        violations.sort();
         violations
-    }
-
-    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
-        accounting::values(record, ACCOUNTING)
-    }
-}
+    },
+    accounting: ACCOUNTING,
+};

@@ -1,11 +1,9 @@
 //! What Codex and OpenAI's Responses API refuse.
 
-use std::ops::Range;
+use epitome_model::{Block, Invariant, Role, Transcript, Violation};
 
-use epitome_model::{Block, Invariant, Invariants, Role, Source, Transcript, Violation};
-
-use crate::accounting::{self, Path};
-use crate::pairing;
+use crate::accounting::Path;
+use crate::pairing::{self, RecordInvariants};
 
 /// Values that other programs read from a rollout. If reasoning is removed, the id of its item is
 /// removed with it.
@@ -31,20 +29,14 @@ const ACCOUNTING: &[Path] = &[
 
 /// Codex answers a call without a result itself ("aborted") and leaves out a result without its
 /// call, but a session that relies on this loses what is left out.
-pub struct CodexInvariants;
-
-impl Invariants for CodexInvariants {
-    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+pub const INVARIANTS: RecordInvariants = RecordInvariants {
+    check: |transcript, _| {
         let mut violations = pairing::violations(transcript);
         violations.extend(lonely_reasoning(transcript));
-        violations.sort();
         violations
-    }
-
-    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
-        accounting::values(record, ACCOUNTING)
-    }
-}
+    },
+    accounting: ACCOUNTING,
+};
 
 /// Reasoning belongs to the next message or call of the model: without it the service answers
 /// "provided without its required following item".

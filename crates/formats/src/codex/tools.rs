@@ -15,40 +15,23 @@ use crate::port::{ToolAction, object};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
-    Rule { name: "exec_command", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "shell", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "shell_command", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "container.exec", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "local_shell", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "write_stdin", kind: ToolKind::Shell, roles: STDIN },
-    Rule { name: "wait", kind: ToolKind::Shell, roles: NONE },
-    Rule { name: "exec", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "js_repl", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "apply_patch", kind: ToolKind::Patch, roles: PATCH },
-    Rule { name: "update_plan", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "create_goal", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "get_goal", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "update_goal", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "view_image", kind: ToolKind::Read, roles: READ },
-    Rule { name: "read_file", kind: ToolKind::Read, roles: READ },
-    Rule { name: "list_dir", kind: ToolKind::List, roles: READ },
-    Rule { name: "grep_files", kind: ToolKind::Search, roles: SEARCH },
-    Rule { name: "web_search", kind: ToolKind::Fetch, roles: SEARCH },
-    Rule { name: "tool_search", kind: ToolKind::Skill, roles: SEARCH },
-    Rule { name: "list_mcp_resources", kind: ToolKind::List, roles: RESOURCE },
-    Rule { name: "list_mcp_resource_templates", kind: ToolKind::List, roles: RESOURCE },
-    Rule { name: "read_mcp_resource", kind: ToolKind::Fetch, roles: RESOURCE },
-    Rule { name: "spawn_agent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "send_input", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "send_message", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "followup_task", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "resume_agent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "wait_agent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "list_agents", kind: ToolKind::Task, roles: NONE },
-    Rule { name: "close_agent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "interrupt_agent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "request_user_input", kind: ToolKind::Ask, roles: NONE },
-    Rule { name: "request_permissions", kind: ToolKind::Ask, roles: NONE },
+    Rule::new("exec_command shell shell_command container.exec", ToolKind::Shell, SHELL),
+    Rule::new("local_shell exec js_repl", ToolKind::Shell, SHELL),
+    Rule::new("write_stdin", ToolKind::Shell, STDIN),
+    Rule::new("wait", ToolKind::Shell, NONE),
+    Rule::new("apply_patch", ToolKind::Patch, PATCH),
+    Rule::new("update_plan create_goal get_goal update_goal", ToolKind::Todo, NONE),
+    Rule::new("view_image read_file", ToolKind::Read, READ),
+    Rule::new("list_dir", ToolKind::List, READ),
+    Rule::new("grep_files", ToolKind::Search, SEARCH),
+    Rule::new("web_search", ToolKind::Fetch, SEARCH),
+    Rule::new("tool_search", ToolKind::Skill, SEARCH),
+    Rule::new("list_mcp_resources list_mcp_resource_templates", ToolKind::List, RESOURCE),
+    Rule::new("read_mcp_resource", ToolKind::Fetch, RESOURCE),
+    Rule::new("spawn_agent send_input send_message followup_task", ToolKind::Task, TASK),
+    Rule::new("resume_agent wait_agent close_agent interrupt_agent", ToolKind::Task, TASK),
+    Rule::new("list_agents", ToolKind::Task, NONE),
+    Rule::new("request_user_input request_permissions", ToolKind::Ask, NONE),
 ];
 
 const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
@@ -98,7 +81,7 @@ pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
 
 /// Classifies a call whose only argument is the text at `place`.
 pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
-    let rule = TOOLS.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let rule = Rule::named(TOOLS, name);
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     let literal = &at.line[place.clone()];
     let whole = |role| vec![Field { name: "input".into(), role, text: at.source(place) }];
@@ -121,7 +104,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
 fn scripted(inner: &Inner<'_>) -> Known {
     let (literals, calls) = script::literals(&inner.text);
     let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
-    let rule = |name: &str| TOOLS.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let rule = |name: &str| Rule::named(TOOLS, name);
     let mut kinds: Vec<ToolKind> = calls
         .iter()
         .map(|call| rule(&text(call)).map_or(ToolKind::Other, |rule| rule.kind))

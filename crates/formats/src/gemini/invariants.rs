@@ -3,13 +3,10 @@
 //! From <https://ai.google.dev/gemini-api/docs/function-calling> and from responses of the API: the
 //! turn after a turn of calls contains a result for each, and there are no results without calls.
 
-use std::ops::Range;
+use epitome_model::{Block, Invariant, RepeatedOutput, Role, Source, Transcript, Violation};
 
-use epitome_model::{
-    Block, Invariant, Invariants, RepeatedOutput, Role, Source, Transcript, Violation,
-};
-
-use crate::accounting::{self, EACH, Path};
+use crate::accounting::{EACH, Path};
+use crate::pairing::RecordInvariants;
 
 /// Values that other programs read from messages, wherever these are.
 const ACCOUNTING: &[Path] = &[
@@ -31,32 +28,26 @@ const ACCOUNTING: &[Path] = &[
 
 /// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a
 /// resume.
-pub struct GeminiInvariants;
+pub const INVARIANTS: RecordInvariants = RecordInvariants { check: check, accounting: ACCOUNTING };
 
-impl Invariants for GeminiInvariants {
-    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-        let turns = turns(transcript);
-        let mut violations = Vec::new();
-        for (idx, turn) in turns.iter().enumerate() {
-            let before = idx.checked_sub(1).map(|idx| &turns[idx]);
-            violations.extend(results(turn, before));
-            if turn.calls.is_empty() {
-                continue;
-            }
-            // Without a later turn, the calls may still be running.
-            if let Some(after) = turns.get(idx + 1) {
-                violations.extend(answers(turn, after));
-            }
+fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+    let turns = turns(transcript);
+    let mut violations = Vec::new();
+    for (idx, turn) in turns.iter().enumerate() {
+        let before = idx.checked_sub(1).map(|idx| &turns[idx]);
+        violations.extend(results(turn, before));
+        if turn.calls.is_empty() {
+            continue;
         }
-        violations.extend(empty_texts(transcript, source));
-        violations.sort();
-        violations.dedup();
-        violations
+        // Without a later turn, the calls may still be running.
+        if let Some(after) = turns.get(idx + 1) {
+            violations.extend(answers(turn, after));
+        }
     }
-
-    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
-        accounting::values(record, ACCOUNTING)
-    }
+    violations.extend(empty_texts(transcript, source));
+    violations.sort();
+    violations.dedup();
+    violations
 }
 
 /// Neighbouring entries of one side.

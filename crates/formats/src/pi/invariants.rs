@@ -1,11 +1,7 @@
 //! What pi and the APIs behind it refuse.
 
-use std::ops::Range;
-
-use epitome_model::{Invariants, Source, Transcript, Violation};
-
-use crate::accounting::{self, EACH, Path};
-use crate::pairing;
+use crate::accounting::{EACH, Path};
+use crate::pairing::{self, RecordInvariants};
 
 /// Values that other programs read from entries. Extensions of pi that run sub-agents store their
 /// cost in `details` of a result.
@@ -37,15 +33,10 @@ pub const ACCOUNTING: &[Path] = &[
 
 /// pi answers a call without a result itself, but sends a result without a call to the provider,
 /// which refuses the session.
-pub struct PiInvariants;
-
-impl Invariants for PiInvariants {
-    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+pub const INVARIANTS: RecordInvariants = RecordInvariants {
+    check: |transcript, _| {
         // pi drops empty texts before it sends them.
         pairing::violations(transcript)
-    }
-
-    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
-        accounting::values(record, ACCOUNTING)
-    }
-}
+    },
+    accounting: ACCOUNTING,
+};

@@ -7,23 +7,19 @@ use crate::port::{Reach, ToolAction, object};
 
 /// Tools by name: pi's own, and the names that its extensions commonly use.
 pub const TOOLS: &[Rule] = &[
-    Rule { name: "read", kind: ToolKind::Read, roles: READ },
-    Rule { name: "write", kind: ToolKind::Write, roles: WRITE },
-    Rule { name: "edit", kind: ToolKind::Edit, roles: EDIT },
-    Rule { name: "bash", kind: ToolKind::Shell, roles: SHELL },
-    Rule { name: "grep", kind: ToolKind::Search, roles: SEARCH },
-    Rule { name: "find", kind: ToolKind::List, roles: SEARCH },
-    Rule { name: "ls", kind: ToolKind::List, roles: PATH },
-    Rule { name: "web_fetch", kind: ToolKind::Fetch, roles: PATH },
-    Rule { name: "web_search", kind: ToolKind::Fetch, roles: PATH },
-    Rule { name: "task", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "subagent", kind: ToolKind::Task, roles: TASK },
-    Rule { name: "todo", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "todo_write", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "todo_read", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "skill", kind: ToolKind::Skill, roles: NONE },
-    Rule { name: "ask_user", kind: ToolKind::Ask, roles: NONE },
-    Rule { name: "compact", kind: ToolKind::Compact, roles: NONE },
+    Rule::new("read", ToolKind::Read, READ),
+    Rule::new("write", ToolKind::Write, WRITE),
+    Rule::new("edit", ToolKind::Edit, EDIT),
+    Rule::new("bash", ToolKind::Shell, SHELL),
+    Rule::new("grep", ToolKind::Search, SEARCH),
+    Rule::new("find", ToolKind::List, SEARCH),
+    Rule::new("ls", ToolKind::List, PATH),
+    Rule::new("web_fetch web_search", ToolKind::Fetch, PATH),
+    Rule::new("task subagent", ToolKind::Task, TASK),
+    Rule::new("todo todo_write todo_read", ToolKind::Todo, NONE),
+    Rule::new("skill", ToolKind::Skill, NONE),
+    Rule::new("ask_user", ToolKind::Ask, NONE),
+    Rule::new("compact", ToolKind::Compact, NONE),
 ];
 
 const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
