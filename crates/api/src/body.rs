@@ -67,12 +67,16 @@ pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> 
     }
 }
 
-impl Body<'_> {
-    /// The bytes of the document.
-    pub fn bytes(&self) -> &[u8] {
-        self.document.bytes()
+/// The parts of a result whose content is a string or a list of parts, which `part` parses.
+pub fn parts(content: Option<&Value<'_>>, part: fn(&Value<'_>) -> Part) -> Vec<Part> {
+    match content {
+        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) => content.list().iter().map(part).collect(),
+        None => Vec::new(),
     }
+}
 
+impl Body<'_> {
     /// Sets the model.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());

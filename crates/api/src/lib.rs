@@ -50,7 +50,7 @@ mod tool;
 mod tools;
 mod violation;
 
-pub use body::{Body, content, read};
+pub use body::{Body, content, parts, read};
 pub(crate) use conversation::UNDERSTOOD;
 pub use conversation::{
     Answered, Arguments, Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Word,
@@ -64,7 +64,7 @@ pub use response::{BadResponse, Response};
 pub use skim::skim;
 pub use stream::{Delta, Framing, OnDelta, Retry, Stream};
 pub use tool::{Tool, text_argument};
-pub use tools::{call, call_at, picture};
+pub use tools::{call, picture};
 pub use violation::{Violations, check, is_name};
 
 use std::fmt;

@@ -3,7 +3,7 @@
 //! A request body does not say which agent sent it, so this table has the names of all of them.
 
 use epitome_json::Value;
-use epitome_model::{Call, Field, FieldRole, Image, Inner, Span, Text, ToolKind};
+use epitome_model::{Call, Field, FieldRole, Image, Inner, ToolKind};
 
 use crate::arguments::{self, Known, Roles, Rule};
 
@@ -91,18 +91,14 @@ const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 
 /// Parses a call whose arguments are an object, a string with an object, or any other string.
-pub fn call(bytes: &[u8], id: &str, name: &str, arguments: &Value<'_>) -> Call {
-    call_at(bytes, arguments.document().1, id, name, arguments)
-}
-
-/// Like [`call`], for bytes that begin at `base` in their source.
-pub fn call_at(bytes: &[u8], base: u64, id: &str, name: &str, arguments: &Value<'_>) -> Call {
+pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {
+    let (bytes, base) = arguments.document();
     let (kind, target, part, fields) = if arguments.is_text() {
-        in_text(name, arguments, base)
+        in_text(name, arguments)
     } else {
         arguments::known(TOOLS, name, bytes, arguments.range(), base)
     };
-    let arguments = placed(arguments, base);
+    let arguments = arguments.span();
     Call { id: id.into(), name: name.into(), kind, target, part, fields, arguments }
 }
 
@@ -118,9 +114,8 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 }
 
 /// Classifies a call by its name and a string: an object as JSON, or the input of a custom tool.
-fn in_text(name: &str, literal: &Value<'_>, base: u64) -> Known {
-    let place = placed(literal, base);
-    let inner = Inner::of(literal.raw(), place.start);
+fn in_text(name: &str, literal: &Value<'_>) -> Known {
+    let inner = Inner::of(literal.raw(), literal.span().start);
     let text = &inner.text;
     if epitome_json::check(text).is_ok() {
         let whole = 0..text.len();
@@ -128,11 +123,5 @@ fn in_text(name: &str, literal: &Value<'_>, base: u64) -> Known {
     }
     let (kind, ..) = arguments::known(TOOLS, name, b"{}", &(0..2), 0);
     let role = if kind == ToolKind::Patch { FieldRole::Patch } else { FieldRole::Other };
-    let input = Field { name: "input".into(), role, text: Text::Source(place) };
-    (kind, None, None, vec![input])
-}
-
-fn placed(value: &Value<'_>, base: u64) -> Span {
-    let range = value.range();
-    Span { start: base + range.start as u64, end: base + range.end as u64 }
+    (kind, None, None, vec![Field { name: "input".into(), role, text: literal.source() }])
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_api::arguments::{self, Rule};
-use epitome_model::{Call, Span, Text, decode};
+use epitome_model::{Block, Call, Entry, Span, Text, decode};
 
 use crate::Line;
 use crate::fields::Found;
@@ -35,6 +35,15 @@ impl<'a> Place<'a> {
     /// The decoded text of a literal at this position in the source.
     pub fn text_at(&self, span: Span) -> Box<str> {
         self.text(&((span.start - self.base) as usize..(span.end - self.base) as usize))
+    }
+
+    /// The first text of an entry in this line.
+    pub fn first_text(&self, entry: &Entry) -> Option<Box<str>> {
+        let span = entry.blocks.iter().find_map(|block| match block {
+            Block::Text(text) => text.span(),
+            _ => None,
+        })?;
+        Some(self.text_at(span))
     }
 
     /// The decoded text of a literal that may be missing.

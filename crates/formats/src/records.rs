@@ -8,8 +8,7 @@ use std::collections::HashSet;
 
 use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Text,
-    Transcript,
+    Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Transcript,
 };
 
 use crate::lines::{ParseLine, lines, parsed_lines};
@@ -29,8 +28,8 @@ pub trait Records: ParseLine + Default {
 
     /// The title that a message of the user gives the session, if it is a better one than the
     /// `current` one, which came from an earlier message.
-    fn title(current: Option<&str>, message: &dyn Fn() -> Box<str>) -> Option<String> {
-        current.is_none().then(|| message().trim().to_owned())
+    fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
+        if current.is_some() { None } else { Some(message()?.trim().to_owned()) }
     }
 
     /// Called after the last record: an agent whose records form a tree sets the context here.
@@ -242,13 +241,9 @@ impl<'f> Session<'f> {
         if self.is_named || entry.role != Role::User {
             return;
         }
-        let span = entry.blocks.iter().find_map(|block| match block {
-            Block::Text(Text::Source(span)) => Some(*span),
-            _ => None,
-        });
-        let Some(span) = span else { return };
+        let message = || at.first_text(entry);
         let current = self.transcript.head.title.as_deref();
-        if let Some(title) = A::title(current, &|| at.text_at(span)) {
+        if let Some(title) = A::title(current, &message) {
             self.transcript.head.title = Some(epitome_model::title(&title));
         }
     }

@@ -114,6 +114,11 @@ impl<'a> Value<'a> {
         self.get(key)?.text()
     }
 
+    /// A member that is a string.
+    pub fn string(&self, key: &str) -> Option<&Value<'a>> {
+        self.get(key).filter(|value| value.is_text())
+    }
+
     /// Whether a member is this string.
     pub fn is(&self, key: &str, word: &str) -> bool {
         self.word(key).is_some_and(|it| it == word)

@@ -45,7 +45,7 @@ fn body(body: &mut Body<'_>, root: &Value<'_>) {
         let blocks = if system.is_text() {
             texts(system)
         } else {
-            system.list().iter().map(|block| convert_block(body, block, false)).collect()
+            system.list().iter().map(|block| convert_block(block, false)).collect()
         };
         body.prompt(system, blocks);
     }
@@ -80,7 +80,7 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
         for part in parts {
             let role = if is_result(part) { Role::Tool } else { role };
             // A `content` that is a single value cannot be removed.
-            let block = convert_block(body, part, false);
+            let block = convert_block(part, false);
             body.say(part, role, vec![block]);
         }
         return;
@@ -91,7 +91,7 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
     let blocks = match content {
         Some(content) if content.is_text() => texts(content),
         Some(_) | None => {
-            parts.iter().map(|part| convert_block(body, part, removable && !alone)).collect()
+            parts.iter().map(|part| convert_block(part, removable && !alone)).collect()
         }
     };
     body.say(message, role, blocks);
@@ -106,41 +106,35 @@ fn is_thinking(part: &Value<'_>) -> bool {
     part.is("type", "thinking") || part.is("type", "redacted_thinking")
 }
 
-fn convert_block(body: &Body<'_>, part: &Value<'_>, removable: bool) -> Block {
+fn convert_block(part: &Value<'_>, removable: bool) -> Block {
     let whole = part.span();
     let kind = part.word("type").unwrap_or_default();
-    match (&*kind, part.get("text").filter(|text| text.is_text())) {
+    match (&*kind, part.string("text")) {
         ("text", Some(text)) => Block::Text(text.source()),
         ("thinking" | "redacted_thinking", _) => {
-            let text = part.get("thinking").filter(|text| text.is_text());
+            let text = part.string("thinking");
             Block::Thinking(Thinking { text: text.map(Value::source), whole, removable })
         }
-        ("tool_use", _) => call(body, part).map_or(Block::Opaque(whole), Block::Call),
+        ("tool_use", _) => call(part).map_or(Block::Opaque(whole), Block::Call),
         ("tool_result", _) => Block::Output(output(part)),
         ("image", _) => image(part).map_or(Block::Opaque(whole), Block::Image),
         _ => Block::Opaque(whole),
     }
 }
 
-fn call(body: &Body<'_>, part: &Value<'_>) -> Option<Call> {
+fn call(part: &Value<'_>) -> Option<Call> {
     let (id, name, input) = (part.word("id")?, part.word("name")?, part.get("input")?);
-    Some(crate::call(body.bytes(), &id, &name, input))
+    Some(crate::call(&id, &name, input))
 }
 
 fn output(part: &Value<'_>) -> Output {
     let content = part.get("content");
-    let parts = match content {
-        Some(content) if content.is_text() => vec![Part::Text(content.source())],
-        Some(content) => content.list().iter().map(piece).collect(),
-        None => Vec::new(),
-    };
     Output {
         call: part.word("tool_use_id").unwrap_or_default().as_ref().into(),
         error: part.get("is_error").is_some_and(Value::is_true),
-        parts,
+        parts: crate::parts(content, piece),
         whole: content.map(Value::span).unwrap_or_default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     }
 }
 
@@ -160,7 +154,7 @@ fn piece(part: &Value<'_>) -> Part {
 /// A picture whose bytes are in the body, without a cache marker.
 fn image(part: &Value<'_>) -> Option<Image> {
     let source = part.get("source").filter(|source| source.is("type", "base64"))?;
-    let data = source.get("data").filter(|data| data.is_text())?;
+    let data = source.string("data")?;
     if !part.is("type", "image") || part.get("cache_control").is_some() {
         return None;
     }

@@ -27,7 +27,7 @@ fn body(body: &mut Body<'_>, root: &Value<'_>) {
     }
     if let Some(system) = root.any(&["systemInstruction", "system_instruction"]) {
         let parts = system.list_of("parts").iter();
-        let words = parts.map(|part| match part.get("text").filter(|text| text.is_text()) {
+        let words = parts.map(|part| match part.string("text") {
             Some(text) => Block::Text(text.source()),
             None => Block::Opaque(part.span()),
         });
@@ -76,26 +76,25 @@ impl Reader {
         if results > 0 && results < parts.len() {
             for part in parts {
                 let is_result = function_response(part).is_some();
-                let block = self.convert_block(body, part, false);
+                let block = self.convert_block(part, false);
                 body.say(part, if is_result { Role::Tool } else { role }, vec![block]);
             }
             return;
         }
         let alone = parts.iter().all(|part| part.get("thought").is_some_and(Value::is_true));
-        let blocks =
-            parts.iter().map(|part| self.convert_block(body, part, past && !alone)).collect();
+        let blocks = parts.iter().map(|part| self.convert_block(part, past && !alone)).collect();
         body.say(content, if results > 0 { Role::Tool } else { role }, blocks);
     }
 
-    fn convert_block(&mut self, body: &Body<'_>, part: &Value<'_>, past: bool) -> Block {
+    fn convert_block(&mut self, part: &Value<'_>, past: bool) -> Block {
         let whole = part.span();
         if let Some(call) = function_call(part) {
-            return self.call(body, part, call, past).unwrap_or(Block::Opaque(whole));
+            return self.call(part, call, past).unwrap_or(Block::Opaque(whole));
         }
         if let Some(response) = function_response(part) {
             return Block::Output(self.output(response));
         }
-        let text = part.get("text").filter(|text| text.is_text());
+        let text = part.string("text");
         match (text, image(part)) {
             (Some(text), _) if part.get("thought").is_some_and(Value::is_true) => {
                 let removable = past;
@@ -107,19 +106,13 @@ impl Reader {
         }
     }
 
-    fn call(
-        &mut self,
-        body: &Body<'_>,
-        part: &Value<'_>,
-        call: &Value<'_>,
-        past: bool,
-    ) -> Option<Block> {
+    fn call(&mut self, part: &Value<'_>, call: &Value<'_>, past: bool) -> Option<Block> {
         let name = call.word("name")?;
         self.calls += 1;
         let numbered = || format!("call {}", self.calls);
         let id = call.word("id").map_or_else(numbered, |id| id.into_owned());
         let arguments = call.get("args").unwrap_or(call);
-        let mut made = crate::call(body.bytes(), &id, &name, arguments);
+        let mut made = crate::call(&id, &name, arguments);
         let signed = part.any(&["thoughtSignature", "thought_signature"]).is_some();
         if signed && !past {
             made.fields.clear();
@@ -142,8 +135,7 @@ impl Reader {
             error: said.is_some_and(|said| said.any(&["error"]).is_some()),
             parts,
             whole: text.or(said).map(Value::span).unwrap_or_default(),
-            numbered: false,
-            from_user: false,
+            ..Output::default()
         }
     }
 
@@ -166,7 +158,7 @@ impl Reader {
 /// A picture whose bytes are in the body.
 fn image(part: &Value<'_>) -> Option<Image> {
     let inline = part.any(&["inlineData", "inline_data"])?;
-    let data = inline.get("data").filter(|data| data.is_text())?;
+    let data = inline.string("data")?;
     let media = inline.any(&["mimeType", "mime_type"])?.text()?;
     if !media.starts_with("image/") {
         return None;

@@ -107,7 +107,7 @@ fn body(body: &mut Body<'_>, root: &Value<'_>) {
             }
             // Some vendors require the reasoning of the current request.
             "assistant" => {
-                let blocks = response(body, message, idx < last);
+                let blocks = response(message, idx < last);
                 body.say(message, Role::Assistant, blocks);
             }
             _ => {
@@ -117,7 +117,7 @@ fn body(body: &mut Body<'_>, root: &Value<'_>) {
     }
 }
 
-fn response(body: &Body<'_>, message: &Value<'_>, removable: bool) -> Vec<Block> {
+fn response(message: &Value<'_>, removable: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     for key in REASONING {
         let Some(whole) = message.get(key).filter(|whole| !whole.is_null()) else { continue };
@@ -130,7 +130,7 @@ fn response(body: &Body<'_>, message: &Value<'_>, removable: bool) -> Vec<Block>
         blocks.extend(others.map(|other| Block::Opaque(other.span())));
     }
     let calls = message.list_of("tool_calls").iter();
-    blocks.extend(calls.map(|it| call(body, it).map_or(Block::Opaque(it.span()), Block::Call)));
+    blocks.extend(calls.map(|it| call(it).map_or(Block::Opaque(it.span()), Block::Call)));
     blocks
 }
 
@@ -149,29 +149,22 @@ fn image(part: &Value<'_>) -> Option<Image> {
     crate::picture(data, part).filter(|_| part.is("type", "image_url"))
 }
 
-fn call(body: &Body<'_>, call: &Value<'_>) -> Option<Call> {
+fn call(call: &Value<'_>) -> Option<Call> {
     let id = call.word("id")?;
     let (function, key) = match call.get("function") {
         Some(function) => (function, "arguments"),
         None => (call.get("custom")?, "input"),
     };
     let (name, arguments) = (function.word("name")?, function.get(key)?);
-    Some(crate::call(body.bytes(), &id, &name, arguments))
+    Some(crate::call(&id, &name, arguments))
 }
 
 fn output(message: &Value<'_>) -> Output {
     let content = message.get("content");
-    let parts = match content {
-        Some(content) if content.is_text() => vec![Part::Text(content.source())],
-        Some(content) => content.list().iter().map(piece).collect(),
-        None => Vec::new(),
-    };
     Output {
         call: message.word("tool_call_id").unwrap_or_default().as_ref().into(),
-        error: false,
-        parts,
+        parts: crate::parts(content, piece),
         whole: content.filter(|it| !it.is_null()).map(Value::span).unwrap_or_default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     }
 }

@@ -78,7 +78,7 @@ fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
             body.say(item, Role::Assistant, vec![Block::Thinking(thinking)]);
         }
         "function_call" | "custom_tool_call" => {
-            let block = call(body, item).unwrap_or(Block::Opaque(item.span()));
+            let block = call(item).unwrap_or(Block::Opaque(item.span()));
             body.say(item, Role::Assistant, vec![block]);
         }
         "local_shell_call" | "shell_call" | "apply_patch_call" | "computer_call" => {
@@ -119,10 +119,10 @@ fn image(part: &Value<'_>) -> Option<Image> {
     crate::picture(url, part)
 }
 
-fn call(body: &Body<'_>, item: &Value<'_>) -> Option<Block> {
+fn call(item: &Value<'_>) -> Option<Block> {
     let (id, name) = (item.word("call_id")?, item.word("name")?);
     let arguments = item.any(&["arguments", "input"])?;
-    Some(Block::Call(crate::call(body.bytes(), &id, &name, arguments)))
+    Some(Block::Call(crate::call(&id, &name, arguments)))
 }
 
 /// A call of a tool that the service defines: the item is its arguments.
@@ -147,11 +147,6 @@ fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
 
 fn output(item: &Value<'_>) -> Output {
     let output = item.get("output");
-    let parts = match output {
-        Some(output) if output.is_text() => vec![Part::Text(output.source())],
-        Some(output) => output.list().iter().map(piece).collect(),
-        None => Vec::new(),
-    };
     Output {
         call: item
             .any(&["call_id", "id"])
@@ -160,9 +155,8 @@ fn output(item: &Value<'_>) -> Output {
             .as_ref()
             .into(),
         error: item.is("status", "incomplete"),
-        parts,
+        parts: crate::parts(output, piece),
         whole: output.map(Value::span).unwrap_or_default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     }
 }

@@ -41,8 +41,7 @@ fn folder(root: &Value<'_>) -> Option<String> {
 }
 
 fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
-    let blocks: Vec<Block> =
-        message.list_of("content").iter().map(|block| read_block(body, block)).collect();
+    let blocks: Vec<Block> = message.list_of("content").iter().map(read_block).collect();
     let answers = blocks.iter().any(|block| matches!(block, Block::Output(_)));
     let role = match message.word("role").as_deref() {
         Some("assistant") => Role::Assistant,
@@ -61,9 +60,9 @@ fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
     entry.usage = message.get("usage").and_then(usage);
 }
 
-fn read_block(body: &Body<'_>, block: &Value<'_>) -> Block {
+fn read_block(block: &Value<'_>) -> Block {
     let opaque = Block::Opaque(block.span());
-    let text = |key| block.get(key).filter(|text| text.is_text()).map(Value::source);
+    let text = |key| block.string(key).map(Value::source);
     match block.word("type").as_deref() {
         Some("text") => text("text").map_or(opaque, Block::Text),
         Some("thinking" | "redacted_thinking") => Block::Thinking(Thinking {
@@ -71,7 +70,7 @@ fn read_block(body: &Body<'_>, block: &Value<'_>) -> Block {
             whole: block.span(),
             removable: true,
         }),
-        Some("tool_use") => call(body, block).unwrap_or(opaque),
+        Some("tool_use") => call(block).unwrap_or(opaque),
         Some("tool_result") => Block::Output(output(block)),
         Some("summary") => {
             let summary = block.at(&["summary", "summary"]).filter(|text| text.is_text());
@@ -81,9 +80,9 @@ fn read_block(body: &Body<'_>, block: &Value<'_>) -> Block {
     }
 }
 
-fn call(body: &Body<'_>, block: &Value<'_>) -> Option<Block> {
+fn call(block: &Value<'_>) -> Option<Block> {
     let (id, name, input) = (block.word("id")?, block.word("name")?, block.get("input")?);
-    Some(Block::Call(epitome_api::call(body.bytes(), &id, &name, input)))
+    Some(Block::Call(epitome_api::call(&id, &name, input)))
 }
 
 /// The result of a call: `run` has the status, and either the `result` (a text, or an object with
@@ -107,8 +106,8 @@ fn output(block: &Value<'_>) -> Output {
         error: FAILED.contains(&&*status),
         parts: part.into_iter().collect(),
         whole,
-        numbered: false,
         from_user: status == "rejected-by-user",
+        ..Output::default()
     }
 }
 

@@ -165,12 +165,12 @@ impl Records for Reader {
         RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
     }
 
-    fn title(current: Option<&str>, message: &dyn Fn() -> Box<str>) -> Option<String> {
+    fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         match current {
-            None => Some(title_in(&message())),
+            None => Some(title_in(&message()?)),
             // A command says less of a session than the next words.
             Some(command) if is_bare_command(command) => {
-                Some(title_in(&message())).filter(|title| !is_bare_command(title))
+                Some(title_in(&message()?)).filter(|title| !is_bare_command(title))
             }
             Some(_) => None,
         }

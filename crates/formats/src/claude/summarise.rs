@@ -99,7 +99,7 @@ impl Newest {
         };
         let mut circumstances = String::new();
         let members = record.members().iter().filter(|(key, value)| is_circumstance(key, value));
-        let session = record.get("sessionId").filter(|session| session.is_text());
+        let session = record.string("sessionId");
         for (name, value) in
             members.map(|(key, value)| (&**key, value)).chain(session.map(|id| ("sessionId", id)))
         {

@@ -74,8 +74,8 @@ impl Records for Reader {
         let Some((entry, sent)) = entry(at, &kind, data) else {
             return RecordContent::nothing(copies);
         };
-        let is_aside =
-            is_text(event, "agentId") || data.is_some_and(|data| is_text(data, "parentToolCallId"));
+        let is_aside = event.string("agentId").is_some()
+            || data.is_some_and(|data| data.string("parentToolCallId").is_some());
         if kind == "user.message"
             && let Some(typed) = data.and_then(|data| data.word("content"))
         {
@@ -111,18 +111,9 @@ fn read_head(session: &mut Session<'_>, kind: &str, data: Option<&Value<'_>>) {
     }
 }
 
-fn is_text(value: &Value<'_>, key: &str) -> bool {
-    text(value, key).is_some()
-}
-
-/// A member that is a string.
-fn text<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
-    value.get(key).filter(|value| value.is_text())
-}
-
 fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
     let texts = |keys: &[&str]| -> Vec<Block> {
-        let found = data.and_then(|data| keys.iter().find_map(|key| text(data, key)));
+        let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
         found.map(|text| Block::Text(text.source())).into_iter().collect()
     };
     let says = |role, blocks| Entry { role, blocks, ..Entry::default() };
@@ -144,7 +135,7 @@ fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry,
         }
         // A failed compaction has no summary, and changed nothing.
         "session.compaction_complete" => {
-            let summary = text(data?, "summaryContent")?;
+            let summary = data?.string("summaryContent")?;
             Some((says(Role::System, vec![Block::Summary(summary.source())]), Sent::Compacts))
         }
         _ => None,
@@ -154,11 +145,11 @@ fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry,
 fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
-        let text = text(data, "reasoningText").map(Value::source);
+        let text = data.string("reasoningText").map(Value::source);
         blocks.push(Block::Thinking(Thinking { text, whole, removable: false }));
     }
     // A response with only calls has an empty text, which is not sent.
-    let content = text(data, "content").filter(|text| text.raw().len() > 2);
+    let content = data.string("content").filter(|text| text.raw().len() > 2);
     blocks.extend(content.map(|text| Block::Text(text.source())));
     let requests = data.list_of("toolRequests").iter();
     blocks.extend(requests.filter_map(|request| call(at, request)).map(Block::Call));
@@ -166,7 +157,7 @@ fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
 }
 
 fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
-    let (id, name) = (request.boxed("toolCallId")?, text(request, "name")?);
+    let (id, name) = (request.boxed("toolCallId")?, request.string("name")?);
     // A call without arguments gets an empty range after its name.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
@@ -175,8 +166,8 @@ fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
 
 /// The text and the signature of the reasoning: both, if they are adjacent.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
-    let seal = text(data, "reasoningOpaque").or_else(|| text(data, "encryptedContent"));
-    let (words, seal) = match (text(data, "reasoningText"), seal) {
+    let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
+    let (words, seal) = match (data.string("reasoningText"), seal) {
         (Some(words), Some(seal)) => (words.span(), seal.span()),
         (one, other) => return one.or(other).map(Value::span),
     };
@@ -187,9 +178,9 @@ fn reasoning(data: &Value<'_>) -> Option<Span> {
 }
 
 fn output(data: Option<&Value<'_>>) -> Output {
-    let result = data.and_then(|data| text(data.get("result")?, "content"));
+    let result = data.and_then(|data| data.get("result")?.string("content"));
     let error = data.and_then(|data| data.get("error"));
-    let message = error.and_then(|error| text(error, "message"));
+    let message = error.and_then(|error| error.string("message"));
     let place = result.or(error.filter(|error| error.is_text())).or(message);
     Output {
         call: data.and_then(|data| data.boxed("toolCallId")).unwrap_or_default(),
@@ -214,8 +205,8 @@ fn copies(data: &Value<'_>) -> Vec<HiddenField> {
     let found = UNSEEN.iter().filter_map(|(name, path)| Some(copy(*name, data.at(path)?)));
     let mut copies: Vec<HiddenField> = found.collect();
     copies.sort_by_key(|copy| copy.value);
-    if is_text(data, "transformedContent") {
-        copies.extend(text(data, "content").map(|typed| copy("content", typed)));
+    if data.string("transformedContent").is_some() {
+        copies.extend(data.string("content").map(|typed| copy("content", typed)));
     }
     copies
 }

@@ -290,8 +290,7 @@ fn output(at: &Place<'_>, former: &Value<'_>) -> Option<Output> {
         error,
         parts: vec![part],
         whole: at.span(said.range()),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     })
 }
 

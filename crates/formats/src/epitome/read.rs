@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use epitome_json::{Document, Value};
 use epitome_model::{
     Block, CacheUse, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, MicroDollars, Output,
-    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode,
+    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage,
 };
 
 use super::record::{ORIGIN, Origin};
+use crate::lines::record;
+use crate::place::Place;
 use crate::{Line, lines};
 
 /// Edits of a line that are looked for in the context one by one.
@@ -180,21 +182,12 @@ impl Log {
     /// Reads the next line.
     pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let before = self.transcript.items.len();
-        if !line.bytes.iter().all(u8::is_ascii_whitespace) {
-            match Document::parse(line.bytes) {
-                Ok(document) if document.root.is_object() => {
-                    let at = At { bytes: line.bytes, base: line.record.span.start };
-                    self.record(&at, &document.root, line.record, faults);
-                    if std::str::from_utf8(line.bytes).is_err() {
-                        faults.report(Fault::not_utf8(line.record.line));
-                    }
-                }
-                Ok(_) => {
-                    faults.report(Fault { line: line.record.line, what: "no record".into() });
-                }
-                Err(bad) => {
-                    faults.report(bad.fault(line.record.line, line.ended));
-                }
+        let parse = |line: &Line<'_>| Document::parse_at(line.bytes, line.record.span.start);
+        if let Some(document) = record(line, parse, faults) {
+            if document.root.is_object() {
+                self.record(&document.root, line.record, faults);
+            } else {
+                faults.report(Fault { line: line.record.line, what: "no record".into() });
             }
         }
         if self.transcript.items.len() == before {
@@ -203,26 +196,26 @@ impl Log {
         }
     }
 
-    fn record(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+    fn record(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
         match root.word("type").as_deref() {
             Some("epitome") if self.transcript.items.is_empty() => {
                 let head = &mut self.transcript.head;
-                head.id = root.word("id").map(|id| id.as_ref().into());
-                head.cwd = root.word("cwd").map(|cwd| cwd.as_ref().into());
+                head.id = root.boxed("id");
+                head.cwd = root.boxed("cwd");
                 let version = root.get("version").map(|it| String::from_utf8_lossy(it.raw()));
                 head.version = version.map(|version| version.as_ref().into());
                 self.origin = origin_in(root);
             }
             Some("origin") => self.origin.update(origin_in(root)),
-            Some("entry") => self.entry(at, root, record, faults),
-            Some("birth") => drop(self.edits(at, root, record, faults)),
+            Some("entry") => self.entry(root, record, faults),
+            Some("birth") => drop(self.edits(root, record, faults)),
             Some("compaction") => {
-                let edits = self.edits(at, root, record, faults);
+                let edits = self.edits(root, record, faults);
                 self.undo.push(Undo::Edits(edits));
                 self.undone = None;
             }
-            Some("summary") => self.summary(at, root, record),
-            Some("cut") => self.cut(at, root, record, faults),
+            Some("summary") => self.summary(root, record),
+            Some("cut") => self.cut(root, record, faults),
             Some("undo") => {
                 self.take_back();
                 let asked = root.get("asked").is_some_and(Value::is_true);
@@ -234,9 +227,9 @@ impl Log {
         self.continues.resize(self.undo.len(), continues);
     }
 
-    fn entry(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+    fn entry(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
         let role = root.word("role").unwrap_or_default();
-        let id: Option<Box<str>> = root.word("id").map(|id| id.as_ref().into());
+        let id: Option<Box<str>> = root.boxed("id");
         let item = self.transcript.items.len();
         let number = |value: &Value<'_>| std::str::from_utf8(value.raw()).ok()?.parse::<u64>().ok();
         let count = |key| root.get("usage").and_then(|usage| usage.get(key)).and_then(number);
@@ -254,21 +247,21 @@ impl Log {
             "tool" => Role::Tool,
             _ => Role::System,
         };
-        let group = root.word("group").map(|group| group.as_ref().into()).or_else(|| id.clone());
+        let group = root.boxed("group").or_else(|| id.clone());
         let entry = Entry {
             record,
             id: id.clone(),
             role: speaker,
             group: group.filter(|_| speaker == Role::Assistant),
-            model: root.word("model").map(|model| model.as_ref().into()),
+            model: root.boxed("model"),
             usage,
-            blocks: at.blocks(root.get("blocks")),
+            blocks: blocks(root.get("blocks")),
             ..Entry::default()
         };
         if role == "prompt" {
             self.transcript.head.prompt.push(item);
         }
-        self.title(at, &entry);
+        self.title(root, &entry);
         self.transcript.items.push(Item::Entry(Box::new(entry)));
         self.slots.push(item);
         self.transcript.context.push(item);
@@ -280,25 +273,19 @@ impl Log {
         }
     }
 
-    fn title(&mut self, at: &At<'_>, entry: &Entry) {
+    fn title(&mut self, root: &Value<'_>, entry: &Entry) {
         if self.transcript.head.title.is_some() || entry.role != Role::User {
             return;
         }
-        let words = entry.blocks.iter().find_map(|block| match block {
-            Block::Text(text) => text.span(),
-            _ => None,
-        });
-        if let Some(span) = words {
-            let range = (span.start - at.base) as usize..(span.end - at.base) as usize;
-            self.transcript.head.title =
-                Some(epitome_model::title(decode(&at.bytes[range]).trim()));
-        }
+        let (bytes, base) = root.document();
+        self.transcript.head.title = Place { line: bytes, base }
+            .first_text(entry)
+            .map(|text| epitome_model::title(text.trim()));
     }
 
     /// Sets the new content of these entries. Returns the previous items of their slots.
     fn edits(
         &mut self,
-        at: &At<'_>,
         root: &Value<'_>,
         record: Record,
         faults: &mut dyn Faults,
@@ -321,7 +308,7 @@ impl Log {
                 group: old.group.clone(),
                 repeated: true,
                 model: old.model.clone(),
-                blocks: at.blocks(edit.get("blocks")),
+                blocks: blocks(edit.get("blocks")),
                 ..Entry::default()
             };
             held.push((slot, was));
@@ -344,12 +331,12 @@ impl Log {
     }
 
     /// Replaces everything before the first kept entry with a summary.
-    fn summary(&mut self, at: &At<'_>, root: &Value<'_>, record: Record) {
-        let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
+    fn summary(&mut self, root: &Value<'_>, record: Record) {
+        let Some(text) = root.string("text") else { return };
         let kept = root.word("kept").and_then(|id| self.places.get(&*id).copied());
         let from = kept.unwrap_or(self.slots.len());
-        let blocks = vec![Block::Summary(at.text(text))];
-        let id = root.word("id").map(|id| id.as_ref().into());
+        let blocks = vec![Block::Summary(text.source())];
+        let id = root.boxed("id");
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
@@ -367,8 +354,8 @@ impl Log {
     }
 
     /// Replaces some entries with a text.
-    fn cut(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
-        let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
+    fn cut(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+        let Some(text) = root.string("text") else { return };
         let mut gone = BTreeMap::new();
         for id in root.list_of("of").iter().filter_map(Value::text) {
             match self.places.get(&*id) {
@@ -380,8 +367,8 @@ impl Log {
             }
         }
         let Some((&first, _)) = gone.first_key_value() else { return };
-        let blocks = vec![Block::Text(at.text(text))];
-        let id = root.word("id").map(|id| id.as_ref().into());
+        let blocks = vec![Block::Text(text.source())];
+        let id = root.boxed("id");
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
@@ -460,97 +447,80 @@ impl Log {
     }
 }
 
-/// A line and its position.
-struct At<'a> {
-    bytes: &'a [u8],
-    base: u64,
+fn blocks(value: Option<&Value<'_>>) -> Vec<Block> {
+    value.map_or(&[][..], Value::list).iter().map(block).collect()
 }
 
-impl At<'_> {
-    fn span(&self, value: &Value<'_>) -> Span {
-        let range = value.range();
-        Span { start: self.base + range.start as u64, end: self.base + range.end as u64 }
+fn block(value: &Value<'_>) -> Block {
+    let whole = value.span();
+    let text = |key| value.string(key);
+    if let Some(kind) = value.word("type") {
+        return api_block(value, &kind);
     }
-
-    fn text(&self, value: &Value<'_>) -> Text {
-        Text::Source(self.span(value))
+    if let Some(words) = text("thinking") {
+        let text = Some(words.source());
+        return Block::Thinking(Thinking { text, whole, removable: true });
     }
-
-    fn blocks(&self, value: Option<&Value<'_>>) -> Vec<Block> {
-        value.map_or(&[][..], Value::list).iter().map(|value| self.block(value)).collect()
+    if let Some(call) = call(value) {
+        return Block::Call(call);
     }
-
-    fn block(&self, value: &Value<'_>) -> Block {
-        let whole = self.span(value);
-        let text = |key| value.get(key).filter(|it| it.is_text());
-        if let Some(kind) = value.word("type") {
-            return self.of_wire(value, &kind);
-        }
-        if let Some(words) = text("thinking") {
-            let text = Some(self.text(words));
-            return Block::Thinking(Thinking { text, whole, removable: true });
-        }
-        if let Some(call) = self.call(value) {
-            return Block::Call(call);
-        }
-        if let Some(id) = value.word("output") {
-            return Block::Output(self.output(value, &id));
-        }
-        self.piece(value).into()
+    if let Some(id) = value.word("output") {
+        return Block::Output(output(value, &id));
     }
+    piece(value).into()
+}
 
-    /// A block in an API's own format.
-    fn of_wire(&self, value: &Value<'_>, kind: &str) -> Block {
-        let whole = self.span(value);
-        if !REASONING.contains(&kind) {
-            return Block::Opaque(whole);
-        }
-        let summary = value.list_of("summary").first().and_then(|it| it.get("text"));
-        let text = value.get("thinking").or(summary).filter(|text| text.is_text());
-        // OpenAI's Responses refuses a call whose reasoning item is gone.
-        let removable = kind != "reasoning";
-        Block::Thinking(Thinking { text: text.map(|it| self.text(it)), whole, removable })
+/// A block in an API's own format.
+fn api_block(value: &Value<'_>, kind: &str) -> Block {
+    let whole = value.span();
+    if !REASONING.contains(&kind) {
+        return Block::Opaque(whole);
     }
+    let summary = value.list_of("summary").first().and_then(|it| it.get("text"));
+    let text = value.get("thinking").or(summary).filter(|text| text.is_text());
+    // OpenAI's Responses refuses a call whose reasoning item is gone.
+    let removable = kind != "reasoning";
+    Block::Thinking(Thinking { text: text.map(|it| it.source()), whole, removable })
+}
 
-    fn call(&self, value: &Value<'_>) -> Option<Call> {
-        let (id, name) = (value.word("call")?, value.word("name")?);
-        let arguments = value.get("arguments")?;
-        let mut call = epitome_api::call_at(self.bytes, self.base, &id, &name, arguments);
-        let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
-        // If only the caller knows the tool, the table does not know its arguments either.
-        if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
-            call.kind = kind;
-        }
-        Some(call)
+fn call(value: &Value<'_>) -> Option<Call> {
+    let (id, name) = (value.word("call")?, value.word("name")?);
+    let arguments = value.get("arguments")?;
+    let mut call = epitome_api::call(&id, &name, arguments);
+    let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
+    // If only the caller knows the tool, the table does not know its arguments either.
+    if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
+        call.kind = kind;
     }
+    Some(call)
+}
 
-    fn output(&self, value: &Value<'_>, id: &str) -> Output {
-        let content = value.get("content").filter(|it| it.is_text() || it.is_list());
-        let parts = match content {
-            Some(content) if content.is_text() => vec![Part::Text(self.text(content))],
-            Some(content) => content.list().iter().map(|it| self.piece(it)).collect(),
-            None => Vec::new(),
-        };
-        Output {
-            call: id.into(),
-            error: value.get("error").is_some_and(Value::is_true),
-            parts,
-            whole: content.map(|it| self.span(it)).unwrap_or_default(),
-            numbered: false,
-            from_user: value.get("from_user").is_some_and(Value::is_true),
-        }
+fn output(value: &Value<'_>, id: &str) -> Output {
+    let content = value.get("content").filter(|it| it.is_text() || it.is_list());
+    let parts = match content {
+        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) => content.list().iter().map(piece).collect(),
+        None => Vec::new(),
+    };
+    Output {
+        call: id.into(),
+        error: value.get("error").is_some_and(Value::is_true),
+        parts,
+        whole: content.map(|it| it.span()).unwrap_or_default(),
+        from_user: value.get("from_user").is_some_and(Value::is_true),
+        ..Output::default()
     }
+}
 
-    fn piece(&self, value: &Value<'_>) -> Part {
-        let whole = self.span(value);
-        let text = |key| value.get(key).filter(|it| it.is_text() && value.get("type").is_none());
-        match (text("text"), text("image")) {
-            (Some(words), _) => Part::Text(self.text(words)),
-            (None, Some(data)) => {
-                let media = value.word("media").unwrap_or_else(|| "image".into());
-                Part::Image(Image { media: media.as_ref().into(), data: self.span(data), whole })
-            }
-            (None, None) => Part::Opaque(whole),
+fn piece(value: &Value<'_>) -> Part {
+    let whole = value.span();
+    let text = |key| value.get(key).filter(|it| it.is_text() && value.get("type").is_none());
+    match (text("text"), text("image")) {
+        (Some(words), _) => Part::Text(words.source()),
+        (None, Some(data)) => {
+            let media = value.word("media").unwrap_or_else(|| "image".into());
+            Part::Image(Image { media: media.as_ref().into(), data: data.span(), whole })
         }
+        (None, None) => Part::Opaque(whole),
     }
 }

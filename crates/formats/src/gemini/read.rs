@@ -202,21 +202,17 @@ impl Reader {
 
     /// Reads the title and the directory from an entry.
     fn look(&mut self, at: &Place<'_>, entry: &Entry, sent: bool) {
-        let first = entry.blocks.iter().find_map(|block| match block {
-            Block::Text(text) => text.span(),
-            _ => None,
-        });
-        let Some(span) = first else { return };
         match entry.role {
             Role::System if self.head.cwd.is_none() => {
-                let text = at.text_at(span);
-                let folders = text.split_once(FOLDERS).filter(|_| text.starts_with(CONTEXT));
+                let text = at.first_text(entry).filter(|text| text.starts_with(CONTEXT));
+                let folders = text.as_ref().and_then(|text| text.split_once(FOLDERS));
                 self.head.cwd = folders
                     .and_then(|(_, rest)| rest.lines().next())
                     .map(|folder| folder.trim().into());
             }
             Role::User if sent && self.head.title.is_none() && !self.named => {
-                self.head.title = Some(epitome_model::title(at.text_at(span).trim()));
+                let text = at.first_text(entry);
+                self.head.title = text.map(|text| epitome_model::title(text.trim()));
             }
             Role::User | Role::System | Role::Assistant | Role::Tool => {}
         }

@@ -61,7 +61,7 @@ impl Reader {
                 return;
             }
             Some("assistant") => {
-                let blocks = self.reply(body, message, words());
+                let blocks = self.reply(message, words());
                 body.say(message, Role::Assistant, blocks)
             }
             Some("tool") => {
@@ -85,14 +85,14 @@ impl Reader {
         entry.usage = extra.and_then(|extra| usage(extra.get("response")?.get("usage")?));
     }
 
-    fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
+    fn reply(&mut self, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
         self.n += 1;
         let mut blocks = words;
         self.asked.clear();
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(epitome_api::call(body.bytes(), &id, &name, arguments))
+                Some(epitome_api::call(&id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
@@ -149,7 +149,7 @@ fn content(content: &Value<'_>) -> Vec<Block> {
         content
             .list()
             .iter()
-            .map(|part| match part.get("text").filter(|text| text.is_text()) {
+            .map(|part| match part.string("text") {
                 Some(text) => Block::Text(text.source()),
                 None => Block::Opaque(part.span()),
             })
@@ -170,8 +170,7 @@ fn result(message: &Value<'_>, id: &str) -> Block {
         error: code.is_some_and(|code| code.raw() != b"0"),
         parts: parts.collect(),
         whole: content.map(Value::span).unwrap_or_default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     })
 }
 

@@ -116,7 +116,7 @@ impl Records for Reader {
     }
 
     /// Only the row of a session names it.
-    fn title(_: Option<&str>, _: &dyn Fn() -> Box<str>) -> Option<String> {
+    fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }
 

@@ -161,7 +161,7 @@ fn entry_of(message: &Value<'_>, is_summary: bool) -> Entry {
 
 fn block(part: &Value<'_>) -> Block {
     let opaque = Block::Opaque(part.span());
-    let text = part.get("text").filter(|text| text.is_text());
+    let text = part.string("text");
     if part.get("thought").is_some_and(Value::is_true) {
         let text = text.map(Value::source);
         return Block::Thinking(Thinking { text, whole: part.span(), removable: true });
@@ -183,12 +183,12 @@ fn block(part: &Value<'_>) -> Block {
 
 fn function_call(call: &Value<'_>) -> Option<Block> {
     let (id, name, arguments) = (call.word("id")?, call.word("name")?, call.get("args")?);
-    Some(Block::Call(epitome_api::call(arguments.document().0, &id, &name, arguments)))
+    Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
 
 fn image(data: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
     let media = data.boxed("mimeType").filter(|media| media.starts_with("image/"))?;
-    let data = data.get("data").filter(|data| data.is_text())?;
+    let data = data.string("data")?;
     Some(Image { media, data: data.span(), whole: whole.span() })
 }
 
@@ -213,8 +213,8 @@ fn output(response: &Value<'_>) -> Output {
         error: output.is_none() && error.is_some(),
         parts,
         whole,
-        numbered: false,
         from_user: matches!(&*name, "ask_user_question" | "exit_plan_mode"),
+        ..Output::default()
     }
 }
 

@@ -69,7 +69,7 @@ impl Reader {
                 return;
             }
             Some("assistant") => {
-                let blocks = self.reply(body, message, words());
+                let blocks = self.reply(message, words());
                 body.say(message, Role::Assistant, blocks)
             }
             Some("tool") => {
@@ -99,7 +99,7 @@ impl Reader {
         entry.copies = said_again.collect();
     }
 
-    fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
+    fn reply(&mut self, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
         let mut blocks = words;
         self.asked.clear();
         if !message.get("is_demo").is_some_and(Value::is_true) {
@@ -108,7 +108,7 @@ impl Reader {
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(epitome_api::call(body.bytes(), &id, &name, arguments))
+                Some(epitome_api::call(&id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
@@ -176,7 +176,7 @@ fn content(content: &Value<'_>) -> Vec<Block> {
         content
             .list()
             .iter()
-            .map(|part| match part.get("text").filter(|text| text.is_text()) {
+            .map(|part| match part.string("text") {
                 Some(text) => Block::Text(text.source()),
                 None => Block::Opaque(part.span()),
             })
@@ -192,10 +192,8 @@ fn result(content: Option<&Value<'_>>, id: &str) -> Block {
         });
     Block::Output(Output {
         call: id.into(),
-        error: false,
         parts: parts.collect(),
         whole: content.map(Value::span).unwrap_or_default(),
-        numbered: false,
-        from_user: false,
+        ..Output::default()
     })
 }
