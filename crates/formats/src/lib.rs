@@ -37,6 +37,7 @@ mod records;
 pub mod session;
 pub mod splice;
 pub mod sweagent;
+mod trajectory;
 mod tree;
 mod unknown;
 

@@ -1,13 +1,10 @@
 //! Converts a trajectory into a transcript.
 
-use std::collections::VecDeque;
-
 use epitome_api::Body;
-use epitome_json::{Value, integer};
-use epitome_model::{
-    Block, Call, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Text, ToolKind,
-    Transcript, Usage,
-};
+use epitome_json::Value;
+use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Transcript, Usage};
+
+use crate::trajectory::{self, Calls};
 
 /// Whether it is an object with `messages` and either the name of this format or the `info` of a
 /// run.
@@ -24,12 +21,11 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
-    let at = |path: &[&str]| path.iter().try_fold(root, |value, key| value.get(key));
-    let word = |path: &[&str]| Some(at(path)?.text()?.as_ref().into());
+    let word = |path: &[&str]| Some(root.at(path)?.text()?.into());
     body.head().id = word(&["instance_id"]);
     body.head().version = word(&["info", "mini_version"]);
     body.head().cwd = word(&["info", "config", "environment", "cwd"]);
-    body.model(at(&["info", "config", "model", "model_name"]));
+    body.model(root.at(&["info", "config", "model", "model_name"]));
     let mut reader = Reader::default();
     for message in root.list_of("messages") {
         reader.message(body, message);
@@ -38,16 +34,18 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
 
 #[derive(Default)]
 struct Reader {
-    /// The calls of the last response without a result, in order: the next output is paired with
-    /// them by position unless it names one.
-    asked: VecDeque<Box<str>>,
+    calls: Calls,
     /// The number of responses read.
     n: usize,
 }
 
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
-        let words = || message.get("content").map(content).unwrap_or_default();
+        let content = message.get("content");
+        let words = || content.map(trajectory::content).unwrap_or_default();
+        let code = message.at(&["extra", "returncode"]);
+        let result =
+            |id: &str| trajectory::result(content, id, code.is_some_and(|code| code.raw() != b"0"));
         let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
         let copy = |value: &Value<'_>| HiddenField {
             name: "extra",
@@ -66,12 +64,12 @@ impl Reader {
             }
             Some("tool") => {
                 let id = message.word("tool_call_id").unwrap_or_default();
-                self.asked.retain(|asked| **asked != *id);
-                body.say(message, Role::Tool, vec![result(message, &id)])
+                self.calls.end(&id);
+                body.say(message, Role::Tool, vec![result(&id)])
             }
             // Before version 2 the output of a command was a user message.
-            Some("user") => match self.asked.pop_front() {
-                Some(id) => body.say(message, Role::Tool, vec![result(message, &id)]),
+            Some("user") => match self.calls.next() {
+                Some(id) => body.say(message, Role::Tool, vec![result(&id)]),
                 None if self.n > 0 => body.say(message, Role::System, words()),
                 None => body.say(message, Role::User, words()),
             },
@@ -85,41 +83,18 @@ impl Reader {
         entry.usage = extra.and_then(|extra| usage(extra.get("response")?.get("usage")?));
     }
 
-    fn reply(&mut self, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
+    fn reply(&mut self, message: &Value<'_>, mut blocks: Vec<Block>) -> Vec<Block> {
         self.n += 1;
-        let mut blocks = words;
-        self.asked.clear();
-        for call in message.list_of("tool_calls") {
-            let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
-                let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(epitome_api::call(&id, &name, arguments))
-            });
-            self.asked.extend(made.iter().map(|call| call.id.clone()));
-            blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
-        }
+        blocks.extend(self.calls.begin(message));
         let said = message.get("content").map(text).unwrap_or_default();
         if message.list_of("tool_calls").is_empty()
             && let Some(command) = fenced(&said)
         {
-            let id: Box<str> = format!("step {}", self.n).into();
-            blocks.push(Block::Call(in_words(&id, command, message)));
-            self.asked.push_back(id);
+            // It is counted as text.
+            let id = format!("step {}", self.n).into();
+            blocks.push(self.calls.command(id, command, trajectory::nothing(message)));
         }
         blocks
-    }
-}
-
-/// A call inside the text of a response: it is counted as text.
-fn in_words(id: &str, command: &str, message: &Value<'_>) -> Call {
-    let start = message.span().start;
-    Call {
-        id: id.into(),
-        name: "bash".into(),
-        kind: ToolKind::Shell,
-        target: Some(Text::Made(command.into())),
-        part: None,
-        fields: Vec::new(),
-        arguments: Span { start, end: start },
     }
 }
 
@@ -141,44 +116,8 @@ fn text(content: &Value<'_>) -> String {
     content.text().map_or_else(|| parts().collect(), Into::into)
 }
 
-fn content(content: &Value<'_>) -> Vec<Block> {
-    if content.is_text() {
-        let is_empty = content.range().len() <= 2;
-        if is_empty { Vec::new() } else { vec![Block::Text(content.source())] }
-    } else {
-        content
-            .list()
-            .iter()
-            .map(|part| match part.string("text") {
-                Some(text) => Block::Text(text.source()),
-                None => Block::Opaque(part.span()),
-            })
-            .collect()
-    }
-}
-
-fn result(message: &Value<'_>, id: &str) -> Block {
-    let content = message.get("content");
-    let parts =
-        content.map(self::content).unwrap_or_default().into_iter().map(|block| match block {
-            Block::Text(text) => Part::Text(text),
-            _ => Part::Opaque(content.map(Value::span).unwrap_or_default()),
-        });
-    let code = message.get("extra").and_then(|extra| extra.get("returncode"));
-    Block::Output(Output {
-        call: id.into(),
-        error: code.is_some_and(|code| code.raw() != b"0"),
-        parts: parts.collect(),
-        whole: content.map(Value::span).unwrap_or_default(),
-        ..Output::default()
-    })
-}
-
 fn usage(usage: &Value<'_>) -> Option<Usage> {
-    let number = |key: &str| {
-        let value = usage.get(key)?;
-        integer(value.raw(), &(0..value.range().len()))
-    };
+    let number = |key: &str| usage.get(key)?.integer();
     let (input, output) = (number("prompt_tokens")?, number("completion_tokens")?);
     Some(Usage { input, output, ..Usage::default() })
 }

@@ -1,13 +1,10 @@
 //! Converts a trajectory into a transcript.
 
-use std::collections::VecDeque;
-
 use epitome_api::Body;
 use epitome_json::Value;
-use epitome_model::{
-    Block, Call, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Text, ToolKind,
-    Transcript,
-};
+use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Span, Transcript};
+
+use crate::trajectory::{self, Calls};
 
 /// Whether it is an object with a `trajectory` and its sibling members.
 pub fn sniff(head: &[u8]) -> bool {
@@ -39,21 +36,13 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
     }
 }
 
-/// An empty span at the beginning of a value.
-fn nothing(value: &Value<'_>) -> Span {
-    let start = value.span().start;
-    Span { start, end: start }
-}
-
 fn copy(name: &'static str, value: &Value<'_>) -> HiddenField {
     HiddenField { name, value: value.span(), left: Left::Nothing }
 }
 
 #[derive(Default)]
 struct Reader {
-    /// The calls of the last response without a result, in order: the next observation is paired
-    /// with them by position unless it names one.
-    asked: VecDeque<Box<str>>,
+    open: Calls,
     /// The number of responses read, without those of demonstrations.
     n: usize,
     /// The number of calls without an id read so far.
@@ -62,7 +51,9 @@ struct Reader {
 
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
-        let words = || message.get("content").map(content).unwrap_or_default();
+        let content = message.get("content");
+        let words = || content.map(trajectory::content).unwrap_or_default();
+        let result = |id: &str| trajectory::result(content, id, false);
         let entry = match message.word("role").as_deref() {
             Some("system") => {
                 body.prompt(message, words());
@@ -75,15 +66,13 @@ impl Reader {
             Some("tool") => {
                 let ids = message.list_of("tool_call_ids");
                 let id = ids.first().and_then(Value::text).unwrap_or_default();
-                self.asked.retain(|asked| **asked != *id);
-                body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
+                self.open.end(&id);
+                body.say(message, Role::Tool, vec![result(&id)])
             }
             // Versions before 1.0 have no message types: the message after an action is an
             // observation, and there are no user messages once the run has begun.
-            _ => match self.asked.pop_front() {
-                Some(id) => {
-                    body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
-                }
+            _ => match self.open.next() {
+                Some(id) => body.say(message, Role::Tool, vec![result(&id)]),
                 // Demonstrations come from the agent, and so do complaints about a response. The
                 // task also has the type of an observation, before the first response.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
@@ -99,27 +88,18 @@ impl Reader {
         entry.copies = said_again.collect();
     }
 
-    fn reply(&mut self, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
-        let mut blocks = words;
-        self.asked.clear();
+    fn reply(&mut self, message: &Value<'_>, mut blocks: Vec<Block>) -> Vec<Block> {
         if !message.get("is_demo").is_some_and(Value::is_true) {
             self.n += 1;
         }
-        for call in message.list_of("tool_calls") {
-            let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
-                let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(epitome_api::call(&id, &name, arguments))
-            });
-            self.asked.extend(made.iter().map(|call| call.id.clone()));
-            blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
-        }
+        blocks.extend(self.open.begin(message));
         let said = message.get("content").and_then(Value::text).unwrap_or_default();
         let action = message.word("action").filter(|action| !action.trim().is_empty());
         let action = action.or_else(|| fenced(&said).map(Into::into));
         if message.list_of("tool_calls").is_empty()
             && let Some(action) = action
         {
-            blocks.push(self.in_words(&action, nothing(message)));
+            blocks.push(self.in_words(&action, trajectory::nothing(message)));
         }
         blocks
     }
@@ -127,17 +107,7 @@ impl Reader {
     /// A call inside the text of a response, or by itself.
     fn in_words(&mut self, action: &str, arguments: Span) -> Block {
         self.calls += 1;
-        let id: Box<str> = format!("step {}", self.calls).into();
-        self.asked.push_back(id.clone());
-        Block::Call(Call {
-            id,
-            name: "bash".into(),
-            kind: ToolKind::Shell,
-            target: Some(Text::Made(action.trim().into())),
-            part: None,
-            fields: Vec::new(),
-            arguments,
-        })
+        self.open.command(format!("step {}", self.calls).into(), action, arguments)
     }
 
     /// A step of a trajectory without a history: a response, its action, and the observation.
@@ -148,14 +118,15 @@ impl Reader {
             said.map(|said| Block::Text(said.source())).into_iter().collect();
         if let Some(action) = step.get("action").filter(|it| it.range().len() > 2) {
             let words = action.text().unwrap_or_default();
-            let alone = if let Some(said) = said { nothing(said) } else { action.span() };
+            let alone =
+                if let Some(said) = said { trajectory::nothing(said) } else { action.span() };
             blocks.push(self.in_words(&words, alone));
         }
         if let Some(record) = record {
             body.say(record, Role::Assistant, blocks);
         }
-        if let (Some(id), Some(observed)) = (self.asked.pop_front(), step.get("observation")) {
-            body.say(observed, Role::Tool, vec![result(Some(observed), &id)]);
+        if let (Some(id), Some(observed)) = (self.open.next(), step.get("observation")) {
+            body.say(observed, Role::Tool, vec![trajectory::result(Some(observed), &id, false)]);
         }
     }
 }
@@ -166,34 +137,4 @@ fn fenced(words: &str) -> Option<&str> {
     let (_, block) = before.rsplit_once("```")?;
     let (_, command) = block.split_once('\n')?;
     Some(command.trim()).filter(|command| !command.is_empty())
-}
-
-fn content(content: &Value<'_>) -> Vec<Block> {
-    if content.is_text() {
-        let is_empty = content.range().len() <= 2;
-        if is_empty { Vec::new() } else { vec![Block::Text(content.source())] }
-    } else {
-        content
-            .list()
-            .iter()
-            .map(|part| match part.string("text") {
-                Some(text) => Block::Text(text.source()),
-                None => Block::Opaque(part.span()),
-            })
-            .collect()
-    }
-}
-
-fn result(content: Option<&Value<'_>>, id: &str) -> Block {
-    let parts =
-        content.map(self::content).unwrap_or_default().into_iter().map(|block| match block {
-            Block::Text(text) => Part::Text(text),
-            _ => Part::Opaque(content.map(Value::span).unwrap_or_default()),
-        });
-    Block::Output(Output {
-        call: id.into(),
-        parts: parts.collect(),
-        whole: content.map(Value::span).unwrap_or_default(),
-        ..Output::default()
-    })
 }

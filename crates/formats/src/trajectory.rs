@@ -1,0 +1,85 @@
+//! What the readers of trajectories share: records of runs that are over, with messages as in
+//! OpenAI's Chat Completions, and commands in the text of a response.
+
+use std::collections::VecDeque;
+
+use epitome_json::Value;
+use epitome_model::{Block, Call, Output, Part, Span, Text, ToolKind};
+
+/// The calls of the last response without a result, in order: the next output is paired with them
+/// by position unless it names one.
+#[derive(Default)]
+pub struct Calls(VecDeque<Box<str>>);
+
+impl Calls {
+    /// Begins a response: adds its `tool_calls`, and returns them.
+    pub fn begin(&mut self, message: &Value<'_>) -> Vec<Block> {
+        self.0.clear();
+        let calls = message.list_of("tool_calls").iter();
+        calls
+            .map(|value| self.call(value).map_or(Block::Opaque(value.span()), Block::Call))
+            .collect()
+    }
+
+    fn call(&mut self, value: &Value<'_>) -> Option<Call> {
+        let (id, function) = (value.word("id")?, value.get("function")?);
+        let (name, arguments) = (function.word("name")?, function.get("arguments")?);
+        let call = epitome_api::call(&id, &name, arguments);
+        self.0.push_back(call.id.clone());
+        Some(call)
+    }
+
+    /// Adds a command in the text of a response, or by itself.
+    pub fn command(&mut self, id: Box<str>, command: &str, arguments: Span) -> Block {
+        self.0.push_back(id.clone());
+        Block::Call(Call {
+            id,
+            name: "bash".into(),
+            kind: ToolKind::Shell,
+            target: Some(Text::Made(command.trim().into())),
+            part: None,
+            fields: Vec::new(),
+            arguments,
+        })
+    }
+
+    /// The next call without a result.
+    pub fn next(&mut self) -> Option<Box<str>> {
+        self.0.pop_front()
+    }
+
+    /// Removes the call with this id, which has a result.
+    pub fn end(&mut self, id: &str) {
+        self.0.retain(|call| **call != *id);
+    }
+}
+
+/// An empty span at the beginning of a value.
+pub fn nothing(value: &Value<'_>) -> Span {
+    let start = value.span().start;
+    Span { start, end: start }
+}
+
+/// A content: a string, or a list of parts with texts.
+pub fn content(content: &Value<'_>) -> Vec<Block> {
+    if content.is_text() {
+        let is_empty = content.range().len() <= 2;
+        return if is_empty { Vec::new() } else { vec![Block::Text(content.source())] };
+    }
+    let part = |part: &Value<'_>| match part.string("text") {
+        Some(text) => Block::Text(text.source()),
+        None => Block::Opaque(part.span()),
+    };
+    content.list().iter().map(part).collect()
+}
+
+/// The result of a call.
+pub fn result(content: Option<&Value<'_>>, id: &str, error: bool) -> Block {
+    let whole = content.map(Value::span).unwrap_or_default();
+    let part = |block| match block {
+        Block::Text(text) => Part::Text(text),
+        _ => Part::Opaque(whole),
+    };
+    let parts = content.map(self::content).unwrap_or_default().into_iter().map(part).collect();
+    Block::Output(Output { call: id.into(), error, parts, whole, ..Output::default() })
+}
