@@ -82,6 +82,14 @@ impl Body<'_> {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }
 
+    /// Reads the model and the tools of a request.
+    pub fn model_and_tools(&mut self, root: &Value<'_>) {
+        self.model(root.get("model"));
+        if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
+            self.prompt(tools, vec![Block::Opaque(tools.span())]);
+        }
+    }
+
     /// Adds something that is sent before the conversation: the system prompt, the tools.
     pub fn prompt(&mut self, record: &Value<'_>, blocks: Vec<Block>) {
         if !blocks.is_empty() {

@@ -65,7 +65,7 @@ pub use skim::skim;
 pub use stream::{Delta, Framing, OnDelta, Retry, Stream};
 pub use tool::{Tool, text_argument};
 pub use tools::{call, picture};
-pub use violation::{Violations, check, is_name};
+pub use violation::{BodyInvariants, Violations, is_name};
 
 use std::fmt;
 
@@ -117,6 +117,55 @@ impl fmt::Debug for Api {
         f.debug_tuple("Api").field(&self.name).finish()
     }
 }
+
+/// Declares the tables of an API, from the modules of its folder.
+macro_rules! api {
+    (
+        name: $name:literal,
+        aliases: $aliases:expr,
+        body_name: $body_name:literal,
+        list: $list:literal,
+        block: $block:expr,
+        thinking_is_bound: $thinking_is_bound:expr,
+        assembler: $assembler:ty,
+    ) => {
+        /// The API.
+        pub const API: $crate::Api = $crate::Api {
+            name: $name,
+            aliases: $aliases,
+            list: $list,
+            format: &FORMAT,
+            parse_message: message::parse_message,
+            make,
+            make_as,
+            tool,
+            endpoint: ENDPOINT,
+            options: endpoint::options,
+            parse_response: response::parse,
+            assembler: || Box::new(<$assembler>::default()),
+        };
+
+        /// Bodies of requests to it.
+        pub const FORMAT: $crate::BodyFormat = $crate::BodyFormat {
+            name: $body_name,
+            sniff: read::sniff,
+            read: |source, faults| $crate::read(source, faults, read::body),
+            write: |transcript, source, edits| {
+                epitome_json::write::splices(transcript, source, edits, &SHAPES)
+            },
+            invariants: &$crate::BodyInvariants(invariants::invariants),
+            thinking_is_bound: $thinking_is_bound,
+        };
+
+        const SHAPES: epitome_json::write::Shapes = epitome_json::write::Shapes {
+            output: epitome_json::write::literal,
+            block: $block,
+            thinking: epitome_json::write::Gone::Whole,
+        };
+    };
+}
+
+use api;
 
 /// Every API that a session can be exported to.
 pub static APIS: &[Api] =

@@ -3,13 +3,18 @@
 use std::fmt::Display;
 
 use epitome_json::{Document, Value, whole};
-use epitome_model::{Invariant, Source, Violation};
+use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
 
-/// Checks a body with `invariants`.
-pub fn check(
-    source: &dyn Source,
-    invariants: fn(&mut Violations<'_>, &Value<'_>),
-) -> Vec<Violation> {
+/// What an API refuses in a request body.
+pub struct BodyInvariants(pub fn(&mut Violations<'_>, &Value<'_>));
+
+impl Invariants for BodyInvariants {
+    fn check(&self, _transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+        check(source, self.0)
+    }
+}
+
+fn check(source: &dyn Source, invariants: fn(&mut Violations<'_>, &Value<'_>)) -> Vec<Violation> {
     let bytes = whole(source);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();

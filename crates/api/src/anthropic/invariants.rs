@@ -11,7 +11,7 @@ mod blocks;
 use std::collections::{HashMap, HashSet};
 
 use epitome_json::Value;
-use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
+use epitome_model::Invariant;
 
 use crate::Violations;
 
@@ -21,15 +21,7 @@ const LARGEST: usize = 32_000_000;
 const MARKERS: usize = 4;
 
 /// The invariants of Anthropic's Messages.
-pub struct AnthropicInvariants;
-
-impl Invariants for AnthropicInvariants {
-    fn check(&self, _transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-        crate::check(source, invariants)
-    }
-}
-
-fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
+pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     if found.body_len() > LARGEST {
         let what = format!("{} bytes, more than {LARGEST}", found.body_len());
         found.add(Invariant::Limits, root, "body", what);

@@ -1,7 +1,7 @@
 //! Converts a request body into a transcript.
 
 use epitome_json::Value;
-use epitome_model::{Block, Call, Faults, Image, Output, Part, Role, Source, Thinking, Transcript};
+use epitome_model::{Block, Call, Image, Output, Part, Role, Thinking};
 
 use crate::Body;
 
@@ -32,15 +32,8 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 /// Reads a request body.
-pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    crate::read(source, faults, body)
-}
-
-fn body(body: &mut Body<'_>, root: &Value<'_>) {
-    body.model(root.get("model"));
-    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
-        body.prompt(tools, vec![Block::Opaque(tools.span())]);
-    }
+pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model_and_tools(root);
     if let Some(system) = root.get("system") {
         let blocks = if system.is_text() {
             texts(system)

@@ -5,7 +5,7 @@
 //! users of the service published. It parses the body itself and shares no code with what makes it.
 
 use epitome_json::Value;
-use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
+use epitome_model::Invariant;
 
 use crate::Violations;
 
@@ -36,15 +36,7 @@ const BESIDE: [&str; 10] = [
 const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
 
 /// The invariants of Gemini's `generateContent`.
-pub struct GeminiInvariants;
-
-impl Invariants for GeminiInvariants {
-    fn check(&self, _transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-        crate::check(source, invariants)
-    }
-}
-
-fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
+pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     let contents = root.list_of("contents");
     if contents.is_empty() {
         found.add(Invariant::Roles, root, "contents", "there is no content");

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use epitome_json::Value;
-use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
+use epitome_model::Invariant;
 
 use crate::{Violations, is_name};
 
@@ -52,15 +52,7 @@ const PARTS: &[(&str, &[&str])] = &[
 ];
 
 /// The invariants of OpenAI's Chat Completions.
-pub struct ChatInvariants;
-
-impl Invariants for ChatInvariants {
-    fn check(&self, _transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-        crate::check(source, invariants)
-    }
-}
-
-fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
+pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     let messages = root.list_of("messages");
     if messages.is_empty() {
         found.add(Invariant::Roles, root, "messages", "there is no message");

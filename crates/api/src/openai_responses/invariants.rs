@@ -10,7 +10,7 @@ mod items;
 use std::collections::HashMap;
 
 use epitome_json::Value;
-use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
+use epitome_model::Invariant;
 
 use crate::Violations;
 
@@ -26,15 +26,7 @@ const PAIRS: [(&str, &str); 7] = [
 ];
 
 /// The invariants of OpenAI's Responses.
-pub struct ResponsesInvariants;
-
-impl Invariants for ResponsesInvariants {
-    fn check(&self, _transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-        crate::check(source, invariants)
-    }
-}
-
-fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
+pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     let input = root.get("input").filter(|input| input.is_text() || input.is_list());
     let continues = root.any(&["previous_response_id", "conversation"]).is_some();
     let Some(input) = input else {

@@ -1,9 +1,7 @@
 //! Converts a request body into a transcript.
 
 use epitome_json::Value;
-use epitome_model::{
-    Block, Faults, Image, Output, Part, Role, Source, Thinking, ToolKind, Transcript,
-};
+use epitome_model::{Block, Image, Output, Part, Role, Thinking, ToolKind};
 
 use super::message::SERVICE_CALLS;
 use crate::Body;
@@ -33,15 +31,8 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 /// Reads a request body.
-pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    crate::read(source, faults, body)
-}
-
-fn body(body: &mut Body<'_>, root: &Value<'_>) {
-    body.model(root.get("model"));
-    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
-        body.prompt(tools, vec![Block::Opaque(tools.span())]);
-    }
+pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model_and_tools(root);
     if let Some(words) = root.get("instructions").filter(|it| it.is_text() && it.range().len() > 2)
     {
         body.prompt(words, vec![Block::Text(words.source())]);
