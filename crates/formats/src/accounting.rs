@@ -11,11 +11,11 @@ use epitome_model::{HiddenField, Left};
 
 use crate::place::Place;
 
-/// Keys from the record down to a value; [`EACH`] matches every element of an array.
-pub type Path = &'static [&'static str];
+/// Keys from the record down to a value, separated by points; [`EACH`] is every element of an array.
+pub type Path = &'static str;
 
 /// Every element of an array.
-pub const EACH: &str = "*";
+const EACH: &str = "*";
 
 /// Strings of at most this many bytes are kept next to accounting values: emptying them would save
 /// next to nothing, and they describe the rest.
@@ -59,7 +59,7 @@ pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
 
 /// The remainders of the paths that begin with a key.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
-    let split = paths.iter().filter_map(|path| path.split_first());
+    let split = paths.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
 }
 
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    const PATHS: &[Path] = &[&["usage"], &["results", EACH, "usage"]];
+    const PATHS: &[Path] = &["usage", "results.*.usage"];
 
     fn check(value: &str, expected: &[(&str, Left)]) {
         let at = Place { line: value.as_bytes(), base: 0 };

@@ -80,6 +80,12 @@ macro_rules! fields {
             $($($(#[$also])* pub $extra: $E,)*)?
         }
 
+        impl<'a> $crate::lines::ParseLine<'a> for $name {
+            fn parse_line(line: &$crate::Line<'a>) -> Result<$name, epitome_json::Malformed> {
+                $name::parse(line.bytes)
+            }
+        }
+
         #[allow(dead_code)]
         impl $name {
             /// Reads a record, which is the whole text.

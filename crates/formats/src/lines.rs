@@ -1,15 +1,13 @@
-//! Iterates over the lines of a source, with no more than the longest line in memory.
+//! Iterates over the lines of a source, with no more than a chunk and the longest line in memory.
 
-use std::borrow::Cow;
-
-use epitome_json::Malformed;
+use epitome_json::{Document, Malformed};
 use epitome_model::{Fault, Faults, Record, Source, Span};
-use memchr::{memchr, memrchr};
-use rayon::prelude::*;
+use memchr::memrchr;
 
 const CHUNK: u64 = 1 << 20;
 
 /// One line.
+#[derive(Clone, Copy)]
 pub struct Line<'a> {
     /// Its position, without the line ending.
     pub record: Record,
@@ -23,57 +21,11 @@ pub struct Line<'a> {
 /// Calls `each` for every line of `source`. Line endings are LF or CRLF; a byte order mark at the
 /// beginning belongs to no line.
 pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
-    let mut line = 1;
-    // The offset of the next line. Its bytes read so far are in `pending`.
-    let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };
-    let mut pending: Vec<u8> = Vec::new();
-    let mut at = start;
-    while at < source.len() {
-        let chunk: Cow<'_, [u8]> = source.read(at..at + CHUNK);
-        if chunk.is_empty() {
-            break;
-        }
-        at += chunk.len() as u64;
-        let mut rest: &[u8] = &chunk;
-        while let Some(feed) = memchr(b'\n', rest) {
-            let (bytes, after) = (&rest[..feed], &rest[feed + 1..]);
-            let whole = if pending.is_empty() {
-                bytes
-            } else {
-                pending.extend_from_slice(bytes);
-                &pending
-            };
-            let next = start + whole.len() as u64 + 1;
-            each(line_of(line, start, whole, true));
-            pending.clear();
-            start = next;
-            line += 1;
-            rest = after;
-        }
-        pending.extend_from_slice(rest);
-    }
-    if !pending.is_empty() {
-        each(line_of(line, start, &pending, false));
-    }
+    batches(source, |batch| batch.iter().for_each(|line| each(*line)));
 }
 
-/// Parses one line on its own.
-pub trait ParseLine {
-    /// A parsed line.
-    type Record<'a>: Send;
-
-    /// Parses a line that is not blank.
-    fn parse<'a>(line: &Line<'a>) -> Result<Self::Record<'a>, Malformed>;
-}
-
-/// Parses the lines of `source`, as [`lines`] splits them, on all cores, and calls `each` with the
-/// results in the order of the lines: the record, if there is one, and what is wrong with the line.
-pub fn parsed_lines<P: ParseLine>(
-    source: &dyn Source,
-    mut each: impl FnMut(&Line<'_>, Option<P::Record<'_>>, Vec<Fault>),
-) {
-    /// Smaller batches are parsed on one core, which is done before another could start.
-    const ENOUGH: usize = 64 << 10;
+/// Like [`lines`], with the lines that one read of the source completes.
+pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     let mut line = 1;
     let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };
     let mut at = start;
@@ -100,15 +52,7 @@ pub fn parsed_lines<P: ParseLine>(
             start += bytes.len() as u64;
             line += 1;
         }
-        let parsed: Vec<_> = if whole < ENOUGH {
-            batch.iter().map(parsed::<P>).collect()
-        } else {
-            batch.par_iter().map(parsed::<P>).collect()
-        };
-        for (line, (record, faults)) in batch.iter().zip(parsed) {
-            each(line, record, faults);
-        }
-        drop(batch);
+        each(&batch);
         pending.drain(..whole);
         if is_last {
             return;
@@ -116,23 +60,36 @@ pub fn parsed_lines<P: ParseLine>(
     }
 }
 
-fn parsed<'a, P: ParseLine>(line: &Line<'a>) -> (Option<P::Record<'a>>, Vec<Fault>) {
-    let mut faults = Vec::new();
-    let record = record(line, P::parse, &mut faults);
-    (record, faults)
+/// What `read` makes of the first line that is not blank.
+pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T> {
+    let mut first = None;
+    lines(&head, |line| {
+        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
+            first = Some(read(&line));
+        }
+    });
+    first.flatten()
+}
+
+/// A record that is parsed by itself.
+pub trait ParseLine<'a>: Sized + Send {
+    /// Parses a line that is not blank.
+    fn parse_line(line: &Line<'a>) -> Result<Self, Malformed>;
+}
+
+impl<'a> ParseLine<'a> for Document<'a> {
+    fn parse_line(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
+        Document::parse_at(line.bytes, line.record.span.start)
+    }
 }
 
 /// Parses a line as a record; `None` if it is blank or malformed, which is reported, as are bytes
 /// that are not UTF-8.
-pub fn record<'a, R>(
-    line: &Line<'a>,
-    parse: impl FnOnce(&Line<'a>) -> Result<R, Malformed>,
-    faults: &mut dyn Faults,
-) -> Option<R> {
+pub fn record<'a, R: ParseLine<'a>>(line: &Line<'a>, faults: &mut dyn Faults) -> Option<R> {
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    match parse(line) {
+    match R::parse_line(line) {
         Ok(record) => {
             if std::str::from_utf8(line.bytes).is_err() {
                 faults.report(Fault::not_utf8(line.record.line));
@@ -154,6 +111,7 @@ fn line_of(line: u64, start: u64, bytes: &[u8], ended: bool) -> Line<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
     use std::ops::Range;
 
     use proptest::prelude::*;
@@ -179,26 +137,6 @@ mod tests {
         all
     }
 
-    struct Bytes;
-
-    impl ParseLine for Bytes {
-        type Record<'a> = &'a [u8];
-
-        fn parse<'a>(line: &Line<'a>) -> Result<&'a [u8], Malformed> {
-            Ok(line.bytes)
-        }
-    }
-
-    fn collect_parsed(source: &dyn Source) -> Vec<(Record, Vec<u8>, bool)> {
-        let mut all = Vec::new();
-        parsed_lines::<Bytes>(source, |line, parsed, faults| {
-            let is_blank = line.bytes.iter().all(u8::is_ascii_whitespace);
-            assert_eq!((parsed, faults), ((!is_blank).then_some(line.bytes), Vec::new()));
-            all.push((line.record, line.bytes.to_vec(), line.ended));
-        });
-        all
-    }
-
     #[test]
     fn line_ends_and_marks_belong_to_no_line() {
         let source = b"\xef\xbb\xbfa\r\n\nb".to_vec();
@@ -216,20 +154,9 @@ mod tests {
     proptest! {
         /// The lines are the same however the bytes arrive.
         #[test]
-        fn lines_do_not_depend_on_chunks(text in "[ab\r\n]{0,60}", size in 3_u64..9) {
+        fn lines_do_not_depend_on_chunks(text in "(\u{feff})?[ab\r\n]{0,60}", size in 3_u64..9) {
             let whole = text.into_bytes();
             prop_assert_eq!(collect(&Stingy(whole.clone(), size)), collect(&whole));
-        }
-
-        /// Parsing in parallel yields the same lines in the same order.
-        #[test]
-        fn parsed_lines_are_the_lines(
-            text in "(\u{feff})?[ab\r\n]{0,60}", times in 1_usize..4_000, size in 3_u64..9,
-        ) {
-            let long = text.repeat(times).into_bytes();
-            prop_assert_eq!(collect_parsed(&long), collect(&long));
-            let short = text.into_bytes();
-            prop_assert_eq!(collect_parsed(&Stingy(short.clone(), size)), collect(&short));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_api::arguments::{self, Rule};
-use epitome_model::{Block, Call, Entry, Span, Text, decode};
+use epitome_model::{Block, Call, Entry, HiddenField, Left, Span, Text, decode};
 
 use crate::Line;
 use crate::fields::Found;
@@ -59,6 +59,11 @@ impl<'a> Place<'a> {
     /// The bytes of a value that may be missing.
     pub fn literal(&self, found: &Found) -> Option<&'a [u8]> {
         found.as_ref().map(|range| &self.line[range.clone()])
+    }
+
+    /// A value that no model sees, if there is one.
+    pub fn hidden(&self, name: &'static str, found: &Found, left: Left) -> Option<HiddenField> {
+        found.as_ref().map(|range| HiddenField { name, value: self.span(range), left })
     }
 
     /// A call of one of an agent's tools.

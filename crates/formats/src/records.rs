@@ -10,14 +10,19 @@ use epitome_json::{Document, Value};
 use epitome_model::{
     Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Transcript,
 };
+use rayon::prelude::*;
 
-use crate::lines::{ParseLine, lines, parsed_lines};
+use crate::Line;
+use crate::lines::{ParseLine, batches, lines, record};
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 
 /// Interprets the records of one agent.
-pub trait Records: ParseLine + Default {
+pub trait Records: Default {
+    /// A parsed line.
+    type Record<'a>: ParseLine<'a>;
+
     /// Interprets one record.
     fn record(
         &mut self,
@@ -88,19 +93,35 @@ pub struct Session<'f> {
 
 /// Reads a session. Readers never fail: a malformed line is kept and reported to `faults`.
 pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    /// Smaller batches are parsed on one core, which is done before another could start.
+    const ENOUGH: u64 = 64 << 10;
     let mut agent = A::default();
     let mut session = Session::new(faults);
-    parsed_lines::<A>(source, |line, record, faults| {
-        session.line = line.record.line;
-        faults.into_iter().for_each(|fault| session.faults.report(fault));
-        let at = Place::of(line);
-        let content = match record {
-            Some(record) => agent.record(&mut session, &at, record),
-            None => RecordContent::default(),
-        };
-        session.add::<A>(&at, line.record, content);
+    batches(source, |batch| {
+        let parsed: Vec<_> =
+            if batch.iter().map(|line| line.record.span.len()).sum::<u64>() < ENOUGH {
+                batch.iter().map(parsed::<A>).collect()
+            } else {
+                batch.par_iter().map(parsed::<A>).collect()
+            };
+        for (line, (record, faults)) in batch.iter().zip(parsed) {
+            session.line = line.record.line;
+            faults.into_iter().for_each(|fault| session.faults.report(fault));
+            let at = Place::of(line);
+            let content = match record {
+                Some(record) => agent.record(&mut session, &at, record),
+                None => RecordContent::default(),
+            };
+            session.add::<A>(&at, line.record, content);
+        }
     });
     session.finish(agent)
+}
+
+fn parsed<'a, A: Records>(line: &Line<'a>) -> (Option<A::Record<'a>>, Vec<Fault>) {
+    let mut faults = Vec::new();
+    let record = record(line, &mut faults);
+    (record, faults)
 }
 
 /// Whether `is_of` is true for one of the records at the beginning of a file.

@@ -84,10 +84,8 @@ struct Parsed {
     copies: Vec<HiddenField>,
 }
 
-impl ParseLine for Reader {
-    type Record<'a> = Parsed;
-
-    fn parse(line: &Line<'_>) -> Result<Parsed, Malformed> {
+impl ParseLine<'_> for Parsed {
+    fn parse_line(line: &Line<'_>) -> Result<Parsed, Malformed> {
         let raw = raw::Record::parse(line.bytes)?;
         let at = Place::of(line);
         let kind = at.literal(&raw.kind);
@@ -136,6 +134,8 @@ struct Preserved {
 }
 
 impl Records for Reader {
+    type Record<'a> = Parsed;
+
     fn record(
         &mut self,
         session: &mut Session<'_>,

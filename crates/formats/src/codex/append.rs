@@ -261,7 +261,7 @@ impl Count {
     /// The tokens of the last request.
     fn total(&self) -> Option<u64> {
         let usage = self.text.get(self.usage.clone())?.as_bytes();
-        let place = accounting::values(usage, &[&["total_tokens"]]).pop()?;
+        let place = accounting::values(usage, &["total_tokens"]).pop()?;
         epitome_json::integer(usage, &place)
     }
 

@@ -10,26 +10,21 @@ use epitome_model::{
 
 use super::{items, raw};
 use crate::fields::Found;
-use crate::lines::ParseLine;
+use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, Session};
-use crate::{Line, lines};
 
 /// Records that no model sees, other than those that are read here.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
 
 /// Whether the first line is a `session_meta` with a payload.
 pub fn sniff(head: &[u8]) -> bool {
-    let mut first = None;
-    lines(&head, |line| {
-        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
-            first = Some(raw::Record::parse(line.bytes).is_ok_and(|record| {
-                let kind = Place::of(&line).maybe(record.kind.as_ref());
-                kind.as_deref() == Some("session_meta") && record.payload.is_some()
-            }));
-        }
+    let header = lines::first(head, |line| {
+        let record = raw::Record::parse(line.bytes).ok()?;
+        let kind = Place::of(line).maybe(record.kind.as_ref())?;
+        record.payload.filter(|_| &*kind == "session_meta")
     });
-    first == Some(true)
+    header.is_some()
 }
 
 /// Reads a rollout.
@@ -56,15 +51,9 @@ struct Reader {
     has_meta: bool,
 }
 
-impl ParseLine for Reader {
+impl Records for Reader {
     type Record<'a> = raw::Record;
 
-    fn parse(line: &Line<'_>) -> Result<raw::Record, Malformed> {
-        raw::Record::parse(line.bytes)
-    }
-}
-
-impl Records for Reader {
     fn record(
         &mut self,
         session: &mut Session<'_>,
@@ -292,11 +281,14 @@ fn report_unknown(session: &mut Session<'_>, kind: &str) {
 
 /// The values that an event repeats for display.
 fn copies(at: &Place<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
-    let copy = |name, place: &Range<usize>, left| HiddenField { name, value: at.span(place), left };
-    let printed = event.printed.iter().map(|(name, place)| copy(name, place, Left::EmptyText));
-    let changes = event.changes.iter().filter(|place| at.line[place.start] == b'{');
-    let changes = changes.map(|place| copy("changes", place, Left::EmptyObject));
-    let structured = event.structured.iter();
-    let structured = structured.map(|place| copy("structuredContent", place, Left::Nothing));
-    printed.chain(changes).chain(structured).collect()
+    let printed = |(name, place): &(&'static str, Range<usize>)| HiddenField {
+        name,
+        value: at.span(place),
+        left: Left::EmptyText,
+    };
+    let mut copies: Vec<HiddenField> = event.printed.iter().map(printed).collect();
+    let changes = event.changes.clone().filter(|place| at.line[place.start] == b'{');
+    copies.extend(at.hidden("changes", &changes, Left::EmptyObject));
+    copies.extend(at.hidden("structuredContent", &event.structured, Left::Nothing));
+    copies
 }

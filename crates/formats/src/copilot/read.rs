@@ -3,17 +3,16 @@
 //! The names are those of `session-events.schema.json`, from which the public repository
 //! `github/copilot-sdk` generates its types.
 
-use epitome_json::{Document, Malformed, Value};
+use epitome_json::{Document, Value};
 use epitome_model::{
     Block, Call, Entry, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
     Transcript,
 };
 
 use super::tools::TOOLS;
-use crate::lines::ParseLine;
+use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, Session};
-use crate::{Line, lines};
 
 /// A log begins with `session.start`.
 pub fn sniff(head: &[u8]) -> bool {
@@ -45,15 +44,9 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Default)]
 struct Reader;
 
-impl ParseLine for Reader {
+impl Records for Reader {
     type Record<'a> = Document<'a>;
 
-    fn parse<'a>(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
-        Document::parse_at(line.bytes, line.record.span.start)
-    }
-}
-
-impl Records for Reader {
     fn record(
         &mut self,
         session: &mut Session<'_>,

@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use epitome_json::{Document, Value};
-use epitome_model::{Entry, Fault, Faults, Item, Record, Role, Source, Transcript};
+use epitome_model::{Entry, Faults, Item, Role, Source, Transcript};
 
 use super::message::{self, Calls};
-use super::record::{kept, line, title};
+use super::record::title;
 use super::state;
 use super::transcript::first_words;
 use crate::database::folder;
-use crate::lines;
 use crate::place::Place;
+use crate::records::{self, RecordContent, Records, Session};
 
 /// Messages are identified by a hash of their bytes, so that a repeated message is stored once. A
 /// message of at most this length is sent as often as the state lists it; a longer one, which no
@@ -20,75 +20,56 @@ const OFTEN: u64 = 1 << 10;
 
 /// Reads a chat.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    let mut reader = Reader::default();
-    let mut items = Vec::new();
-    lines(source, |it| {
-        let mut fault = None;
-        line(&it, &mut items, faults, |at, document, items| {
-            fault = reader.row(at, document, it.record, items);
-        });
-        if let Some(what) = fault {
-            faults.report(Fault { line: it.record.line, what });
-        }
-    });
-    reader.transcript.items = items;
-    reader.finish(source)
+    let mut transcript = records::read::<Reader>(source, faults);
+    if transcript.head.title.is_none() {
+        transcript.head.title = first_words(&transcript, source);
+    }
+    transcript
 }
 
 #[derive(Default)]
 struct Reader {
-    transcript: Transcript,
     messages: HashMap<Box<str>, usize>,
     /// The hashes of the messages that are sent.
     sent: Vec<Box<str>>,
     model: Option<Box<str>>,
     calls: Calls,
-    name: Option<Box<str>>,
 }
 
-impl Reader {
-    fn row(
+impl Records for Reader {
+    type Record<'a> = Document<'a>;
+
+    fn record(
         &mut self,
-        at: &Place<'_>,
-        document: &Document<'_>,
-        record: Record,
-        items: &mut Vec<Item>,
-    ) -> Option<String> {
-        let root = &document.root;
-        let data = root.get("data")?;
+        session: &mut Session<'_>,
+        _: &Place<'_>,
+        record: Document<'_>,
+    ) -> RecordContent {
+        let root = &record.root;
+        let mut content = RecordContent::default();
+        let Some(data) = root.get("data") else { return content };
         if root.get("meta").is_some() {
-            self.meta(data);
+            self.meta(session, data);
         } else if root.get("state").is_some() {
-            return self.state(&data.text()?);
-        } else if let (Some(id), Some(mut entry)) =
-            (root.word("message"), entry(at, data, &mut self.calls))
+            if let Some(digits) = data.text() {
+                self.state(session, &digits);
+            }
+        } else if let (Some(id), Some(entry)) =
+            (root.boxed("message"), entry(data, &mut self.calls))
         {
-            entry.record = record;
-            entry.id = Some(id.as_ref().into());
-            self.messages.insert(id.into(), items.len());
-            items.push(Item::Entry(Box::new(entry)));
-        } else {
-            items.push(kept(record));
+            self.messages.insert(id.clone(), session.next());
+            content.entries.push(Entry { id: Some(id), ..entry });
         }
+        content
+    }
+
+    /// The default name of every chat is less useful than its first words, which are in tags.
+    fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }
 
-    fn meta(&mut self, data: &Value<'_>) {
-        let head = &mut self.transcript.head;
-        head.id = data.word("agentId").map(Into::into);
-        self.name = data.word("name").and_then(|name| title(&name));
-        self.model = data.word("lastUsedModel").map(Into::into);
-    }
-
-    fn state(&mut self, digits: &str) -> Option<String> {
-        let state = state::read(digits);
-        self.sent = state.messages;
-        self.transcript.head.cwd = state.folders.last().map(|url| folder(url).into());
-        (!state.is_whole).then(|| "the state of the chat is damaged".to_owned())
-    }
-
-    fn finish(mut self, source: &dyn Source) -> Transcript {
-        let transcript = &mut self.transcript;
+    fn finish(self, session: &mut Session<'_>) {
+        let transcript = &mut session.transcript;
         let mut seen = HashSet::new();
         for id in &self.sent {
             let Some(&item) = self.messages.get(id) else { continue };
@@ -109,16 +90,31 @@ impl Reader {
                 entry.model.clone_from(&self.model);
             }
         }
-        // The default name of every chat is less useful than its first words.
-        let named = self.name.filter(|name| &**name != "New Agent");
-        transcript.head.title = named.or_else(|| first_words(transcript, source));
-        self.transcript
     }
 }
 
-fn entry(at: &Place<'_>, data: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
+impl Reader {
+    fn meta(&mut self, session: &mut Session<'_>, data: &Value<'_>) {
+        let head = &mut session.transcript.head;
+        head.id = data.boxed("agentId");
+        let name = data.word("name").and_then(|name| title(&name));
+        head.title = name.filter(|name| &**name != "New Agent");
+        self.model = data.boxed("lastUsedModel");
+    }
+
+    fn state(&mut self, session: &mut Session<'_>, digits: &str) {
+        let state = state::read(digits);
+        self.sent = state.messages;
+        session.transcript.head.cwd = state.folders.last().map(|url| folder(url).into());
+        if !state.is_whole {
+            session.fault("the state of the chat is damaged");
+        }
+    }
+}
+
+fn entry(data: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
     let role = message::role(&data.word("role")?)?;
-    let blocks = message::content(at, data.get("content")?, calls);
+    let blocks = message::content(data.get("content")?, calls);
     let cursor = data.get("providerOptions").and_then(|options| options.get("cursor"));
     let model = cursor.and_then(|cursor| cursor.word("modelName")).map(Into::into);
     Some(Entry { role, blocks, model, ..Entry::default() })

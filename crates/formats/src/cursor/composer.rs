@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use epitome_json::{Document, Value};
 use epitome_model::{
     Block, Entry, Faults, HiddenField, HiddenRecord, Inner, Item, Left, Output, Part, Record, Role,
-    Source, Text, Transcript,
+    Source, Text, Transcript, decode,
 };
 
 use super::message::{self, Calls, is_blank};
@@ -15,7 +15,6 @@ use super::record::{line, title};
 use super::transcript::first_words;
 use crate::database::folder;
 use crate::lines;
-use crate::place::Place;
 
 /// The model name when none was chosen.
 const NO_MODEL: &str = "default";
@@ -29,8 +28,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut reader = Reader::default();
     let mut items = Vec::new();
     lines(source, |it| {
-        line(&it, &mut items, faults, |at, document, items| {
-            reader.row(at, document, it.record, items);
+        line(&it, &mut items, faults, |document, items| {
+            reader.row(document, it.record, items);
         });
     });
     reader.transcript.items = items;
@@ -65,23 +64,17 @@ struct Summary {
 }
 
 impl Reader {
-    fn row(
-        &mut self,
-        at: &Place<'_>,
-        document: &Document<'_>,
-        record: Record,
-        items: &mut Vec<Item>,
-    ) {
+    fn row(&mut self, document: &Document<'_>, record: Record, items: &mut Vec<Item>) {
         let (Some(key), Some(data)) = (document.root.word("key"), document.root.get("data")) else {
             return;
         };
         let mut key = key.split(':');
         match (key.next(), key.next()) {
-            (Some("composerData"), Some(id)) => self.composer(at, data, id, record, items),
+            (Some("composerData"), Some(id)) => self.composer(data, id, record, items),
             (Some("composerHeaders"), _) => self.facts(data),
             (Some("bubbleId"), _) => {
                 let id = key.next().unwrap_or_default();
-                let item = self.bubble(at, data, id, record);
+                let item = self.bubble(data, id, record);
                 self.rows.push(items.len());
                 self.by_id.insert(id.into(), items.len());
                 items.push(item);
@@ -90,14 +83,7 @@ impl Reader {
         }
     }
 
-    fn composer(
-        &mut self,
-        at: &Place<'_>,
-        data: &Value<'_>,
-        id: &str,
-        record: Record,
-        items: &mut Vec<Item>,
-    ) {
+    fn composer(&mut self, data: &Value<'_>, id: &str, record: Record, items: &mut Vec<Item>) {
         self.transcript.head.id = Some(id.into());
         self.transcript.head.version =
             data.get("_v").map(|version| String::from_utf8_lossy(version.raw()).into());
@@ -114,19 +100,19 @@ impl Reader {
         inside.extend(summary.as_ref().map(|summary| summary.words));
         inside.sort_by_key(|value| value.range().start);
         for value in inside {
-            let record = Record { span: at.span(value.range()), ..record };
+            let record = Record { span: value.span(), ..record };
             let item = items.len();
             match &summary {
                 Some(it) if it.words.range() == value.range() => {
                     let (from, through) = (it.from.clone(), it.through.clone());
                     self.summary = Some(Summary { item, from, through });
-                    let blocks = vec![Block::Summary(at.source(value.range()))];
+                    let blocks = vec![Block::Summary(value.source())];
                     let entry = Entry { record, role: Role::System, blocks, ..Entry::default() };
                     items.push(Item::Entry(Box::new(entry)));
                 }
                 Some(_) | None => {
                     let id: Box<str> = value.word("bubbleId").unwrap_or_default().into();
-                    let bubble = self.bubble(at, value, &id, record);
+                    let bubble = self.bubble(value, &id, record);
                     self.inline.push(item);
                     self.by_id.insert(id, item);
                     items.push(bubble);
@@ -148,7 +134,7 @@ impl Reader {
         }
     }
 
-    fn bubble(&mut self, at: &Place<'_>, data: &Value<'_>, id: &str, record: Record) -> Item {
+    fn bubble(&mut self, data: &Value<'_>, id: &str, record: Record) -> Item {
         let head = &mut self.transcript.head;
         if head.cwd.is_none() {
             let folders = data.list_of("workspaceUris").iter();
@@ -159,7 +145,7 @@ impl Reader {
             let value = value.filter(|value| !is_blank(value));
             copies.extend(value.map(|value| HiddenField {
                 name,
-                value: at.span(value.range()),
+                value: value.span(),
                 left: Left::Nothing,
             }));
         };
@@ -175,8 +161,8 @@ impl Reader {
             Some(_) | None => return Item::Kept(HiddenRecord { record, copies }),
         };
         let blocks = match role {
-            Role::Assistant => self.response(at, data, id),
-            Role::User | Role::System | Role::Tool => request(at, data),
+            Role::Assistant => self.response(data, id),
+            Role::User | Role::System | Role::Tool => request(data),
         };
         if blocks.is_empty() {
             return Item::Kept(HiddenRecord { record, copies });
@@ -186,7 +172,7 @@ impl Reader {
             record,
             id: Some(id.into()),
             role,
-            time: data.get("createdAt").filter(|it| !it.is_null()).map(|it| at.text(it.range())),
+            time: data.any(&["createdAt"]).map(|it| decode(it.raw()).into()),
             model: spoke.or_else(|| self.model.clone()).filter(|_| role == Role::Assistant),
             blocks,
             copies,
@@ -195,17 +181,17 @@ impl Reader {
     }
 
     /// A message of the model: reasoning, text, one call and its result.
-    fn response(&mut self, at: &Place<'_>, data: &Value<'_>, id: &str) -> Vec<Block> {
+    fn response(&mut self, data: &Value<'_>, id: &str) -> Vec<Block> {
         let mut blocks = Vec::new();
         if let Some(thinking) = data.get("thinking") {
             let words = if thinking.is_text() { Some(thinking) } else { thinking.get("text") };
             let said = words.filter(|words| !is_blank(words));
             let sealed = thinking.get("signature").is_some_and(|it| !is_blank(it));
             if said.is_some() || sealed {
-                blocks.push(message::reasoning(at, thinking, said));
+                blocks.push(message::reasoning(thinking, said));
             }
         }
-        blocks.extend(data.get("text").and_then(|words| message::text(at, words)));
+        blocks.extend(data.get("text").and_then(|words| message::text(words)));
         let Some(former) = data.get("toolFormerData").filter(|it| it.is_object()) else {
             return blocks;
         };
@@ -225,9 +211,9 @@ impl Reader {
             let own: Box<str> = own.map_or_else(|| id.into(), Box::from);
             let own = if self.called.insert(own.clone()) { own } else { id.into() };
             let own = Some(own);
-            let call = message::call(at, former, (own, name), arguments, &mut self.calls);
+            let call = message::call(former, (own, name), arguments, &mut self.calls);
             blocks.push(Block::Call(call.clone()));
-            if let Some(output) = output(at, former) {
+            if let Some(output) = output(former) {
                 let (_, from_user) = self.calls.end(Some(call.id.clone()));
                 blocks.push(Block::Output(Output { call: call.id, from_user, ..output }));
             }
@@ -267,43 +253,40 @@ impl Reader {
 }
 
 /// A message of the user: text and attachments.
-fn request(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
-    let words = data.get("text").and_then(|words| message::text(at, words));
+fn request(data: &Value<'_>) -> Vec<Block> {
+    let words = data.get("text").and_then(|words| message::text(words));
     let attached = ["attachedCodeChunks", "images"].iter().filter_map(|key| data.get(key));
     let attached = attached.filter(|list| !list.list().is_empty());
-    words.into_iter().chain(attached.map(|it| Block::Opaque(at.span(it.range())))).collect()
+    words.into_iter().chain(attached.map(|it| Block::Opaque(it.span()))).collect()
 }
 
 /// The result of a call, if it has one.
-fn output(at: &Place<'_>, former: &Value<'_>) -> Option<Output> {
+fn output(former: &Value<'_>) -> Option<Output> {
     let error = former.is("status", "error");
     let keys = if error { ["error", "result"] } else { ["result", "error"] };
     let mut said = keys.iter().filter_map(|key| former.get(key));
     let said = said.find(|it| it.is_object() || !is_blank(it))?;
-    let part = if said.is_text() {
-        Part::Text(result_text(at, said))
-    } else {
-        Part::Opaque(at.span(said.range()))
-    };
+    let part =
+        if said.is_text() { Part::Text(result_text(said)) } else { Part::Opaque(said.span()) };
     Some(Output {
         call: Box::default(),
         error,
         parts: vec![part],
-        whole: at.span(said.range()),
+        whole: said.span(),
         ..Output::default()
     })
 }
 
 /// The text in a result that is a JSON string; if it is not JSON, all of it.
-fn result_text(at: &Place<'_>, literal: &Value<'_>) -> Text {
-    let inner = Inner::of(literal.raw(), at.span(literal.range()).start);
+fn result_text(literal: &Value<'_>) -> Text {
+    let inner = Inner::of(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {
         let mut words = SAYS.iter().filter_map(|key| document.root.get(key));
         if let Some(words) = words.find(|words| !is_blank(words)) {
             return Text::Source(inner.span(words.range()));
         }
     }
-    at.source(literal.range())
+    literal.source()
 }
 
 fn model(value: &Value<'_>, key: &str) -> Option<Box<str>> {

@@ -4,7 +4,6 @@ use epitome_json::Value;
 use epitome_model::{Block, Call, Output, Part, Role, Span, Text, Thinking};
 
 use super::tools;
-use crate::place::Place;
 
 /// Calls without a result so far. Transcripts have no ids and few results.
 #[derive(Debug, Default)]
@@ -41,11 +40,11 @@ impl Calls {
 }
 
 /// The content of a message: a text, or a list of blocks.
-pub fn content(at: &Place<'_>, content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
+pub fn content(content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
     if content.is_text() {
-        return text(at, content).into_iter().collect();
+        return text(content).into_iter().collect();
     }
-    content.list().iter().filter_map(|block| of(at, block, calls)).collect()
+    content.list().iter().filter_map(|block| of(block, calls)).collect()
 }
 
 /// The role with this name.
@@ -60,22 +59,22 @@ pub fn role(name: &str) -> Option<Role> {
 }
 
 /// Both spellings: that of the chats (`tool-call`), and that of transcripts (`tool_use`).
-fn of(at: &Place<'_>, block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
+fn of(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     let id = |keys: &[&str]| block.any(keys).and_then(Value::text).map(|id| id.into());
     match block.word("type").as_deref() {
-        Some("text") => text(at, block.get("text")?),
+        Some("text") => text(block.get("text")?),
         Some("reasoning" | "thinking") => {
             let words = block.any(&["text", "thinking"]);
             let said = words.filter(|words| !is_blank(words));
             let sealed = block.any(&["signature"]).is_some_and(|it| !is_blank(it));
-            (said.is_some() || sealed).then(|| reasoning(at, block, said))
+            (said.is_some() || sealed).then(|| reasoning(block, said))
         }
-        Some("redacted-reasoning") => Some(reasoning(at, block, None)),
+        Some("redacted-reasoning") => Some(reasoning(block, None)),
         Some("tool-call" | "tool_use") => {
             let name: Box<str> = block.any(&["toolName", "name"])?.text()?.into();
             let arguments = block.any(&["args", "input"]);
             let id = id(&["toolCallId", "id"]);
-            Some(Block::Call(call(at, block, (id, name), arguments, calls)))
+            Some(Block::Call(call(block, (id, name), arguments, calls)))
         }
         Some("tool-result" | "tool_result") => {
             let (call, from_user) = calls.end(id(&["toolCallId", "tool_use_id"]));
@@ -86,43 +85,42 @@ fn of(at: &Place<'_>, block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
             Some(Block::Output(Output {
                 call,
                 error,
-                parts: said.map(|said| parts(at, said)).unwrap_or_default(),
-                whole: said.map_or_else(Span::default, |said| at.span(said.range())),
-                numbered: false,
+                parts: said.map(parts).unwrap_or_default(),
+                whole: said.map_or_else(Span::default, |said| said.span()),
                 from_user,
+                ..Output::default()
             }))
         }
-        Some(_) | None => Some(Block::Opaque(at.span(block.range()))),
+        Some(_) | None => Some(Block::Opaque(block.span())),
     }
 }
 
 /// A call, with its arguments as an object or as a string with an object.
 pub fn call(
-    at: &Place<'_>,
     around: &Value<'_>,
     (id, name): (Option<Box<str>>, Box<str>),
     arguments: Option<&Value<'_>>,
     calls: &mut Calls,
 ) -> Call {
-    let (kind, target, part, fields) = tools::known(&name, at, arguments);
+    let (kind, target, part, fields) = tools::known(&name, arguments);
     let id = calls.begin(id, kind == epitome_model::ToolKind::Ask);
-    let nothing = around.range().start..around.range().start;
-    let arguments = at.span(arguments.map_or(&nothing, Value::range));
+    let Span { start, .. } = around.span();
+    let arguments = arguments.map_or(Span { start, end: start }, Value::span);
     Call { id, name, kind, target, part, fields, arguments }
 }
 
 /// Reasoning: its text, if any, and the whole block.
-pub fn reasoning(at: &Place<'_>, whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
+pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     Block::Thinking(Thinking {
-        text: words.filter(|words| words.is_text()).map(|words| at.source(words.range())),
-        whole: at.span(whole.range()),
+        text: words.filter(|words| words.is_text()).map(|words| words.source()),
+        whole: whole.span(),
         removable: false,
     })
 }
 
 /// A text, unless it is blank.
-pub fn text(at: &Place<'_>, words: &Value<'_>) -> Option<Block> {
-    (!is_blank(words)).then(|| Block::Text(at.source(words.range())))
+pub fn text(words: &Value<'_>) -> Option<Block> {
+    (!is_blank(words)).then(|| Block::Text(words.source()))
 }
 
 /// Whether a value is not a string, or is blank.
@@ -130,18 +128,16 @@ pub fn is_blank(value: &Value<'_>) -> bool {
     value.text().is_none_or(|text| text.trim().is_empty())
 }
 
-fn parts(at: &Place<'_>, said: &Value<'_>) -> Vec<Part> {
-    let opaque = |value: &Value<'_>| Part::Opaque(at.span(value.range()));
+fn parts(said: &Value<'_>) -> Vec<Part> {
+    let opaque = |value: &Value<'_>| Part::Opaque(value.span());
     if said.is_text() {
-        return vec![Part::Text(Text::Source(at.span(said.range())))];
+        return vec![Part::Text(said.source())];
     }
     if !said.is_list() {
         return vec![opaque(said)];
     }
     let of = |part: &Value<'_>| match part.get("text") {
-        Some(text) if part.is("type", "text") && text.is_text() => {
-            Part::Text(Text::Source(at.span(text.range())))
-        }
+        Some(text) if part.is("type", "text") && text.is_text() => Part::Text(text.source()),
         Some(_) | None => opaque(part),
     };
     said.list().iter().map(of).collect()

@@ -5,7 +5,6 @@ use epitome_model::{Faults, HiddenRecord, Item, Record};
 
 use crate::Line;
 use crate::lines::record;
-use crate::place::Place;
 
 /// The tags that Cursor puts around what a user typed.
 const QUERY: [&str; 2] = ["<user_query>", "</user_query>"];
@@ -16,11 +15,11 @@ pub fn line(
     line: &Line<'_>,
     items: &mut Vec<Item>,
     faults: &mut dyn Faults,
-    each: impl FnOnce(&Place<'_>, &Document<'_>, &mut Vec<Item>),
+    each: impl FnOnce(&Document<'_>, &mut Vec<Item>),
 ) {
     let before = items.len();
-    if let Some(document) = record(line, |line| Document::parse(line.bytes), faults) {
-        each(&Place::of(line), &document, items);
+    if let Some(document) = record::<Document<'_>>(line, faults) {
+        each(&document, items);
     }
     if items.len() == before {
         items.push(kept(line.record));

@@ -28,7 +28,6 @@ use super::record::kept;
 use super::tools;
 use super::transcript::first_words;
 use crate::lines;
-use crate::place::Place;
 
 /// Lines that begin an entry.
 const SPEAKERS: [(&[u8], Role); 3] =
@@ -160,11 +159,10 @@ impl Reader {
                 let (call, from_user) = self.calls.end(None);
                 Block::Output(Output {
                     call,
-                    error: false,
                     parts: vec![Part::Text(text)],
                     whole: part.span,
-                    numbered: false,
                     from_user,
+                    ..Output::default()
                 })
             }
         });
@@ -190,8 +188,7 @@ fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T,
 /// A call: its tool's name, and arguments as lines `name: value`, which cannot be parsed back.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
-    let nowhere = Place { line: b"", base: 0 };
-    let (kind, ..) = tools::known(name, &nowhere, None);
+    let (kind, ..) = tools::known(name, None);
     let target = words.lines().skip(1).find_map(|line| Some(line.split_once(':')?.1.trim()));
     Call {
         id: calls.begin(None, kind == epitome_model::ToolKind::Ask),

@@ -7,8 +7,6 @@ use epitome_api::arguments::{self, Known, Roles, Rule};
 use epitome_json::Value;
 use epitome_model::{FieldRole, Inner, ToolKind};
 
-use crate::place::Place;
-
 /// Tools by name, in lower case.
 const TOOLS: &[Rule] = &[
     Rule::new("read_file read_file_v2 read", ToolKind::Read, READ),
@@ -32,15 +30,8 @@ const TOOLS: &[Rule] = &[
 ];
 
 const PLACES: &[&str] = &[
-    "path",
-    "file_path",
-    "target_file",
-    "targetFile",
-    "target_notebook",
-    "relative_workspace_path",
-    "relativeWorkspacePath",
-    "target_directory",
-    "targetDirectory",
+    "path", "file_path", "target_file", "targetFile", "target_notebook", "relative_workspace_path",
+    "relativeWorkspacePath", "target_directory", "targetDirectory",
 ];
 
 const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
@@ -48,12 +39,8 @@ const PATH: Roles = Roles { target: PLACES, part: &[], fields: &[] };
 const READ: Roles = Roles {
     target: PLACES,
     part: &[
-        "offset",
-        "limit",
-        "start_line_one_indexed",
-        "end_line_one_indexed_inclusive",
-        "startLineOneIndexed",
-        "endLineOneIndexedInclusive",
+        "offset", "limit", "start_line_one_indexed", "end_line_one_indexed_inclusive",
+        "startLineOneIndexed", "endLineOneIndexedInclusive",
     ],
     fields: &[],
 };
@@ -90,17 +77,17 @@ const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
-pub fn known(name: &str, at: &Place<'_>, arguments: Option<&Value<'_>>) -> Known {
-    match arguments {
-        Some(value) if value.is_text() => {
-            let inner = Inner::of(value.raw(), at.span(value.range()).start);
-            if epitome_json::check(&inner.text).is_err() {
-                return arguments::known(TOOLS, name, b"{}", &(0..2), 0);
-            }
-            let whole = 0..inner.text.len();
-            arguments::known_at(TOOLS, name, &inner.text, &whole, &|range| inner.span(range))
-        }
-        Some(value) => arguments::known(TOOLS, name, at.line, value.range(), at.base),
-        None => arguments::known(TOOLS, name, b"{}", &(0..2), 0),
+pub fn known(name: &str, arguments: Option<&Value<'_>>) -> Known {
+    let nothing = || arguments::known(TOOLS, name, b"{}", &(0..2), 0);
+    let Some(value) = arguments else { return nothing() };
+    if !value.is_text() {
+        let (bytes, base) = value.document();
+        return arguments::known(TOOLS, name, bytes, value.range(), base);
     }
+    let inner = Inner::of(value.raw(), value.span().start);
+    if epitome_json::check(&inner.text).is_err() {
+        return nothing();
+    }
+    let whole = 0..inner.text.len();
+    arguments::known_at(TOOLS, name, &inner.text, &whole, &|range| inner.span(range))
 }

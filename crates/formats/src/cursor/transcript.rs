@@ -1,12 +1,13 @@
 //! Transcripts of JSON lines: messages and calls, without most results.
 
 use epitome_json::{Document, Value};
-use epitome_model::{Block, Entry, Faults, Item, Role, Source, Transcript};
+use epitome_model::{Block, Entry, Faults, Role, Source, Transcript};
 
 use super::message::{self, Calls};
-use super::record::{line, title, typed};
+use super::record::{title, typed};
 use crate::lines;
 use crate::place::Place;
+use crate::records::{self, RecordContent, Records, Sent, Session};
 
 /// Whether the first line is a message as transcripts have it.
 pub fn begins(head: &[u8]) -> bool {
@@ -29,18 +30,30 @@ pub fn begins(head: &[u8]) -> bool {
 
 /// Reads a transcript.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    let mut transcript = Transcript::default();
-    let mut calls = Calls::default();
-    lines(source, |it| {
-        line(&it, &mut transcript.items, faults, |at, document, items| {
-            let Some(mut entry) = entry(at, &document.root, &mut calls) else { return };
-            entry.record = it.record;
-            transcript.context.push(items.len());
-            items.push(Item::Entry(Box::new(entry)));
-        });
-    });
+    let mut transcript = records::read::<Reader>(source, faults);
     transcript.head.title = first_words(&transcript, source);
     transcript
+}
+
+#[derive(Default)]
+struct Reader(Calls);
+
+impl Records for Reader {
+    type Record<'a> = Document<'a>;
+
+    fn record(
+        &mut self,
+        _: &mut Session<'_>,
+        _: &Place<'_>,
+        record: Document<'_>,
+    ) -> RecordContent {
+        let entries = entry(&record.root, &mut self.0).into_iter().collect();
+        RecordContent { entries, sent: Sent::Adds, ..RecordContent::default() }
+    }
+
+    fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
+        None
+    }
 }
 
 /// The first text that the user typed: the tags around it distinguish it from what Cursor writes in
@@ -67,9 +80,9 @@ fn is_message(root: &Value<'_>) -> bool {
     role.is_some() && root.get("type").is_none() && content.is_some()
 }
 
-fn entry(at: &Place<'_>, root: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
+fn entry(root: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
     let role = message::role(&root.word("role")?)?;
     let content = root.get("message")?.get("content")?;
-    let blocks = message::content(at, content, calls);
+    let blocks = message::content(content, calls);
     (!blocks.is_empty()).then(|| Entry { role, blocks, ..Entry::default() })
 }

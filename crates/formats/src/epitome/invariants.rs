@@ -4,8 +4,7 @@ use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
 /// Values that other programs read from lines of a log.
-const ACCOUNTING: &[Path] =
-    &[&["id"], &["time"], &["role"], &["model"], &["group"], &["usage"], &["cwd"]];
+const ACCOUNTING: &[Path] = &["id", "time", "role", "model", "group", "usage", "cwd"];
 
 /// A log may be sent to any API: these are the invariants common to all. Those of one API are
 /// checked on the request that is made.

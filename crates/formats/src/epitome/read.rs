@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use epitome_json::{Document, Value};
 use epitome_model::{
     Block, CacheUse, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, MicroDollars, Output,
-    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage,
+    Part, Record, Role, Source, Thinking, ToolKind, Transcript, Usage,
 };
 
 use super::record::{ORIGIN, Origin};
-use crate::lines::record;
+use crate::Line;
+use crate::lines::{self, lines, record};
 use crate::place::Place;
-use crate::{Line, lines};
 
 /// Edits of a line that are looked for in the context one by one.
 const FEW: usize = 16;
@@ -56,16 +56,11 @@ fn origin_in(root: &Value<'_>) -> Origin {
 
 /// What `read` finds in the first line of a log; `None` if it is not a log.
 fn in_header<T>(head: &[u8], read: impl Fn(&Value<'_>) -> T) -> Option<T> {
-    let mut first = None;
-    lines(&head, |line| {
-        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
-            let header = Document::parse(line.bytes).ok().filter(|document| {
-                document.root.is("type", "epitome") && document.root.get("version").is_some()
-            });
-            first = Some(header.map(|document| read(&document.root)));
-        }
-    });
-    first.flatten()
+    lines::first(head, |line| {
+        let header = Document::parse(line.bytes).ok()?.root;
+        let is_header = header.is("type", "epitome") && header.get("version").is_some();
+        is_header.then(|| read(&header))
+    })
 }
 
 /// Reads a log.
@@ -182,8 +177,7 @@ impl Log {
     /// Reads the next line.
     pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let before = self.transcript.items.len();
-        let parse = |line: &Line<'_>| Document::parse_at(line.bytes, line.record.span.start);
-        if let Some(document) = record(line, parse, faults) {
+        if let Some(document) = record::<Document<'_>>(line, faults) {
             if document.root.is_object() {
                 self.record(&document.root, line.record, faults);
             } else {

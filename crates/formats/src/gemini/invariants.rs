@@ -5,25 +5,14 @@
 
 use epitome_model::{Block, Invariant, RepeatedOutput, Role, Source, Transcript, Violation};
 
-use crate::accounting::{EACH, Path};
+use crate::accounting::Path;
 use crate::pairing::RecordInvariants;
 
 /// Values that other programs read from messages, wherever these are.
 const ACCOUNTING: &[Path] = &[
-    &["id"],
-    &["type"],
-    &["timestamp"],
-    &["model"],
-    &["tokens"],
-    &["sessionId"],
-    &["projectHash"],
-    &["startTime"],
-    &["lastUpdated"],
-    &["$set", "messages", EACH, "id"],
-    &["$set", "messages", EACH, "type"],
-    &["$set", "messages", EACH, "timestamp"],
-    &["$set", "messages", EACH, "model"],
-    &["$set", "messages", EACH, "tokens"],
+    "id", "type", "timestamp", "model", "tokens", "sessionId", "projectHash", "startTime",
+    "lastUpdated", "$set.messages.*.id", "$set.messages.*.type", "$set.messages.*.timestamp",
+    "$set.messages.*.model", "$set.messages.*.tokens",
 ];
 
 /// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a

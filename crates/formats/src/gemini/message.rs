@@ -187,10 +187,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
         }
         entry.copies.extend(unseen(at, call, calls_inside));
     }
-    if let Some(thoughts) = &raw.thoughts {
-        let value = at.span(thoughts);
-        entry.copies.push(HiddenField { name: "thoughts", value, left: Left::Nothing });
-    }
+    entry.copies.extend(at.hidden("thoughts", &raw.thoughts, Left::Nothing));
     entry.model = at.maybe(raw.model.as_ref());
     entry.usage = raw.tokens.as_ref().map(raw::Tokens::usage);
     entry
@@ -198,20 +195,16 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
 
 /// Parts of a call that are never sent.
 fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
-    let mut copies = Vec::new();
-    let mut copy = |name, place: Option<&Range<usize>>, left| {
-        if let Some(place) = place {
-            copies.push(HiddenField { name, value: at.span(place), left });
-        }
-    };
-    copy("resultDisplay", call.display.as_ref(), Left::Nothing);
-    let long = call.description.as_ref().filter(|place| place.len() as u64 > DESCRIPTION);
-    copy("description", long, Left::Nothing);
-    if said_elsewhere {
-        let args = call.args.as_ref().filter(|place| at.line[place.start] == b'{');
-        copy("args", args, Left::EmptyObject);
-    }
-    copies
+    let is_long = |place: &Range<usize>| place.len() as u64 > DESCRIPTION;
+    let description = call.description.clone().filter(is_long);
+    let is_object = |place: &Range<usize>| at.line[place.start] == b'{';
+    let args = call.args.clone().filter(|args| said_elsewhere && is_object(args));
+    let copies = [
+        at.hidden("resultDisplay", &call.display, Left::Nothing),
+        at.hidden("description", &description, Left::Nothing),
+        at.hidden("args", &args, Left::EmptyObject),
+    ];
+    copies.into_iter().flatten().collect()
 }
 
 fn results(at: &Place<'_>, calls: &[raw::ToolCall]) -> Entry {
@@ -344,12 +337,7 @@ fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
         let value = at.span(calls);
         copies.push(HiddenField { name: "toolCalls", value, left: Left::EmptyArray });
     }
-    for (name, place) in
-        [("thoughts", raw.thoughts.as_ref()), ("displayContent", raw.display.as_ref())]
-    {
-        if let Some(place) = place {
-            copies.push(HiddenField { name, value: at.span(place), left: Left::Nothing });
-        }
-    }
+    copies.extend(at.hidden("thoughts", &raw.thoughts, Left::Nothing));
+    copies.extend(at.hidden("displayContent", &raw.display, Left::Nothing));
     copies
 }

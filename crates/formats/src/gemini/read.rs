@@ -105,7 +105,7 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut Vec<Fault>) {
-        let slot = match record(line, |line| raw::Record::parse(line.bytes), faults) {
+        let slot = match record::<raw::Record>(line, faults) {
             Some(record) => self.record(line, record, faults),
             None => Slot::HiddenRecord(kept(line)),
         };

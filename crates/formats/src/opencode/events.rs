@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::Malformed;
 use epitome_model::{HiddenField, Left};
 
 use super::invariants::IN_METADATA;
@@ -13,42 +13,24 @@ use crate::place::Place;
 /// The bulky values of a logged version. The rest is still a valid version: OpenCode reads the log
 /// again when another machine asks for it, and refuses what it does not know.
 pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
-    let (mut copies, mut noted) = (Vec::new(), Vec::new());
-    let mut copy = |name, place: &Option<Range<usize>>, left| {
-        if let Some(place) = place {
-            copies.push(HiddenField { name, value: at.span(place), left });
-        }
-    };
-    let mut cursor = Cursor::at(at.line, data);
-    cursor.object(|value, key| {
-        match key {
-            b"part" if value.kind() == Kind::Object => {
-                let part = raw::Part::read(value)?;
-                copy("text", &part.text, Left::EmptyText);
-                copy("url", &part.url, Left::EmptyText);
-                if let Some(state) = &part.state {
-                    copy("input", &state.input, Left::EmptyObject);
-                    copy("output", &state.output, Left::EmptyText);
-                    copy("error", &state.error, Left::EmptyText);
-                    copy("attachments", &state.attachments.whole, Left::Nothing);
-                    if let Some(metadata) = &state.metadata {
-                        let metadata = ("metadata", &metadata.whole, Left::EmptyObject);
-                        noted.extend(accounting::copies(at, metadata, IN_METADATA));
-                    }
-                }
-            }
-            b"info" if value.kind() == Kind::Object => {
-                let message = raw::Message::read(value)?;
-                let shown = message.summary.filter(|place| at.line[place.start] == b'{');
-                copy("summary", &shown, Left::Nothing);
-            }
-            _ => {
-                value.skip()?;
+    let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
+    let mut copies = Vec::new();
+    if let Some(part) = part {
+        copies.extend(at.hidden("text", &part.text, Left::EmptyText));
+        copies.extend(at.hidden("url", &part.url, Left::EmptyText));
+        if let Some(state) = part.state {
+            copies.extend(at.hidden("input", &state.input, Left::EmptyObject));
+            copies.extend(at.hidden("output", &state.output, Left::EmptyText));
+            copies.extend(at.hidden("error", &state.error, Left::EmptyText));
+            copies.extend(at.hidden("attachments", &state.attachments.whole, Left::Nothing));
+            if let Some(metadata) = state.metadata {
+                let metadata = ("metadata", &metadata.whole, Left::EmptyObject);
+                copies.extend(accounting::copies(at, metadata, IN_METADATA));
             }
         }
-        Ok(())
-    })?;
-    copies.extend(noted);
+    }
+    let changed = info.and_then(|info| info.summary).filter(|it| at.line[it.start] == b'{');
+    copies.extend(at.hidden("summary", &changed, Left::Nothing));
     Ok(copies)
 }
 

@@ -10,43 +10,19 @@ use crate::pairing;
 
 /// The position of a message or part in a record: the record itself (in an export), a row with it,
 /// or an event with it.
-const HELD: [&[Path]; 3] = [&[&["data"]], &[&["data", "info"]], &[&["data", "part"]]];
+const HELD: [Path; 3] = ["data", "data.info", "data.part"];
 
 /// Values that other programs read from rows, messages and parts. The type of a part may change: a
 /// picture becomes text.
 const ACCOUNTING: &[Path] = &[
-    &["table"],
-    &["id"],
-    &["message_id"],
-    &["parent_id"],
-    &["directory"],
-    &["version"],
-    &["time_created"],
-    &["sessionID"],
-    &["messageID"],
-    &["parentID"],
-    &["callID"],
-    &["role"],
-    &["agent"],
-    &["mode"],
-    &["modelID"],
-    &["providerID"],
-    &["model"],
-    &["path"],
-    &["cost"],
-    &["tokens"],
-    &["finish"],
-    &["time"],
-    &["tool"],
-    &["state", "status"],
-    &["state", "time", "start"],
-    &["state", "time", "end"],
-    &["state", "metadata", "sessionId"],
-    &["state", "metadata", "model"],
+    "table", "id", "message_id", "parent_id", "directory", "version", "time_created", "sessionID",
+    "messageID", "parentID", "callID", "role", "agent", "mode", "modelID", "providerID", "model",
+    "path", "cost", "tokens", "finish", "time", "tool", "state.status", "state.time.start",
+    "state.time.end", "state.metadata.sessionId", "state.metadata.model",
 ];
 
 /// Such values in the metadata of a call: the session and model of a sub-agent.
-pub(super) const IN_METADATA: &[Path] = &[&["sessionId"], &["model"]];
+pub(super) const IN_METADATA: &[Path] = &["sessionId", "model"];
 
 /// OpenCode answers a call without a result itself, and stores both in one part. If a part lacks a
 /// required member, OpenCode cannot read the session any more.
@@ -74,7 +50,7 @@ impl Invariants for OpencodeInvariants {
 
     fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
         let mut found = accounting::values(record, ACCOUNTING);
-        for place in HELD.iter().flat_map(|held| accounting::values(record, held)) {
+        for place in HELD.iter().flat_map(|held| accounting::values(record, &[held])) {
             let inner = accounting::values(&record[place.clone()], ACCOUNTING).into_iter();
             found.extend(inner.map(|it| place.start + it.start..place.start + it.end));
         }

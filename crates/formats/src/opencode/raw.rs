@@ -138,6 +138,12 @@ fields! {
         path: b"path" => by<Found>(object),
     }
 
+    /// A logged version of a message or part.
+    pub struct Event {
+        part: b"part" => object<Part>,
+        info: b"info" => object<Message>,
+    }
+
     /// The point to which a session was reverted.
     pub struct Revert {
         message: b"messageID" => text,

@@ -9,29 +9,17 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_json::Malformed;
-use epitome_model::{Entry, HiddenField, Left, Role, Usage};
+use epitome_model::{Entry, Left, Role, Usage};
 
 use super::{events, raw};
-use crate::Line;
-use crate::lines::ParseLine;
 use crate::place::Place;
 use crate::records::{RecordContent, Records, Session};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
 const PARTS: [&str; 12] = [
-    "text",
-    "reasoning",
-    "tool",
-    "file",
-    "compaction",
-    "subtask",
-    "step-start",
-    "step-finish",
-    "patch",
-    "snapshot",
-    "agent",
-    "retry",
+    "text", "reasoning", "tool", "file", "compaction", "subtask", "step-start", "step-finish",
+    "patch", "snapshot", "agent", "retry",
 ];
 
 /// The ids of a part and of its message, if they are next to it.
@@ -72,15 +60,9 @@ pub struct Reader {
     calls: HashSet<Box<str>>,
 }
 
-impl ParseLine for Reader {
+impl Records for Reader {
     type Record<'a> = raw::Row;
 
-    fn parse(line: &Line<'_>) -> Result<raw::Row, Malformed> {
-        raw::Row::parse(line.bytes)
-    }
-}
-
-impl Records for Reader {
     fn record(
         &mut self,
         session: &mut Session<'_>,
@@ -164,10 +146,8 @@ impl Reader {
         let summary = at.literal(&raw.summary).unwrap_or_default();
         let is_summary = summary == b"true";
         // The files that changed while the user was answered: only displayed.
-        let changed = raw.summary.iter().filter(|_| summary.starts_with(b"{"));
-        let copy =
-            |place| HiddenField { name: "summary", value: at.span(place), left: Left::Nothing };
-        let copies = changed.map(copy).collect();
+        let changed = raw.summary.clone().filter(|_| summary.starts_with(b"{"));
+        let copies = at.hidden("summary", &changed, Left::Nothing).into_iter().collect();
         let error = raw.error.as_ref().filter(|error| at.line[error.whole.clone()] != *b"null");
         let error_name = error.and_then(|error| at.maybe(error.name.as_ref()));
         self.by_id.insert(id.clone(), self.messages.len());

@@ -1,34 +1,16 @@
 //! What pi and the APIs behind it refuse.
 
-use crate::accounting::{EACH, Path};
+use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
 /// Values that other programs read from entries. Extensions of pi that run sub-agents store their
 /// cost in `details` of a result.
 pub const ACCOUNTING: &[Path] = &[
-    &["type"],
-    &["id"],
-    &["parentId"],
-    &["timestamp"],
-    &["cwd"],
-    &["version"],
-    &["provider"],
-    &["modelId"],
-    &["usage"],
-    &["message", "role"],
-    &["message", "timestamp"],
-    &["message", "api"],
-    &["message", "provider"],
-    &["message", "model"],
-    &["message", "responseId"],
-    &["message", "usage"],
-    &["message", "stopReason"],
-    &["message", "durationMs"],
-    &["message", "toolCallId"],
-    &["message", "toolName"],
-    &["message", "details", "usage"],
-    &["message", "details", "results", EACH, "usage"],
-    &["message", "details", "results", EACH, "model"],
+    "type", "id", "parentId", "timestamp", "cwd", "version", "provider", "modelId", "usage",
+    "message.role", "message.timestamp", "message.api", "message.provider", "message.model",
+    "message.responseId", "message.usage", "message.stopReason", "message.durationMs",
+    "message.toolCallId", "message.toolName", "message.details.usage",
+    "message.details.results.*.usage", "message.details.results.*.model",
 ];
 
 /// pi answers a call without a result itself, but sends a result without a call to the provider,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use epitome_json::Malformed;
 use epitome_model::{
     Block, Call, Entry, Faults, Image, Item, Left, Output, Part, Role, Source, Span, Thinking,
     ToolKind, Transcript,
@@ -13,55 +12,32 @@ use super::tools::TOOLS;
 use super::{append, raw};
 use crate::accounting;
 use crate::fields::{Found, List};
-use crate::lines::ParseLine;
+use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Session};
 use crate::tree::{self, Orphan};
-use crate::{Line, lines};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
 /// Types of entries; `session` may occur after the first line where files were concatenated.
 const ENTRIES: [&str; 12] = [
-    "session",
-    "message",
-    "model_change",
-    "thinking_level_change",
-    "compaction",
-    "branch_summary",
-    "context_edit",
-    "custom",
-    "custom_message",
-    "label",
-    "session_info",
-    "usage",
+    "session", "message", "model_change", "thinking_level_change", "compaction", "branch_summary",
+    "context_edit", "custom", "custom_message", "label", "session_info", "usage",
 ];
 /// Roles of messages; `hookMessage` was the name of `custom` before version 3.
 const ROLES: [&str; 9] = [
-    "user",
-    "assistant",
-    "toolResult",
-    "bashExecution",
-    "system",
-    "custom",
-    "hookMessage",
-    "branchSummary",
-    "compactionSummary",
+    "user", "assistant", "toolResult", "bashExecution", "system", "custom", "hookMessage",
+    "branchSummary", "compactionSummary",
 ];
 const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 
 /// Whether the first line is a header: a `session` with an id.
 pub fn sniff(head: &[u8]) -> bool {
-    let mut first = None;
-    lines(&head, |line| {
-        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
-            first = Some(raw::Record::parse(line.bytes).is_ok_and(|record| {
-                let place = Place::of(&line);
-                place.maybe(record.kind.as_ref()).as_deref() == Some("session")
-                    && record.id.is_some()
-            }));
-        }
+    let header = lines::first(head, |line| {
+        let record = raw::Record::parse(line.bytes).ok()?;
+        let kind = Place::of(line).maybe(record.kind.as_ref())?;
+        (&*kind == "session" && record.id.is_some()).then_some(())
     });
-    first == Some(true)
+    header.is_some()
 }
 
 /// Reads a session.
@@ -99,15 +75,9 @@ struct Reader {
     linear: bool,
 }
 
-impl ParseLine for Reader {
+impl Records for Reader {
     type Record<'a> = raw::Record;
 
-    fn parse(line: &Line<'_>) -> Result<raw::Record, Malformed> {
-        raw::Record::parse(line.bytes)
-    }
-}
-
-impl Records for Reader {
     fn record(
         &mut self,
         session: &mut Session<'_>,

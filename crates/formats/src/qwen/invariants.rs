@@ -5,16 +5,8 @@ use crate::pairing::{self, RecordInvariants};
 
 /// Values that no edit changes.
 const ACCOUNTING: &[Path] = &[
-    &["uuid"],
-    &["parentUuid"],
-    &["sessionId"],
-    &["timestamp"],
-    &["type"],
-    &["subtype"],
-    &["cwd"],
-    &["version"],
-    &["model"],
-    &["usageMetadata"],
+    "uuid", "parentUuid", "sessionId", "timestamp", "type", "subtype", "cwd", "version", "model",
+    "usageMetadata",
 ];
 
 /// Qwen Code sends the messages of a session unchanged: every call must have a result after it.

@@ -4,14 +4,12 @@
 //! the messages of the records from the first to the last, or, after a compaction, the history in
 //! its record and the messages after it.
 
-use epitome_json::{Document, Malformed, Value};
+use epitome_json::{Document, Value};
 use epitome_model::{
     Block, CacheUse, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Span,
     Thinking, Transcript, Usage,
 };
 
-use crate::Line;
-use crate::lines::ParseLine;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Session};
 use crate::tree::Orphan;
@@ -46,15 +44,9 @@ struct Reader {
     messages: Vec<usize>,
 }
 
-impl ParseLine for Reader {
+impl Records for Reader {
     type Record<'a> = Document<'a>;
 
-    fn parse<'a>(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
-        Document::parse_at(line.bytes, line.record.span.start)
-    }
-}
-
-impl Records for Reader {
     fn record(
         &mut self,
         session: &mut Session<'_>,
