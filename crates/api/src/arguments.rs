@@ -25,19 +25,57 @@ impl Rule {
     /// The rule for the tool with this name.
     pub fn named<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
         let is_name = |own: &str| own.eq_ignore_ascii_case(name);
-        rules.iter().find(|rule| rule.names.split(' ').any(is_name))
+        rules.iter().find(|rule| rule.names.split_ascii_whitespace().any(is_name))
     }
 }
 
-/// The roles of a tool's arguments, by name. `edits[].old` is a member of each element of an array.
+/// The roles of a tool's arguments, by name. Names are separated by spaces; `edits[].old` is a
+/// member of each element of an array.
 #[derive(Clone, Copy, Debug)]
 pub struct Roles {
     /// The target of the call: the first of these that is present.
-    pub target: &'static [&'static str],
+    target: &'static str,
     /// The arguments that select a part of the target.
-    pub part: &'static [&'static str],
+    part: &'static str,
     /// The arguments that may be bulky.
-    pub fields: &'static [(&'static str, FieldRole)],
+    fields: [(FieldRole, &'static str); 3],
+}
+
+impl Roles {
+    /// No argument has a role.
+    pub const NONE: Roles = Roles { target: "", part: "", fields: [(FieldRole::Other, ""); 3] };
+
+    /// The target is the first of these arguments that is present.
+    pub const fn target(names: &'static str) -> Roles {
+        Roles { target: names, ..Roles::NONE }
+    }
+
+    /// These arguments select a part of the target.
+    pub const fn part(self, names: &'static str) -> Roles {
+        Roles { part: names, ..self }
+    }
+
+    /// These arguments may be bulky. A tool has at most three such roles.
+    pub const fn field(self, role: FieldRole, names: &'static str) -> Roles {
+        let [first, second, third] = self.fields;
+        assert!(third.1.is_empty(), "more than three roles");
+        Roles { fields: [(role, names), first, second], ..self }
+    }
+
+    /// The place of an argument among the targets.
+    pub fn target_rank(&self, name: &str) -> Option<usize> {
+        self.target.split_ascii_whitespace().position(|target| target == name)
+    }
+
+    /// The role of an argument that may be bulky.
+    pub fn role(&self, name: &str) -> Option<FieldRole> {
+        let named = self.fields.iter().find(|(_, names)| has(names, name));
+        named.map(|(role, _)| *role)
+    }
+}
+
+fn has(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|own| own == name)
 }
 
 /// A call: the kind of its tool, its target, the part of the target, and its bulky fields.
@@ -131,7 +169,7 @@ impl Found<'_> {
     fn found(&mut self, name: &str, place: &Range<usize>) {
         let text = Text::Source((self.span)(place));
         let rank = match &self.roles {
-            Some(roles) => roles.target.iter().position(|target| *target == name),
+            Some(roles) => roles.target_rank(name),
             None => Some(usize::from(name.contains('['))),
         };
         if let Some(rank) = rank
@@ -140,10 +178,7 @@ impl Found<'_> {
             self.target = Some((rank, text.clone()));
         }
         let role = match &self.roles {
-            Some(roles) => {
-                let pattern = without_index(name);
-                roles.fields.iter().find(|(field, _)| *field == pattern).map(|(_, role)| *role)
-            }
+            Some(roles) => roles.role(&without_index(name)),
             None => Some(FieldRole::Other),
         };
         if let Some(role) = role {
@@ -152,7 +187,7 @@ impl Found<'_> {
     }
 
     fn narrow(&mut self, key: &str, place: &Range<usize>) {
-        if self.roles.is_some_and(|roles| roles.part.contains(&key)) {
+        if self.roles.is_some_and(|roles| has(roles.part, key)) {
             let value = String::from_utf8_lossy(&self.text[place.clone()]);
             let part = self.part.take().unwrap_or_default();
             self.part = Some(format!("{part}{key}={value};").into());

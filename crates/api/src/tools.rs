@@ -30,65 +30,28 @@ const TOOLS: &[Rule] = &[
     Rule::new("compact", ToolKind::Compact, COMPACT),
 ];
 
-const PATHS: &[&str] =
-    &["file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"];
+const PATHS: &str = "file_path path filePath absolute_path notebook_path target_file";
 
 /// epitome calls it focus; others use other names.
-const COMPACT: Roles =
-    Roles { target: &["focus", "instructions", "reason"], part: &[], fields: &[] };
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const READ: Roles = Roles {
-    target: PATHS,
-    part: &["offset", "limit", "view_range", "start_line", "end_line"],
-    fields: &[],
-};
-const WRITE: Roles = Roles {
-    target: PATHS,
-    part: &[],
-    fields: &[
-        ("content", FieldRole::Content),
-        ("contents", FieldRole::Content),
-        ("file_text", FieldRole::Content),
-    ],
-};
-const EDIT: Roles = Roles {
-    target: PATHS,
-    part: &[],
-    fields: &[
-        ("old_string", FieldRole::Old),
-        ("new_string", FieldRole::New),
-        ("oldString", FieldRole::Old),
-        ("newString", FieldRole::New),
-        ("oldText", FieldRole::Old),
-        ("newText", FieldRole::New),
-        ("old_str", FieldRole::Old),
-        ("new_str", FieldRole::New),
-        ("new_source", FieldRole::New),
-        ("edits[].old_string", FieldRole::Old),
-        ("edits[].new_string", FieldRole::New),
-        ("edits[].oldText", FieldRole::Old),
-        ("edits[].newText", FieldRole::New),
-    ],
-};
-const PATCH: Roles = Roles {
-    target: &[],
-    part: &[],
-    fields: &[
-        ("input", FieldRole::Patch),
-        ("patch", FieldRole::Patch),
-        ("patchText", FieldRole::Patch),
-    ],
-};
-const SHELL: Roles = Roles {
-    target: &["command", "cmd"],
-    part: &[],
-    fields: &[("command", FieldRole::Command), ("cmd", FieldRole::Command)],
-};
-const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
-const FETCH: Roles = Roles { target: &["url", "query", "prompt"], part: &[], fields: &[] };
-const SKILL: Roles = Roles { target: &["name", "skill"], part: &[], fields: &[] };
-const TASK: Roles =
-    Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
+const COMPACT: Roles = Roles::target("focus instructions reason");
+const NONE: Roles = Roles::NONE;
+const READ: Roles = Roles::target(PATHS).part("offset limit view_range start_line end_line");
+const WRITE: Roles = Roles::target(PATHS).field(FieldRole::Content, "content contents file_text");
+const EDIT: Roles = Roles::target(PATHS)
+    .field(
+        FieldRole::Old,
+        "old_string oldString oldText old_str edits[].old_string edits[].oldText",
+    )
+    .field(
+        FieldRole::New,
+        "new_string newString newText new_str new_source edits[].new_string edits[].newText",
+    );
+const PATCH: Roles = Roles::NONE.field(FieldRole::Patch, "input patch patchText");
+const SHELL: Roles = Roles::target("command cmd").field(FieldRole::Command, "command cmd");
+const SEARCH: Roles = Roles::target("pattern query path");
+const FETCH: Roles = Roles::target("url query prompt");
+const SKILL: Roles = Roles::target("name skill");
+const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
 /// Parses a call whose arguments are an object, a string with an object, or any other string.
 pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {

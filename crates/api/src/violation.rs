@@ -56,12 +56,8 @@ impl Violations<'_> {
         for (key, member) in value.members() {
             if !known.contains(&&**key) {
                 let key = epitome_model::short(key, 40);
-                self.add(
-                    Invariant::Keys,
-                    member,
-                    place,
-                    format_args!("`{key}` is not a key of this"),
-                );
+                let what = format_args!("`{key}` is not a key of this");
+                self.add(Invariant::Keys, member, place, what);
             }
         }
     }

@@ -120,12 +120,8 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
                 called = true;
                 let id = block.word("id").unwrap_or_default();
                 if !seen.insert(id.clone()) {
-                    found.add(
-                        Invariant::Pairing,
-                        block,
-                        place,
-                        format_args!("the id {id} repeats"),
-                    );
+                    let what = format_args!("the id {id} repeats");
+                    found.add(Invariant::Pairing, block, place, what);
                 }
             } else if called && block.is("type", "text") {
                 found.add(Invariant::Position, block, place, "a text comes after a call");
@@ -154,12 +150,8 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     // The last one may be paused.
     if open.len() > 1 {
         for (id, (place, block)) in open {
-            found.add(
-                Invariant::Pairing,
-                block,
-                place,
-                format_args!("the call {id} has no result"),
-            );
+            let what = format_args!("the call {id} has no result");
+            found.add(Invariant::Pairing, block, place, what);
         }
     }
 }
@@ -196,12 +188,8 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
             let what = format_args!("a result without its call {id} in the message before");
             found.add(Invariant::Pairing, result, place, what);
         } else if !seen.insert(id.clone()) {
-            found.add(
-                Invariant::Pairing,
-                result,
-                place,
-                format_args!("the call {id} has two results"),
-            );
+            let what = format_args!("the call {id} has two results");
+            found.add(Invariant::Pairing, result, place, what);
         }
     }
 }
@@ -254,12 +242,8 @@ fn markers(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'_>])
     if n > MARKERS
         && let Some((place, marker)) = marked.get(MARKERS).or(marked.last())
     {
-        found.add(
-            Invariant::Cache,
-            marker,
-            place,
-            format_args!("{n} cache markers, at most {MARKERS}"),
-        );
+        let what = format_args!("{n} cache markers, at most {MARKERS}");
+        found.add(Invariant::Cache, marker, place, what);
     }
     let mut short = false;
     for (place, marker) in &marked {

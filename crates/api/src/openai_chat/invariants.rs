@@ -104,12 +104,8 @@ fn content(
         let kind = part.word("type").unwrap_or_default();
         if !kinds.contains(&&*kind) {
             let kind = epitome_model::short(&kind, 40);
-            found.add(
-                Invariant::Shape,
-                part,
-                &place,
-                format_args!("`{role}` says no part `{kind}`"),
-            );
+            let what = format_args!("`{role}` says no part `{kind}`");
+            found.add(Invariant::Shape, part, &place, what);
         } else if kind == "text" {
             found.text(part, &place, "text");
         } else if kind == "image_url"

@@ -132,12 +132,7 @@ fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
 fn output(item: &Value<'_>) -> Output {
     let output = item.get("output");
     Output {
-        call: item
-            .any(&["call_id", "id"])
-            .and_then(Value::text)
-            .unwrap_or_default()
-            .as_ref()
-            .into(),
+        call: item.any(&["call_id", "id"]).and_then(Value::text).unwrap_or_default().into(),
         error: item.is("status", "incomplete"),
         parts: crate::parts(output, piece),
         whole: output.map(Value::span).unwrap_or_default(),

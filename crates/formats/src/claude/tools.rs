@@ -25,36 +25,17 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("compact", ToolKind::Compact, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const READ: Roles = Roles {
-    target: &["file_path", "notebook_path"],
-    part: &["offset", "limit", "pages"],
-    fields: &[],
-};
-const WRITE: Roles =
-    Roles { target: &["file_path"], part: &[], fields: &[("content", FieldRole::Content)] };
-const EDIT: Roles = Roles {
-    target: &["file_path", "notebook_path"],
-    part: &[],
-    fields: &[
-        ("old_string", FieldRole::Old),
-        ("new_string", FieldRole::New),
-        ("new_source", FieldRole::New),
-        ("edits[].old_string", FieldRole::Old),
-        ("edits[].new_string", FieldRole::New),
-    ],
-};
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const ID: Roles =
-    Roles { target: &["bash_id", "shell_id", "task_id", "agentId"], part: &[], fields: &[] };
-const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
-const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] };
-const TASK: Roles = Roles {
-    target: &["description"],
-    part: &[],
-    fields: &[("prompt", FieldRole::Prompt), ("message", FieldRole::Prompt)],
-};
+const NONE: Roles = Roles::NONE;
+const READ: Roles = Roles::target("file_path notebook_path").part("offset limit pages");
+const WRITE: Roles = Roles::target("file_path").field(FieldRole::Content, "content");
+const EDIT: Roles = Roles::target("file_path notebook_path")
+    .field(FieldRole::Old, "old_string edits[].old_string")
+    .field(FieldRole::New, "new_string new_source edits[].new_string");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const ID: Roles = Roles::target("bash_id shell_id task_id agentId");
+const SEARCH: Roles = Roles::target("pattern query path");
+const FETCH: Roles = Roles::target("url query");
+const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt message");
 
 /// The tool of Claude Code for an action, and its input.
 pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {

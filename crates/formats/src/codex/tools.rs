@@ -34,32 +34,17 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("request_user_input request_permissions", ToolKind::Ask, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const SHELL: Roles = Roles {
-    // A command may be a list: `["bash", "-lc", "…"]`.
-    target: &["cmd", "command", "command[2]", "command[0]"],
-    part: &[],
-    fields: &[
-        ("cmd", FieldRole::Command),
-        ("command", FieldRole::Command),
-        ("command[]", FieldRole::Command),
-    ],
-};
-const STDIN: Roles = Roles { target: &[], part: &[], fields: &[("chars", FieldRole::Command)] };
-const PATCH: Roles = Roles {
-    target: &[],
-    part: &[],
-    fields: &[("input", FieldRole::Patch), ("patch", FieldRole::Patch)],
-};
-const READ: Roles =
-    Roles { target: &["path", "file_path", "dir_path"], part: &["offset", "limit"], fields: &[] };
-const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
-const RESOURCE: Roles = Roles { target: &["uri", "server"], part: &[], fields: &[] };
-const TASK: Roles = Roles {
-    target: &["task_name", "target", "agent_id", "id"],
-    part: &[],
-    fields: &[("message", FieldRole::Prompt)],
-};
+const NONE: Roles = Roles::NONE;
+// A command may be a list: `["bash", "-lc", "…"]`.
+const SHELL: Roles = Roles::target("cmd command command[2] command[0]")
+    .field(FieldRole::Command, "cmd command command[]");
+const STDIN: Roles = Roles::NONE.field(FieldRole::Command, "chars");
+const PATCH: Roles = Roles::NONE.field(FieldRole::Patch, "input patch");
+const READ: Roles = Roles::target("path file_path dir_path").part("offset limit");
+const SEARCH: Roles = Roles::target("pattern query path");
+const RESOURCE: Roles = Roles::target("uri server");
+const TASK: Roles =
+    Roles::target("task_name target agent_id id").field(FieldRole::Prompt, "message");
 
 /// Classifies a call whose arguments are at `place`: JSON, or a string of JSON.
 pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
@@ -121,7 +106,7 @@ fn scripted(inner: &Inner<'_>) -> Known {
         });
         let roles = tool.as_deref().and_then(rule).map(|rule| rule.roles);
         let is_target = matches!((roles, &member), (Some(roles), Some(member))
-            if roles.target.contains(&&**member));
+            if roles.target_rank(member).is_some());
         if target.is_none() && is_target {
             target = Some(Text::Source(inner.span(&literal.place)));
         }
@@ -151,9 +136,7 @@ fn role(
         (_, None) | (None, Some(_)) => {
             Some(if is_patch() { FieldRole::Patch } else { FieldRole::Command })
         }
-        (Some(roles), Some(member)) => {
-            roles.fields.iter().find(|(name, _)| *name == member).map(|(_, role)| *role)
-        }
+        (Some(roles), Some(member)) => roles.role(member),
     }
 }
 

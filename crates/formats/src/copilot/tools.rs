@@ -22,24 +22,14 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("exit_plan_mode", ToolKind::Plan, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const VIEW: Roles = Roles { target: &["path"], part: &["view_range"], fields: &[] };
-const CREATE: Roles =
-    Roles { target: &["path"], part: &[], fields: &[("file_text", FieldRole::Content)] };
-const EDIT: Roles = Roles {
-    target: &["path"],
-    part: &[],
-    fields: &[("old_str", FieldRole::Old), ("new_str", FieldRole::New)],
-};
-const PATCH: Roles = Roles {
-    target: &[],
-    part: &[],
-    fields: &[("input", FieldRole::Patch), ("patch", FieldRole::Patch)],
-};
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const INPUT: Roles = Roles { target: &["input", "shellId"], part: &[], fields: &[] };
-const SEARCH: Roles = Roles { target: &["pattern", "path"], part: &[], fields: &[] };
-const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] };
-const TASK: Roles =
-    Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
+const NONE: Roles = Roles::NONE;
+const VIEW: Roles = Roles::target("path").part("view_range");
+const CREATE: Roles = Roles::target("path").field(FieldRole::Content, "file_text");
+const EDIT: Roles =
+    Roles::target("path").field(FieldRole::Old, "old_str").field(FieldRole::New, "new_str");
+const PATCH: Roles = Roles::NONE.field(FieldRole::Patch, "input patch");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const INPUT: Roles = Roles::target("input shellId");
+const SEARCH: Roles = Roles::target("pattern path");
+const FETCH: Roles = Roles::target("url query");
+const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");

@@ -1,7 +1,7 @@
 //! Messages in the form that models receive: in chats of the CLI, and in transcripts.
 
 use epitome_json::Value;
-use epitome_model::{Block, Call, Output, Part, Role, Span, Text, Thinking};
+use epitome_model::{Block, Call, Output, Part, Role, Span, Thinking};
 
 use super::tools;
 

@@ -29,52 +29,24 @@ const TOOLS: &[Rule] = &[
     Rule::new("create_plan createplan switch_mode switchmode", ToolKind::Plan, NONE),
 ];
 
-const PLACES: &[&str] = &[
-    "path", "file_path", "target_file", "targetFile", "target_notebook", "relative_workspace_path",
-    "relativeWorkspacePath", "target_directory", "targetDirectory",
-];
+const PLACES: &str = "path file_path target_file targetFile target_notebook relative_workspace_path \
+    relativeWorkspacePath target_directory targetDirectory";
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const PATH: Roles = Roles { target: PLACES, part: &[], fields: &[] };
-const READ: Roles = Roles {
-    target: PLACES,
-    part: &[
-        "offset", "limit", "start_line_one_indexed", "end_line_one_indexed_inclusive",
-        "startLineOneIndexed", "endLineOneIndexedInclusive",
-    ],
-    fields: &[],
-};
-const WRITE: Roles = Roles {
-    target: PLACES,
-    part: &[],
-    fields: &[("contents", FieldRole::Content), ("content", FieldRole::Content)],
-};
-const EDIT: Roles = Roles {
-    target: PLACES,
-    part: &[],
-    fields: &[
-        ("old_string", FieldRole::Old),
-        ("new_string", FieldRole::New),
-        ("edits[].old_string", FieldRole::Old),
-        ("edits[].new_string", FieldRole::New),
-        ("oldString", FieldRole::Old),
-        ("newString", FieldRole::New),
-        ("code_edit", FieldRole::New),
-        ("streamingContent", FieldRole::New),
-    ],
-};
-const PATCH: Roles = Roles { target: PLACES, part: &[], fields: &[("patch", FieldRole::Patch)] };
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const SEARCH: Roles = Roles {
-    target: &["pattern", "query", "glob_pattern", "globPattern", "path"],
-    part: &[],
-    fields: &[],
-};
-const FETCH: Roles =
-    Roles { target: &["url", "search_term", "searchTerm", "query"], part: &[], fields: &[] };
-const TASK: Roles =
-    Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
+const NONE: Roles = Roles::NONE;
+const PATH: Roles = Roles::target(PLACES);
+const READ: Roles = Roles::target(PLACES).part(
+    "offset limit start_line_one_indexed end_line_one_indexed_inclusive startLineOneIndexed \
+     endLineOneIndexedInclusive",
+);
+const WRITE: Roles = Roles::target(PLACES).field(FieldRole::Content, "contents content");
+const EDIT: Roles = Roles::target(PLACES)
+    .field(FieldRole::Old, "old_string edits[].old_string oldString")
+    .field(FieldRole::New, "new_string edits[].new_string newString code_edit streamingContent");
+const PATCH: Roles = Roles::target(PLACES).field(FieldRole::Patch, "patch");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const SEARCH: Roles = Roles::target("pattern query glob_pattern globPattern path");
+const FETCH: Roles = Roles::target("url search_term searchTerm query");
+const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
 pub fn known(name: &str, arguments: Option<&Value<'_>>) -> Known {

@@ -29,36 +29,22 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("ask_user", ToolKind::Ask, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const READ: Roles = Roles {
-    target: &["file_path", "absolute_path", "path"],
-    part: &["start_line", "end_line", "offset", "limit"],
-    fields: &[],
-};
-const READ_MANY: Roles =
-    Roles { target: &["include", "paths"], part: &["include", "paths", "exclude"], fields: &[] };
-const RESOURCE: Roles = Roles { target: &["uri"], part: &[], fields: &[] };
-const WRITE: Roles =
-    Roles { target: &["file_path"], part: &[], fields: &[("content", FieldRole::Content)] };
-const EDIT: Roles = Roles {
-    target: &["file_path"],
-    part: &[],
-    fields: &[
-        ("old_string", FieldRole::Old),
-        ("new_string", FieldRole::New),
-        ("instruction", FieldRole::Prompt),
-    ],
-};
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const SEARCH: Roles = Roles { target: &["pattern", "dir_path", "path"], part: &[], fields: &[] };
-const LIST: Roles = Roles { target: &["dir_path", "path"], part: &[], fields: &[] };
-const FETCH: Roles = Roles { target: &["prompt", "query", "url"], part: &[], fields: &[] };
-const TASK: Roles = Roles {
-    target: &["agent_name", "objective", "query"],
-    part: &[],
-    fields: &[("prompt", FieldRole::Prompt), ("objective", FieldRole::Prompt)],
-};
+const NONE: Roles = Roles::NONE;
+const READ: Roles =
+    Roles::target("file_path absolute_path path").part("start_line end_line offset limit");
+const READ_MANY: Roles = Roles::target("include paths").part("include paths exclude");
+const RESOURCE: Roles = Roles::target("uri");
+const WRITE: Roles = Roles::target("file_path").field(FieldRole::Content, "content");
+const EDIT: Roles = Roles::target("file_path")
+    .field(FieldRole::Old, "old_string")
+    .field(FieldRole::New, "new_string")
+    .field(FieldRole::Prompt, "instruction");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const SEARCH: Roles = Roles::target("pattern dir_path path");
+const LIST: Roles = Roles::target("dir_path path");
+const FETCH: Roles = Roles::target("prompt query url");
+const TASK: Roles =
+    Roles::target("agent_name objective query").field(FieldRole::Prompt, "prompt objective");
 
 /// Whether the results of a tool are text of the user.
 pub fn is_answered_by_user(name: &str) -> bool {

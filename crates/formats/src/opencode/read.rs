@@ -81,14 +81,8 @@ impl Records for Reader {
                 self.part(session, at, (data, ids))
             }
             ("event", Some(data)) => {
-                session.head(
-                    || {
-                        let id = at.maybe(row.session.as_ref()).unwrap_or_default();
-                        Some(format!("{id}.events").into())
-                    },
-                    || None,
-                    || None,
-                );
+                let id = at.maybe(row.session.as_ref()).unwrap_or_default();
+                session.head(|| Some(format!("{id}.events").into()), || None, || None);
                 events::copies(at, data).map(RecordContent::nothing)
             }
             _ => Ok(RecordContent::default()),

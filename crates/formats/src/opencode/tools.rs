@@ -22,26 +22,16 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("plan_enter plan_exit", ToolKind::Plan, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const READ: Roles = Roles { target: &["filePath"], part: &["offset", "limit"], fields: &[] };
-const WRITE: Roles =
-    Roles { target: &["filePath"], part: &[], fields: &[("content", FieldRole::Content)] };
-const EDIT: Roles = Roles {
-    target: &["filePath"],
-    part: &[],
-    fields: &[
-        ("oldString", FieldRole::Old),
-        ("newString", FieldRole::New),
-        ("edits[].oldString", FieldRole::Old),
-        ("edits[].newString", FieldRole::New),
-    ],
-};
-const PATCH: Roles = Roles { target: &[], part: &[], fields: &[("patchText", FieldRole::Patch)] };
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
-const LSP: Roles = Roles { target: &["filePath", "operation"], part: &[], fields: &[] };
-const PATH: Roles = Roles { target: &["path"], part: &[], fields: &[] };
-const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] };
-const TASK: Roles =
-    Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
+const NONE: Roles = Roles::NONE;
+const READ: Roles = Roles::target("filePath").part("offset limit");
+const WRITE: Roles = Roles::target("filePath").field(FieldRole::Content, "content");
+const EDIT: Roles = Roles::target("filePath")
+    .field(FieldRole::Old, "oldString edits[].oldString")
+    .field(FieldRole::New, "newString edits[].newString");
+const PATCH: Roles = Roles::NONE.field(FieldRole::Patch, "patchText");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const SEARCH: Roles = Roles::target("pattern query path");
+const LSP: Roles = Roles::target("filePath operation");
+const PATH: Roles = Roles::target("path");
+const FETCH: Roles = Roles::target("url query");
+const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");

@@ -22,30 +22,16 @@ pub const TOOLS: &[Rule] = &[
     Rule::new("compact", ToolKind::Compact, NONE),
 ];
 
-const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
-const READ: Roles =
-    Roles { target: &["path", "file_path"], part: &["offset", "limit"], fields: &[] };
-const WRITE: Roles =
-    Roles { target: &["path", "file_path"], part: &[], fields: &[("content", FieldRole::Content)] };
-const EDIT: Roles = Roles {
-    target: &["path", "file_path"],
-    part: &[],
-    fields: &[
-        ("oldText", FieldRole::Old),
-        ("newText", FieldRole::New),
-        ("edits[].oldText", FieldRole::Old),
-        ("edits[].newText", FieldRole::New),
-    ],
-};
-const SHELL: Roles =
-    Roles { target: &["command"], part: &[], fields: &[("command", FieldRole::Command)] };
-const SEARCH: Roles = Roles { target: &["pattern", "path"], part: &[], fields: &[] };
-const PATH: Roles = Roles { target: &["path", "url", "query"], part: &[], fields: &[] };
-const TASK: Roles = Roles {
-    target: &["description", "agent"],
-    part: &[],
-    fields: &[("prompt", FieldRole::Prompt), ("task", FieldRole::Prompt)],
-};
+const NONE: Roles = Roles::NONE;
+const READ: Roles = Roles::target("path file_path").part("offset limit");
+const WRITE: Roles = Roles::target("path file_path").field(FieldRole::Content, "content");
+const EDIT: Roles = Roles::target("path file_path")
+    .field(FieldRole::Old, "oldText edits[].oldText")
+    .field(FieldRole::New, "newText edits[].newText");
+const SHELL: Roles = Roles::target("command").field(FieldRole::Command, "command");
+const SEARCH: Roles = Roles::target("pattern path");
+const PATH: Roles = Roles::target("path url query");
+const TASK: Roles = Roles::target("description agent").field(FieldRole::Prompt, "prompt task");
 
 /// The tool of pi for an action, and its arguments.
 pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {

@@ -89,12 +89,8 @@ fn known(found: &mut Violations<'_>, block: &Value<'_>, place: &str, kind: &str)
         None if kind.ends_with("_tool_result") => {}
         None => {
             let kind = epitome_model::short(kind, 40);
-            found.add(
-                Invariant::Shape,
-                block,
-                place,
-                format_args!("no block is of the kind `{kind}`"),
-            );
+            let what = format_args!("no block is of the kind `{kind}`");
+            found.add(Invariant::Shape, block, place, what);
         }
     }
 }
@@ -140,12 +136,8 @@ fn result(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
 fn reasoning(found: &mut Violations<'_>, block: &Value<'_>, place: &str, keys: &[&str]) {
     for key in keys {
         if !block.get(key).is_some_and(Value::is_text) {
-            found.add(
-                Invariant::Reasoning,
-                block,
-                place,
-                format_args!("reasoning without its `{key}`"),
-            );
+            let what = format_args!("reasoning without its `{key}`");
+            found.add(Invariant::Reasoning, block, place, what);
         }
     }
     if block.get("cache_control").is_some_and(|marker| !marker.is_null()) {

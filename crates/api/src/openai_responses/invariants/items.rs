@@ -124,12 +124,8 @@ fn parts(found: &mut Violations<'_>, content: &Value<'_>, place: &str, role: &st
         let kind = part.word("type").unwrap_or_default();
         if !kinds.contains(&&*kind) {
             let kind = epitome_model::short(&kind, 40);
-            found.add(
-                Invariant::Shape,
-                part,
-                &place,
-                format_args!("`{role}` says no part `{kind}`"),
-            );
+            let what = format_args!("`{role}` says no part `{kind}`");
+            found.add(Invariant::Shape, part, &place, what);
         } else if kind.ends_with("_text") {
             found.text(part, &place, "text");
         }
