@@ -169,7 +169,9 @@ macro_rules! fields {
     (@read $field:expr, $value:ident, inside<$T:ty>) => { $field.add($value)? };
     (@read $field:expr, $value:ident, list<$T:ty>) => { $field.read($value, <$T>::read)? };
     (@read $field:expr, $value:ident, by<$T:ty>($by:path)) => { $field = $by($value)? };
-    (@else $self:ident, $key:ident, $value:ident) => { drop($value.skip()?) };
+    (@else $self:ident, $key:ident, $value:ident) => {{
+        $value.skip()?;
+    }};
     (@else $self:ident, $key:ident, $value:ident, $rest:path) => { $rest($self, $key, $value)? };
 }
 

@@ -196,7 +196,7 @@ fn returned(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Result<
             item.printed.extend(texts.map(|text| ("result", text)));
         }
         b"structuredContent" => item.structured = Some(value.skip()?),
-        _ => drop(value.skip()?),
+        _ => return value.skip().map(drop),
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const ACCOUNTING: &[Path] = &[
 
 /// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a
 /// resume.
-pub const INVARIANTS: RecordInvariants = RecordInvariants { check: check, accounting: ACCOUNTING };
+pub const INVARIANTS: RecordInvariants = RecordInvariants { check, accounting: ACCOUNTING };
 
 fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let turns = turns(transcript);

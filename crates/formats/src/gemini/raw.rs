@@ -194,7 +194,7 @@ fn body_member(body: &mut Body, key: &[u8], value: &mut Cursor<'_>) -> Result<()
     match key {
         b"output" => body.output = value.string()?,
         b"error" => body.error = value.string()?,
-        _ => drop(value.skip()?),
+        _ => return value.skip().map(drop),
     }
     Ok(())
 }
