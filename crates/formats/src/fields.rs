@@ -67,7 +67,10 @@ macro_rules! fields {
     ($(
         $(#[$note:meta])*
         pub struct $name:ident {
-            $($(#[$about:meta])* $field:ident: $($key:literal)|+ => $way:ident $(<$T:ty>)? $(($by:path))?,)*
+            $(
+                $(#[$about:meta])*
+                $field:ident: $($key:literal)|+ => $way:ident $(<$T:ty>)? $(($by:path))?,
+            )*
         }
         $(else $rest:path { $($(#[$also:meta])* $extra:ident: $E:ty,)* })?
     )*) => {$(
@@ -253,16 +256,18 @@ mod tests {
             r#"[1] "a" true Some(7) ["b","c"] - - (- -) -[] Some(Array) []"#,
         );
         let part = r#"{"text":"t","id":3}"#;
+        let read = format!(r#"{part}("t" 3)"#);
         check(
             &format!(r#"{{"object":{part},"value":{part},"inside":{part},"list":[{part},4]}}"#),
-            &format!(
-                r#"- - false None [] {0}("t" 3) {0}("t" 3) {0}("t" 3) [{0},4][{0}("t" 3),4(- -)] None []"#,
-                part
-            ),
+            &format!("- - false None [] {read} {read} {read} [{part},4][{read},4(- -)] None []"),
         );
         check(
-            r#" {"any":null,"text":1,"truth":"true","number":"7","texts":1,"object":2,"value":3,"inside":4,"list":5,"kind":6} "#,
-            "null - false None [] - 3(- -) 4(- -) 5[] Some(Other) []",
+            r#" {"any":null,"text":1,"truth":"true","number":"7","texts":1,"kind":6} "#,
+            "null - false None [] - - (- -) -[] Some(Other) []",
+        );
+        check(
+            r#"{"object":2,"value":3,"inside":4,"list":5}"#,
+            "- - false None [] - 3(- -) 4(- -) 5[] None []",
         );
         check(r#"{"x":1,"y":{"text":"t"}}"#, "- - false None [] - - (- -) -[] None [x,y]");
     }
@@ -270,10 +275,13 @@ mod tests {
     #[test]
     fn the_last_of_equal_keys_counts() {
         check(
-            r#"{"text":"a","words":"b","object":{"id":1},"object":{},"inside":{"id":1},"inside":{}}"#,
-            r#"- "b" false None [] {}(- -) - {}(- 1) -[] None []"#,
+            r#"{"text":"a","words":"b","object":{"id":1},"object":{}}"#,
+            r#"- "b" false None [] {}(- -) - (- -) -[] None []"#,
         );
-        check(r#"{"text":"a","text":1}"#, "- - false None [] - - (- -) -[] None []");
+        check(
+            r#"{"text":"a","text":1,"inside":{"id":1},"inside":{}}"#,
+            "- - false None [] - - {}(- 1) -[] None []",
+        );
     }
 
     #[test]
