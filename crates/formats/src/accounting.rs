@@ -11,7 +11,8 @@ use epitome_model::{HiddenField, Left};
 
 use crate::place::Place;
 
-/// Keys from the record down to a value, separated by points; [`EACH`] is every element of an array.
+/// Keys from the record down to a value, separated by points. [`EACH`] is every element of an
+/// array.
 pub type Path = &'static str;
 
 /// Every element of an array.

@@ -29,8 +29,8 @@ const TOOLS: &[Rule] = &[
     Rule::new("create_plan createplan switch_mode switchmode", ToolKind::Plan, NONE),
 ];
 
-const PLACES: &str = "path file_path target_file targetFile target_notebook relative_workspace_path \
-    relativeWorkspacePath target_directory targetDirectory";
+const PLACES: &str = "path file_path target_file targetFile target_notebook \
+    relative_workspace_path relativeWorkspacePath target_directory targetDirectory";
 
 const NONE: Roles = Roles::NONE;
 const PATH: Roles = Roles::target(PLACES);
