@@ -61,6 +61,10 @@ pub enum ErrorKind {
     Unsupported,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
+    /// The request is written wrongly.
+    Usage,
+    /// A name is the beginning of several.
+    Ambiguous,
     /// A setting is invalid.
     Settings,
     /// There is no recipe of that name, or its file cannot be read or is not a recipe.
@@ -70,6 +74,33 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Its name in JSON (`docs/exit-codes.md`).
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::NotFound => "not-found",
+            ErrorKind::NotAFile => "not-a-file",
+            ErrorKind::NoPermission => "no-permission",
+            ErrorKind::Unreadable => "unreadable",
+            ErrorKind::UnknownFormat => "unknown-format",
+            ErrorKind::InUse | ErrorKind::HeldByAgent => "in-use",
+            ErrorKind::Changed => "changed",
+            ErrorKind::Locked => "locked",
+            ErrorKind::HardLinked => "hard-linked",
+            ErrorKind::Exists => "exists",
+            ErrorKind::Refused => "refused",
+            ErrorKind::Invariant => "law",
+            ErrorKind::Unsupported | ErrorKind::Usage | ErrorKind::Recipe => "usage",
+            ErrorKind::Ambiguous => "ambiguous",
+            ErrorKind::ReadOnly => "read-only",
+            ErrorKind::Disk => "disk",
+            ErrorKind::Archive => "archive",
+            ErrorKind::NotArchived => "not-archived",
+            ErrorKind::NewerFormat => "newer-format",
+            ErrorKind::Settings => "settings",
+            ErrorKind::Broken => "bug",
+        }
+    }
+
     /// Whether a session among many is left as it is because of it, without that being a failure:
     /// it is in use, or of a format that is only read, or no session.
     pub fn leaves_one_of_many(self) -> bool {
@@ -214,6 +245,8 @@ impl Error {
                  EPITOME_HOME says where the archive is, if it is not the usual place",
             ),
             ErrorKind::NotFound
+            | ErrorKind::Usage
+            | ErrorKind::Ambiguous
             | ErrorKind::Settings
             | ErrorKind::Recipe
             | ErrorKind::UnknownFormat
@@ -229,6 +262,19 @@ impl Error {
             ErrorKind::Broken => Some("nothing was written; please report this"),
         })
     }
+}
+
+/// The causes of an error, the nearest first.
+pub fn causes<'e>(
+    err: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(err.source(), |cause| (*cause).source())
+}
+
+/// An error and its causes on one line: `cannot read the file: access denied`.
+pub fn sentence(err: &(dyn StdError + 'static)) -> String {
+    let texts = std::iter::once(err).chain(causes(err)).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ")
 }
 
 /// The kind for an error of the operating system, if it determines one.
@@ -260,13 +306,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.0.kind)?;
-        let mut cause = self.source();
-        while let Some(err) = cause {
-            write!(f, ": {err}")?;
-            cause = err.source();
-        }
-        Ok(())
+        write!(f, "{:?}: {}", self.0.kind, sentence(self))
     }
 }
 

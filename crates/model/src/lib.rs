@@ -20,6 +20,7 @@ mod inner;
 mod invariant;
 mod literal;
 mod nested;
+mod paths;
 mod request;
 mod source;
 mod stub;
@@ -43,6 +44,7 @@ pub use inner::Inner;
 pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
+pub use paths::{lossy_path, lossy_path_option};
 pub use request::{CountedRequest, counted_requests, request_sizes};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
@@ -58,4 +60,4 @@ pub use transcript::{
 pub use turn::{context_turns, turns};
 pub use unit::{Unit, units};
 pub use usage::{StopReason, TokenUsage};
-pub use words::{first_words, last_words, short};
+pub use words::{first_words, last_words, percent, percent_change, plural, short};

@@ -50,6 +50,31 @@ pub fn short(text: &str, max: usize) -> String {
     format!("{}{mark}", first_words(&flat, room))
 }
 
+/// So many of them: `1 session`, `2 sessions`, `2 entries`.
+pub fn plural(n: u64, one: &str) -> String {
+    match one.strip_suffix('y') {
+        _ if n == 1 => format!("1 {one}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{n} {stem}ies"),
+        Some(_) | None => format!("{n} {one}s"),
+    }
+}
+
+/// A part of a whole in per cent, rounded.
+pub fn percent(part: u64, whole: u64) -> u64 {
+    let percent = (u128::from(part) * 100 + u128::from(whole) / 2).checked_div(u128::from(whole));
+    u64::try_from(percent.unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+/// The change from one size to another in per cent: `-77.7%`.
+pub fn percent_change(before: u64, after: u64) -> String {
+    if before == 0 || before == after {
+        return "0%".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let percent = (after as f64 - before as f64) * 100.0 / before as f64;
+    format!("{percent:+.1}%")
+}
+
 /// Letters of scripts that put no spaces between words are words of their own.
 fn is_in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
@@ -60,6 +85,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn numbers_are_in_the_plural_but_for_one() {
+        for (n, one, expect) in [
+            (1, "entry", "1 entry"),
+            (0, "session", "0 sessions"),
+            (2, "entry", "2 entries"),
+            (2, "key", "2 keys"),
+        ] {
+            assert_eq!(plural(n, one), expect);
+        }
+    }
+
+    #[test]
+    fn changes_are_per_cent() {
+        assert_eq!(percent_change(1_000, 223), "-77.7%");
+        assert_eq!(percent_change(0, 0), "0%");
+        assert_eq!(percent_change(10, 10), "0%");
+        assert_eq!((percent(1, 8), percent(1, 0), percent(u64::MAX, u64::MAX)), (13, 0, 100));
+    }
 
     #[test]
     fn a_text_is_cut_before_the_word_that_does_not_fit() {

@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
-/// What a pass does, with the words for one and for several, what matters most first.
+use epitome_model::plural;
+
+/// What a pass does to what, what matters most first.
 const WORDS: [(&str, &str, &str); 7] = [
-    ("results", "tool output shortened", "tool outputs shortened"),
-    ("stale", "outdated file read dropped", "outdated file reads dropped"),
-    ("repeats", "repeated text dropped", "repeated texts dropped"),
-    ("thinking", "thinking block removed", "thinking blocks removed"),
-    ("arguments", "long argument shortened", "long arguments shortened"),
-    ("images", "image removed", "images removed"),
-    ("copies", "duplicate removed", "duplicates removed"),
+    ("results", "tool output", "shortened"),
+    ("stale", "outdated file read", "dropped"),
+    ("repeats", "repeated text", "dropped"),
+    ("thinking", "thinking block", "removed"),
+    ("arguments", "long argument", "shortened"),
+    ("images", "image", "removed"),
+    ("copies", "duplicate", "removed"),
 ];
 
 /// What each pass did, by its name and how often: `150 tool outputs shortened`.
 pub fn edits(by_pass: &BTreeMap<String, u64>) -> Vec<String> {
-    let known = WORDS.iter().filter_map(|(pass, one, several)| {
-        let n = *by_pass.get(*pass)?;
-        Some(format!("{n} {}", if n == 1 { one } else { several }))
+    let known = WORDS.iter().filter_map(|(pass, what, verb)| {
+        Some(format!("{} {verb}", plural(*by_pass.get(*pass)?, what)))
     });
     let is_known = |pass: &str| WORDS.iter().any(|(known, ..)| *known == pass);
     let others = by_pass.iter().filter(|(pass, _)| !is_known(pass));

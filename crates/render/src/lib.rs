@@ -16,8 +16,8 @@
 mod ansi;
 mod call;
 mod changes;
-mod counted;
 mod cut;
+mod diff;
 mod edits;
 mod facts;
 mod highlight;
@@ -39,6 +39,7 @@ mod todo;
 mod visible;
 
 pub use changes::Changes;
+pub use diff::{DiffLine, LineChange, changed_lines, diff_lines};
 pub use edits::edits;
 pub use facts::Facts;
 pub use highlight::{Token, highlight};
@@ -53,6 +54,8 @@ pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use spent::{Cost, CostFloor, RecordedRequests, RequestTotals, recorded_requests};
 pub use story::{Detail, Session, Story, Turn};
-pub use terminal::{Breaks, Run, clean, columns, markdown_lines, terminal, width_of, wrap};
+pub use terminal::{
+    Breaks, Run, clean, columns, cut_to_width, markdown_lines, terminal, width_of, wrap,
+};
 pub use time::{parse as moment, shown as minute};
 pub use visible::{inert_json, styled, visible};

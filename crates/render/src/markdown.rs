@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use epitome_model::{
-    Bytes, Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, is_left_by_recipe, short,
+    Bytes, Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, is_left_by_recipe, plural,
+    short,
 };
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::call::{self, Change, Line, Outcome};
-use crate::counted::counted;
 use crate::cut::{Limit, cut};
 use crate::link::is_safe;
 use crate::story::{Piece, What};
@@ -63,8 +63,8 @@ impl<'a> Page<'_, 'a> {
             return;
         }
         parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
-        parts.push(counted(facts.turns, "turn"));
-        parts.push(counted(facts.calls, "tool call"));
+        parts.push(plural(facts.turns, "turn"));
+        parts.push(plural(facts.calls, "tool call"));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
@@ -74,8 +74,8 @@ impl<'a> Page<'_, 'a> {
         if !facts.changes.is_empty() {
             let changes = facts.changes;
             let (added, removed, files) = (changes.added, changes.removed, changes.files);
-            let s = if files == 1 { "" } else { "s" };
-            parts.push(format!("+{added} −{removed} lines in {files} file{s}"));
+            let files = plural(files, "file");
+            parts.push(format!("+{added} −{removed} lines in {files}"));
         }
         let _ = writeln!(self.text, "{}", parts.join(" · "));
         let past = self.story.session.past.filter(|past| !past.is_empty());
@@ -95,9 +95,8 @@ impl<'a> Page<'_, 'a> {
             }
             return;
         }
-        let n = steps.len();
-        let s = if n == 1 { "" } else { "s" };
-        let _ = writeln!(self.text, "\n<details><summary>{n} step{s}</summary>");
+        let steps_in_all = plural(steps.len() as u64, "step");
+        let _ = writeln!(self.text, "\n<details><summary>{steps_in_all}</summary>");
         for piece in steps {
             self.piece(piece);
         }

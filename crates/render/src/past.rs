@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use epitome_model::plural;
 use serde::{Deserialize, Serialize};
 
-use crate::counted::counted;
 use crate::time;
 
 /// What is to be known of the compactions of a session that is shown.
@@ -56,7 +56,7 @@ impl Past {
                 (false, 0) => "Shown as it was.".to_owned(),
                 (false, 1) => "Shown as it was: 1 text of it is not sent any more.".to_owned(),
                 (false, n) => {
-                    format!("Shown as it was: {} of it are not sent any more.", counted(n, "text"))
+                    format!("Shown as it was: {} of it are not sent any more.", plural(n, "text"))
                 }
             });
         }

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use epitome_model::{CacheUse, MicroDollars, Tokens, Transcript, Usage};
+use epitome_model::{CacheUse, MicroDollars, Tokens, Transcript, Usage, plural};
 use serde::{Deserialize, Serialize};
 
-use crate::counted::counted;
 use crate::prices::Prices;
 
 /// One request, as the session records it.
@@ -160,7 +159,7 @@ impl CostFloor {
 
     /// What is missing in the sum.
     fn missing(&self) -> String {
-        let of = |n: u64| format!("{n} of {}", counted(self.requests, "request"));
+        let of = |n: u64| format!("{n} of {}", plural(self.requests, "request"));
         let mut missing = Vec::new();
         if self.unrecorded_output > 0 {
             missing

@@ -6,18 +6,17 @@ mod wrap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, short};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, plural, short};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::call::{self, Change, Line, Outcome};
-use crate::counted::counted;
 use crate::cut::{Limit, cut};
 use crate::story::{Piece, What};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
 pub use markdown::markdown_lines;
-pub use wrap::{Breaks, Run, clean, columns, width_of, wrap};
+pub use wrap::{Breaks, Run, clean, columns, cut as cut_to_width, width_of, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -75,8 +74,8 @@ impl<'a> Screen<'_, 'a> {
         parts.extend(facts.models.iter().map(|model| visible(model)));
         parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
         parts.extend(facts.cwd.as_deref().map(visible));
-        parts.push(counted(facts.turns, "turn"));
-        parts.push(counted(facts.calls, "call"));
+        parts.push(plural(facts.turns, "turn"));
+        parts.push(plural(facts.calls, "call"));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
@@ -86,8 +85,7 @@ impl<'a> Screen<'_, 'a> {
         let changes = facts.changes;
         if !changes.is_empty() {
             let Changes { added, removed, files } = changes;
-            let s = if files == 1 { "" } else { "s" };
-            parts.push(format!("+{added} −{removed} in {files} file{s}"));
+            parts.push(format!("+{added} −{removed} in {}", plural(files, "file")));
         }
         self.put(&parts.join(" · "), "", DIM);
         if let Some(past) = self.story.session.past.filter(|past| !past.is_empty()) {
@@ -171,7 +169,7 @@ impl<'a> Screen<'_, 'a> {
         let room = self.columns.saturating_sub(taken).max(8);
         let target = call::target(call, self.story.session.cwd(), self.story.session.source)
             .unwrap_or_default();
-        let target = narrowed(&target, room);
+        let target = cut_to_width(&target, room);
         let gap = " ".repeat(room.saturating_sub(target.width()));
         let (style, outcome) = outcome;
         let _ = writeln!(
@@ -274,7 +272,7 @@ impl<'a> Screen<'_, 'a> {
         self.put(&first.join("\n"), indent, style);
         let left_out = lines - first.len();
         if left_out > 0 {
-            self.put(&format!("… {}", counted(left_out as u64, "more line")), indent, DIM);
+            self.put(&format!("… {}", plural(left_out as u64, "more line")), indent, DIM);
         }
     }
 
@@ -308,48 +306,11 @@ impl<'a> Screen<'_, 'a> {
 
 /// A line in parts of at most `room` columns: words stay whole, unless it is code.
 fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
-    if line.width() <= room {
-        return vec![line.to_owned()];
-    }
     let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
-    let mut parts = Vec::new();
-    let mut part = String::new();
-    let mut width = 0;
-    let mut push = |part: &mut String, width: &mut usize| {
-        parts.push(std::mem::replace(part, indent.clone()));
-        *width = indent.len();
-    };
-    for word in line.split_inclusive(' ') {
-        let needed = word.trim_end().width();
-        if !is_code && width + needed > room && width > indent.len() {
-            push(&mut part, &mut width);
-        }
-        for c in word.chars() {
-            let wide = c.width().unwrap_or(0);
-            if width + wide > room && c != ' ' {
-                push(&mut part, &mut width);
-            }
-            part.push(c);
-            width += wide;
-        }
-    }
-    push(&mut part, &mut width);
-    parts
-}
-
-/// A text on one line of at most `room` columns.
-fn narrowed(text: &str, room: usize) -> String {
-    if text.width() <= room {
-        return text.to_owned();
-    }
-    let mut width = 0;
-    let fits = |c: &char| {
-        width += c.width().unwrap_or(0);
-        width < room
-    };
-    let mut cut: String = text.chars().take_while(fits).collect();
-    cut.push('…');
-    cut
+    let breaks = if is_code { Breaks::Anywhere } else { Breaks::Words };
+    let run = |text: String| [Run { text, style: () }];
+    let parts = wrap(&run(line.to_owned()), room, breaks, &[], &run(indent));
+    parts.into_iter().map(|runs| runs.into_iter().map(|run| run.text).collect()).collect()
 }
 
 #[cfg(test)]
@@ -372,6 +333,5 @@ mod tests {
         check("abcdefghij", 4, false, &["abcd", "efgh", "ij"]);
         check("one two", 5, true, &["one t", "wo"]);
         check("日本語", 4, false, &["日本", "語"]);
-        assert_eq!(narrowed("abcdef", 4), "abc…");
     }
 }

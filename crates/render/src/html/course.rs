@@ -1,9 +1,8 @@
 //! How full the context was from request to request, as bars without a script.
 
-use epitome_model::{Block, Tokens, Transcript};
+use epitome_model::{Block, Tokens, Transcript, plural};
 use maud::{Markup, html};
 
-use crate::counted::counted;
 use crate::{Past, Session};
 
 /// The bars, at most: of more requests the largest of each part is shown.
@@ -29,12 +28,12 @@ fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
     let place = |request: usize| request * WIDTH / sizes.len();
     let said = format!(
         "Context of {}: {} at first, {} at the end, {largest} at most{}",
-        counted(sizes.len() as u64, "request"),
+        plural(sizes.len() as u64, "request"),
         sizes[0],
         sizes[sizes.len() - 1],
         match compactions.len() as u64 {
             0 => String::new(),
-            n => format!(", {}", counted(n, "compaction")),
+            n => format!(", {}", plural(n, "compaction")),
         },
     );
     html! {

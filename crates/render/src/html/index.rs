@@ -1,10 +1,10 @@
 //! A page that leads to sessions, and what such a page is made of.
 
+use epitome_model::plural;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::frame::{FACTS, frame};
-use crate::counted::counted;
 use crate::{Facts, time, visible};
 
 /// What a folder of rendered sessions holds: what its `manifest.json` says.
@@ -63,7 +63,7 @@ impl Index {
                 button #theme type="button" aria-label="Switch between light and dark" { "◐" }
             }
             main #content.index {
-                h1 { (n) @if n == 1 { " session" } @else { " sessions" } }
+                h1 { (plural(n as u64, "session")) }
                 ol.sessions { @for listing in &self.sessions { (session(listing)) } }
             }
         };
@@ -102,8 +102,8 @@ fn session(listing: &Listing) -> Markup {
                 span.agent { (facts.agent) }
                 @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
                 @if let Some(cwd) = &facts.cwd { bdi { (visible(cwd)) } }
-                span { (facts.turns) @if facts.turns == 1 { " turn" } @else { " turns" } }
-                span { (facts.calls) @if facts.calls == 1 { " call" } @else { " calls" } }
+                span { (plural(facts.turns, "turn")) }
+                span { (plural(facts.calls, "call")) }
                 @if !facts.changes.is_empty() {
                     span {
                         span.plus { "+" (facts.changes.added) } " "
@@ -114,7 +114,7 @@ fn session(listing: &Listing) -> Markup {
                     a href=(address(file)) { (file.rsplit('.').next().unwrap_or(file)) }
                 }
                 @if !listing.sub_agents.is_empty() {
-                    span { (counted(listing.sub_agents.len() as u64, "sub-agent")) }
+                    span { (plural(listing.sub_agents.len() as u64, "sub-agent")) }
                 }
             }
         }

@@ -5,7 +5,7 @@ mod sheet;
 
 use std::ops::Range;
 
-use epitome_model::{Role, Text};
+use epitome_model::{Role, Text, plural};
 use maud::{Markup, html};
 
 use super::code::Budget;
@@ -14,7 +14,6 @@ use super::layout::{Layout, Page};
 use super::name::PageName;
 use super::words::words;
 use super::{card, controls, plain};
-use crate::counted::counted;
 use crate::reminder::without_reminders;
 use crate::story::{Branch, Piece, What};
 use crate::{Detail, Facts, Story, Turn, time, visible};
@@ -316,7 +315,7 @@ impl Page<'_, '_> {
         html! {
             details.steps {
                 summary {
-                    span { (counted(pieces.len() as u64, "step")) }
+                    span { (plural(pieces.len() as u64, "step")) }
                     @for (name, n) in tally(pieces) { span.tally { bdi { (name) } " " (n) } }
                     @if failed > 0 { span.bad { (failed) " failed" } }
                 }

@@ -63,6 +63,30 @@ pub fn columns(grapheme: &str) -> usize {
     }
 }
 
+/// The beginning of a text that has at most so many columns; `…` replaces the rest.
+///
+/// ```
+/// use epitome_render::cut_to_width;
+///
+/// assert_eq!(cut_to_width("one two", 5), "one…");
+/// assert_eq!(cut_to_width("日本語", 5), "日本…");
+/// ```
+pub fn cut(text: &str, width: usize) -> String {
+    if width_of(text) <= width {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let begin: String = text
+        .graphemes(true)
+        .take_while(|grapheme| {
+            used += columns(grapheme);
+            used <= width
+        })
+        .collect();
+    let mark = if width == 0 { "" } else { "…" };
+    format!("{}{mark}", begin.trim_end())
+}
+
 /// A grapheme with its style and columns.
 struct Cell<'a, S> {
     text: &'a str,

@@ -3,26 +3,37 @@
 use std::collections::HashSet;
 
 use epitome_model::Bytes;
+use serde::{Serialize, Serializer};
 
 use super::pack::{Contents, Kind, Pack};
 use super::{Archive, Generation, Hash, Numbers, pack_name};
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{Error, ErrorKind, Result, sentence};
 
-/// The result of [`Archive::verify`].
-#[derive(Clone, Debug, Default)]
+/// The result of [`Archive::verify`]. Its serde form is the JSON of `epitome archive verify --json`
+/// (`docs/json.md`): members are added to it, never changed or removed.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
     /// Sessions with at least one pack.
     pub sessions: u64,
     /// Packs, damaged ones included.
+    #[serde(rename = "generations")]
     pub packs: u64,
     /// Pieces of removed bytes that match their hash.
+    #[serde(rename = "pieces")]
     pub blobs: u64,
     /// Their length in bytes.
+    #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
     /// The length of all packs on disk, in bytes.
+    #[serde(rename = "stored_bytes")]
     pub stored: Bytes,
     /// One error per fault. Each names its pack.
+    #[serde(serialize_with = "sentences")]
     pub faults: Vec<Error>,
+}
+
+fn sentences<S: Serializer>(errors: &[Error], to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(errors.iter().map(|err| sentence(err)))
 }
 
 impl Archive {

@@ -32,7 +32,8 @@ pub enum Need {
 }
 
 /// Why a generation is not needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// The session exists and has all bytes that the generation removed.
     Restored,

@@ -1,10 +1,9 @@
 //! What is said above a session, and above each of its turns.
 
-use epitome_model::Tokens;
+use epitome_model::{Tokens, plural};
 use maud::{Markup, html};
 
 use super::Html;
-use crate::counted::counted;
 use crate::html::course::course;
 use crate::html::layout::Page;
 use crate::spent::{Request, Spent};
@@ -127,7 +126,7 @@ impl Page<'_, '_> {
         let steps = self.story.steps(turn).len() as u64;
         let mut parts = Vec::new();
         if steps > 0 {
-            parts.push(html! { (counted(steps, "step")) });
+            parts.push(html! { (plural(steps, "step")) });
         }
         let failed = layout.failed.iter().filter(|piece| turn.pieces.contains(piece));
         if let Some(first) = failed.clone().next() {
@@ -153,7 +152,7 @@ impl Page<'_, '_> {
 /// `45.2k in (93% cached), 1.2k out`.
 fn tokens(requests: &[Request<'_>]) -> Option<Markup> {
     let Spent { totals, cached, .. } = Spent::on(requests, None);
-    let of = counted(totals.requests, "request");
+    let of = plural(totals.requests, "request");
     let cached = cached.and_then(|cached| percent(cached, totals.input));
     (totals.requests > 0).then(|| {
         html! {
