@@ -128,7 +128,6 @@ pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
 }
 
 /// The commands that mean something in an editor, which has sessions and help of its own.
-#[cfg(feature = "acp")]
 pub(crate) fn offered_to_editors() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|it| !["/help", "/resume", "/quit"].contains(&it.name))
 }

@@ -1,9 +1,9 @@
 //! A small coding agent that never runs out of context: the engine of epitome at work.
 //!
 //! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
-//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools; the
-//! module `tui`, with the feature of that name, shows it in a terminal, the module `acp` in an
-//! editor; the module `mcp` has the tools of MCP servers. `docs/agent.md` describes the program.
+//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools;
+//! [`ChatOptions`] begins one as settings describe it; `tui` shows it in a terminal, `acp` in an
+//! editor; `mcp` has the tools of MCP servers. `docs/agent.md` describes the program.
 //!
 //! # Absent
 //!
@@ -11,27 +11,31 @@
 //!
 //! [`Model`]: epitome_llm::Model
 
-#[cfg(feature = "acp")]
 pub mod acp;
 pub mod agent;
-#[cfg(any(feature = "acp", feature = "tui"))]
+mod agent_setup;
 mod commands;
 pub mod demo;
 mod dollars;
 pub mod history;
 pub mod machine;
-#[cfg(feature = "mcp")]
 pub mod mcp;
+mod models;
+mod options;
 pub mod permissions;
 pub mod prompt;
 pub mod session;
+mod start;
 pub mod tools;
-#[cfg(feature = "tui")]
 pub mod tui;
 pub mod words;
 
 pub use agent::{Agent, Changes, Front};
+pub use agent_setup::AgentSetup;
 pub use dollars::parse_dollars;
 pub use machine::{Action, Change, Cost, Ended, Event, Input, Limits, Machine};
+pub use models::ChatModels;
+pub use options::{ChatOptions, Wait};
 pub use permissions::{Access, Answer, Permissions, Rule};
+pub use start::Started;
 pub use tools::{OnProgress, TOOLS, Workplace};

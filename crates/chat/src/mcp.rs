@@ -9,6 +9,7 @@
 //!
 //! Resources, prompts, sampling, and questions to the user.
 
+mod configured;
 mod connection;
 mod content;
 mod handler;
@@ -26,6 +27,7 @@ use epitome_llm::Stop;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+pub(crate) use configured::with_servers;
 use connection::{Call, serve};
 use tool::named;
 

@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 use epitome_engine::Called;
 use epitome_llm::Stop;
+use epitome_model::ToolKind;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::permissions::Access;
 
@@ -45,6 +47,12 @@ pub type Outcome = Result<String, String>;
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
+    /// What kind of tool it is: what shows its calls goes by this.
+    pub kind: ToolKind,
+    /// What a call is about, by its arguments: those that say most. None if they say nothing.
+    pub subject: fn(&Value) -> Option<String>,
+    /// What of a result is shown while it is folded.
+    pub fold: Fold,
     /// What it does and when to call it, for the model.
     pub description: &'static str,
     /// The JSON Schema of its arguments.
@@ -61,6 +69,19 @@ pub struct Tool {
     ///
     /// What failed, for the model.
     pub run: fn(&Workplace, &str, &Access, &Stop) -> Outcome,
+}
+
+/// What of a result is shown while it is folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// Its first lines.
+    Beginning,
+    /// Its last lines, which say most.
+    End,
+    /// The number of its lines.
+    Count,
+    /// All of it.
+    All,
 }
 
 /// Every tool.
@@ -83,6 +104,36 @@ pub static TOOLS: &[Tool] = &[
 /// The tool of this name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// The kind of the tool of this name.
+pub fn kind_of(name: &str) -> ToolKind {
+    named(name).map_or(ToolKind::Other, |tool| tool.kind)
+}
+
+/// What a call is about: the arguments that say most, or all of them.
+pub fn subject(tool: &str, arguments: &str) -> String {
+    let parsed = serde_json::from_str(arguments).ok();
+    let subject = parsed.and_then(|arguments| (named(tool)?.subject)(&arguments));
+    subject.unwrap_or_else(|| arguments.to_owned())
+}
+
+/// Arguments in words: `{name}` in a part is that argument, and a part without it is left out. None
+/// if the first part is.
+fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
+    let part = |part: &str| {
+        let (before, rest) = part.split_once('{')?;
+        let (name, after) = rest.split_once('}')?;
+        let value = match arguments.get(name)? {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        Some(format!("{before}{value}{after}"))
+    };
+    let first = part(parts[0])?;
+    let others = parts[1..].iter().filter_map(|it| part(it));
+    Some(others.fold(first, |all, part| all + &part))
 }
 
 /// All tools, as a request offers them.

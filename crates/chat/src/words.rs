@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use epitome_engine::{Content, Context};
-use epitome_model::{Tokens, short};
+use epitome_model::{Tokens, plural, short};
 use epitome_passes::{Event, SaidText, Why, response_name};
-use serde_json::Value;
 
 use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
 
@@ -96,8 +95,7 @@ pub fn losses(context: &Context) -> Vec<String> {
         let names: Vec<String> = references.iter().map(|(_, name)| name.to_string()).collect();
         let shown = names.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
         let more = if names.len() > 4 { ", …" } else { "" };
-        let results =
-            if names.len() == 1 { "1 result".into() } else { format!("{} results", names.len()) };
+        let results = plural(names.len() as u64, "result");
         lines.push(format!("{results} shortened: recall gives them back ({shown}{more})"));
     }
     let digested = context.digested_calls().len();
@@ -133,45 +131,6 @@ fn unsent(texts: &[SaidText]) -> Vec<String> {
 pub fn tiers(by_tier: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_tier.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
-}
-
-/// What a call is about: the argument that says most, or all of them.
-pub fn subject(tool: &str, arguments: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
-    let text = |name: &str| value.get(name).and_then(Value::as_str);
-    let named = |name: &str, before: &str| {
-        text(name).map(|text| format!("{before}{text}")).unwrap_or_default()
-    };
-    let subject = match tool {
-        "shell" => text("command").map(str::to_owned),
-        "write" | "edit" => text("path").map(str::to_owned),
-        "read" => text("path").map(|path| {
-            let number = |name: &str| value.get(name).and_then(Value::as_u64);
-            let from = number("offset").map(|from| format!(" from line {from}"));
-            let lines = number("limit").map(|lines| format!(", {lines} lines"));
-            format!("{path}{}{}", from.unwrap_or_default(), lines.unwrap_or_default())
-        }),
-        "grep" => text("pattern").map(|pattern| {
-            format!("{pattern}{}{}", named("path", " in "), named("include", " of "))
-        }),
-        "glob" => text("pattern").map(|pattern| format!("{pattern}{}", named("path", " in "))),
-        "recall" => match text("ref") {
-            Some(name) => Some(format!("{name}{}", named("search", " for "))),
-            None => text("search").map(str::to_owned),
-        },
-        "compact" => Some(named("focus", "")),
-        "todo" => Some(String::new()),
-        "skill" => text("name").map(str::to_owned),
-        "task" => text("description").map(str::to_owned),
-        "ask" => text("question").map(str::to_owned),
-        "patch" => text("patch").map(|patch| {
-            let files =
-                patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
-            files.map(|(_, path)| path.trim()).collect::<Vec<_>>().join(", ")
-        }),
-        _ => None,
-    };
-    subject.unwrap_or_else(|| arguments.to_owned())
 }
 
 /// What a part of a context is.

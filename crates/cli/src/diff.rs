@@ -1,18 +1,14 @@
 //! The difference that a plan makes, block by block.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use epitome::compaction::{CompactionPlan, Shown};
 use epitome::redact::SessionScreen;
 use epitome_model::{Bytes, Counter, Source};
-use similar::{ChangeTag, TextDiff};
+use epitome_render::{DiffLine, LineChange, changed_lines, diff_lines};
 
 use crate::text::{BOLD, DIM, count, field, visible};
-
-const GONE: Style = AnsiColor::Red.on_default();
-const NEW: Style = AnsiColor::Green.on_default();
 
 /// Maximum lines of a run that are shown.
 const RUN: usize = 8;
@@ -53,70 +49,39 @@ pub fn render<S: Source>(
 
 /// Every line removed or added between two texts, with two lines of context.
 pub fn lines(out: &mut String, before: &str, after: &str) {
-    let (before, after) = (ended(before), ended(after));
-    let diff = TextDiff::from_lines(&*before, &*after);
-    for (n, group) in diff.grouped_ops(2).iter().enumerate() {
-        if n > 0 {
-            let _ = writeln!(out, "  {DIM}…{DIM:#}");
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let mut run = vec![change.value().trim_end_matches('\n').to_owned()];
-            flush(out, Some(change.tag()), &mut run);
+    for line in changed_lines(before, after, 2) {
+        match line {
+            DiffLine::Shown(change, text) => shown(out, change, &text),
+            DiffLine::Hidden(..) => {
+                let _ = writeln!(out, "  {DIM}…{DIM:#}");
+            }
         }
     }
 }
 
-/// Removed, kept and added lines; the middle of a long run is only counted.
 fn hunk(out: &mut String, before: &str, after: &str) {
-    // A last line is equal with and without its line feed.
-    let (before, after) = (ended(before), ended(after));
-    let diff = TextDiff::from_lines(&*before, &*after);
-    let mut run: Vec<String> = Vec::new();
-    let mut tag = None;
-    for change in diff.iter_all_changes() {
-        if tag != Some(change.tag()) {
-            flush(out, tag, &mut run);
-            tag = Some(change.tag());
-        }
-        run.push(change.value().trim_end_matches('\n').to_owned());
-    }
-    flush(out, tag, &mut run);
-}
-
-fn ended(text: &str) -> Cow<'_, str> {
-    if text.is_empty() || text.ends_with('\n') {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(format!("{text}\n"))
-    }
-}
-
-fn flush(out: &mut String, tag: Option<ChangeTag>, run: &mut Vec<String>) {
-    let (mark, style) = match tag {
-        Some(ChangeTag::Delete) => ('-', GONE),
-        Some(ChangeTag::Insert) => ('+', NEW),
-        Some(ChangeTag::Equal) | None => (' ', Style::new()),
-    };
-    let long = run.len() > RUN + 1;
-    let (head, tail) = if long { (RUN / 2, RUN / 2) } else { (run.len(), 0) };
-    for line in &run[..head] {
-        let _ = writeln!(out, "  {style}{mark} {}{style:#}", cut(line));
-    }
-    if long {
-        let _ = writeln!(out, "  {DIM}{mark} … {} more lines{DIM:#}", run.len() - head - tail);
-        for line in &run[run.len() - tail..] {
-            let _ = writeln!(out, "  {style}{mark} {}{style:#}", cut(line));
+    for line in diff_lines(before, after, RUN) {
+        match line {
+            DiffLine::Shown(change, text) => shown(out, change, &text),
+            DiffLine::Hidden(change, lines) => {
+                let (mark, _) = look(change);
+                let _ = writeln!(out, "  {DIM}{mark} … {lines} more lines{DIM:#}");
+            }
         }
     }
-    run.clear();
 }
 
-fn cut(line: &str) -> String {
-    let shown = visible(line);
-    let mut cut: String = shown.chars().take(WIDTH).collect();
-    if shown.chars().count() > WIDTH {
-        cut.pop();
-        cut.push('…');
+fn shown(out: &mut String, change: LineChange, text: &str) {
+    let (mark, style) = look(change);
+    let text = epitome_model::short(&visible(text), WIDTH);
+    let _ = writeln!(out, "  {style}{mark} {text}{style:#}");
+}
+
+/// How a line is marked, and its colour.
+fn look(change: LineChange) -> (char, Style) {
+    match change {
+        LineChange::Removed => ('-', AnsiColor::Red.on_default()),
+        LineChange::Added => ('+', AnsiColor::Green.on_default()),
+        LineChange::Same => (' ', Style::new()),
     }
-    cut
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use epitome::storage::User;
-use epitome::{Error, ErrorKind};
+use epitome::{Error, ErrorKind, causes};
 use serde::Serialize;
 
 use crate::text::{BOLD, RED, YELLOW, visible};
@@ -107,8 +107,16 @@ impl Failure {
 
     #[must_use]
     pub fn because(mut self, cause: &(dyn StdError + 'static)) -> Failure {
-        self.causes.extend(chain(Some(cause)));
+        self.causes.push(cause.to_string());
+        self.causes.extend(causes(cause).map(ToString::to_string));
         self
+    }
+
+    /// Keeps the worse of two failures.
+    pub fn add_to(self, worst: &mut Option<Failure>) {
+        if worst.as_ref().is_none_or(|it| it.status < self.status) {
+            *worst = Some(self);
+        }
     }
 
     /// The message and its causes on one line.
@@ -145,14 +153,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
-        let (status, kind) = match status(err.kind()) {
+        let status = match status(err.kind()) {
             // It is the disk that refuses, and not a session that cannot be read.
-            (Status::Unreadable, kind) if err.is_while_writing() => (Status::Disk, kind),
+            Status::Unreadable if err.is_while_writing() => Status::Disk,
             other => other,
         };
-        let mut failure = Failure::new(status, kind, err.to_string());
+        let mut failure = Failure::new(status, err.kind().name(), err.to_string());
         failure.error = Some(err.kind());
-        failure.causes = chain(err.source());
+        failure.causes = causes(&err).map(ToString::to_string).collect();
         failure.hints.extend(err.hint().into_iter().flat_map(str::lines).map(str::to_owned));
         if err.kind() == ErrorKind::NotAFile
             && let Some(folder) = err.path().filter(|path| path.is_dir())
@@ -189,39 +197,31 @@ fn who(user: &User) -> String {
     }
 }
 
-fn chain(first: Option<&(dyn StdError + 'static)>) -> Vec<String> {
-    let mut causes = Vec::new();
-    let mut cause = first;
-    while let Some(err) = cause {
-        causes.push(err.to_string());
-        cause = err.source();
-    }
-    causes
-}
-
-fn status(kind: ErrorKind) -> (Status, &'static str) {
+fn status(kind: ErrorKind) -> Status {
     match kind {
-        ErrorKind::NotFound => (Status::Unreadable, "not-found"),
-        ErrorKind::NotAFile => (Status::Unreadable, "not-a-file"),
-        ErrorKind::NoPermission => (Status::Unreadable, "no-permission"),
-        ErrorKind::Unreadable => (Status::Unreadable, "unreadable"),
-        ErrorKind::UnknownFormat => (Status::Unreadable, "unknown-format"),
-        ErrorKind::InUse | ErrorKind::HeldByAgent => (Status::Refused, "in-use"),
-        ErrorKind::Changed => (Status::Refused, "changed"),
-        ErrorKind::Locked => (Status::Refused, "locked"),
-        ErrorKind::HardLinked => (Status::Refused, "hard-linked"),
-        ErrorKind::Exists => (Status::Refused, "exists"),
-        ErrorKind::Refused => (Status::Refused, "refused"),
-        ErrorKind::Invariant => (Status::Refused, "law"),
-        ErrorKind::Unsupported => (Status::Usage, "usage"),
-        ErrorKind::ReadOnly => (Status::Refused, "read-only"),
-        ErrorKind::Disk => (Status::Disk, "disk"),
-        ErrorKind::Archive => (Status::Disk, "archive"),
-        ErrorKind::NotArchived => (Status::Disk, "not-archived"),
-        ErrorKind::NewerFormat => (Status::Disk, "newer-format"),
-        ErrorKind::Settings => (Status::Usage, "settings"),
-        ErrorKind::Recipe => (Status::Usage, "usage"),
-        ErrorKind::Broken => (Status::Bug, "bug"),
-        _ => (Status::Bug, "bug"),
+        ErrorKind::NotFound
+        | ErrorKind::NotAFile
+        | ErrorKind::NoPermission
+        | ErrorKind::Unreadable
+        | ErrorKind::UnknownFormat => Status::Unreadable,
+        ErrorKind::InUse
+        | ErrorKind::HeldByAgent
+        | ErrorKind::Changed
+        | ErrorKind::Locked
+        | ErrorKind::HardLinked
+        | ErrorKind::Exists
+        | ErrorKind::Refused
+        | ErrorKind::Invariant
+        | ErrorKind::ReadOnly => Status::Refused,
+        ErrorKind::Unsupported
+        | ErrorKind::Usage
+        | ErrorKind::Ambiguous
+        | ErrorKind::Settings
+        | ErrorKind::Recipe => Status::Usage,
+        ErrorKind::Disk | ErrorKind::Archive | ErrorKind::NotArchived | ErrorKind::NewerFormat => {
+            Status::Disk
+        }
+        ErrorKind::Broken => Status::Bug,
+        _ => Status::Bug,
     }
 }

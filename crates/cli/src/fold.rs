@@ -8,6 +8,12 @@ pub fn folded(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }
 
+/// One line, with styles, in lines of at most `columns`.
+pub fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let lines = wrap(&runs(line), columns, Breaks::Words, &[], &[]);
+    lines.iter().map(|runs| written(runs)).collect()
+}
+
 fn folded_line(line: &str, columns: usize) -> String {
     let (text, end) = match line.strip_suffix('\n') {
         Some(text) => (text, "\n"),
@@ -107,5 +113,15 @@ mod tests {
         );
         // An escape sequence that is no style stays.
         check("\x1b]0;x", 9, "\x1b]0;x");
+    }
+
+    #[test]
+    fn words_are_wrapped() {
+        let text = "one \x1b[1mtwo\x1b[0m three 日本語日本語 x";
+        let expect = ["one \x1b[1mtwo\x1b[0m", "three", "日本語日", "本語 x"];
+        assert_eq!(wrapped(text, 8), expect);
+        assert_eq!(wrapped("ab cde fg h", 5), ["ab", "cde", "fg h"]);
+        assert_eq!(wrapped("a  b", 80), ["a  b"]);
+        assert_eq!(wrapped("", 80), [""]);
     }
 }

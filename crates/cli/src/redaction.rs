@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
-use epitome::redact::rules;
-use epitome_redact::{Finder, Found, Kind, RuleFault};
+use epitome::redact::finder;
+use epitome_redact::{Finder, Found, Kind};
 
 use crate::app::App;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::Result;
 use crate::text::{DIM, count};
 
 /// Options of commands that write for others.
@@ -52,13 +52,7 @@ impl Redaction {
 
     /// The finder, whether or not redaction is enabled in the settings.
     pub fn always(&self, app: &App) -> Result<Finder> {
-        let set = &app.settings()?.values.redaction.find;
-        let default = || vec!["secrets".to_owned(), "pii".to_owned()];
-        if self.redact.is_empty() {
-            self.more.finder(app, &set.clone().unwrap_or_else(default))
-        } else {
-            self.more.finder(app, &self.redact)
-        }
+        self.more.finder(app, &self.redact)
     }
 }
 
@@ -69,24 +63,10 @@ impl MoreRules {
         Ok(set.chain(&self.rules).cloned().collect())
     }
 
-    /// The finder for these kinds and rules.
+    /// The finder for these kinds and rules, or those of the settings.
     pub fn finder(&self, app: &App, names: &[String]) -> Result<Finder> {
-        let files = self.files(app)?;
-        let rules = rules(&app.config, &files).map_err(|err| {
-            let failure = Failure::from(err);
-            Failure { status: Status::Usage, kind: "usage", ..failure }
-        })?;
-        let rules = rules.only(names).map_err(wrong)?;
-        Finder::new(rules).map_err(wrong)
+        Ok(finder(&app.config, app.settings()?, names, &self.rules)?)
     }
-}
-
-fn wrong(fault: RuleFault) -> Failure {
-    let hint = match &fault {
-        RuleFault::Unknown(_) => "known are `secrets`, `pii`, and the rules in docs/redact.md",
-        RuleFault::NoRules(_) | RuleFault::Expression { .. } => "docs/redact.md says what they are",
-    };
-    Failure::usage(fault.to_string()).hint(hint)
 }
 
 /// Counts of what was redacted.

@@ -31,18 +31,6 @@ fn own_way(file: &CompactedFile) -> String {
     }
 }
 
-/// What belongs to the session, in words; none if nothing does.
-fn with(report: &CompactReport) -> Option<String> {
-    if report.files.is_empty() {
-        return None;
-    }
-    let is_said = |file: &&CompactedFile| file.is_conversation;
-    Some(match report.files.iter().filter(is_said).count() as u64 {
-        0 => "with its log".to_owned(),
-        n => format!("with {}", count(n, "sub-agent")),
-    })
-}
-
 /// The whole report of one session, before a list of the losses if there is one.
 pub fn render(report: &CompactReport, losses_follow: bool) -> String {
     let file = &report.file;
@@ -104,41 +92,17 @@ fn numbers(report: &CompactReport) -> String {
     let heads = ["", "before", "", "after", "", "", ""];
     let table = Table::new(&[Left, Right, Left, Right, Right, Left, Left], &heads);
     let mut table = table.shrinks(6, 20).leaves_out(&[5]);
-    let mut row = |name: &str, (before, after), (b, a): (u64, u64), unit: &str| {
-        let cells = [name.to_owned(), before, "→".into(), after];
-        let of_style = match a.cmp(&b) {
+    for row in report.file.sizes(report.counter).into_iter().chain(report.sizes_with_parts()) {
+        let Change { before, after } = row.size;
+        let of_style = match after.cmp(&before) {
             Ordering::Less => GREEN,
             Ordering::Equal => PLAIN,
             Ordering::Greater => RED,
         };
-        let change = [change(b, a), text::saved_bar(a, b)].map(|cell| (of_style, cell));
-        let cells = cells.map(|cell| (PLAIN, cell)).into_iter().chain(change);
-        table.painted(cells.chain([(PLAIN, unit.to_owned())]).collect());
-    };
-    let unit = format!("tokens ({})", report.counter);
-    let of_tokens = |it: Change<Tokens>| (it.before.to_string(), it.after.to_string());
-    let of_bytes = |it: Change<Bytes>| (it.before.to_string(), it.after.to_string());
-    let file = &report.file;
-    let (messages, disk, net) = (file.context_tokens, file.disk_bytes, file.net_bytes());
-    row("messages", of_tokens(messages), (messages.before.0, messages.after.0), &unit);
-    if let (Some(request), Some(billed)) = (file.request_tokens, &file.billed) {
-        let basis = format!("as billed ({billed})");
-        row("request", of_tokens(request), (request.before.0, request.after.0), &basis);
-    }
-    row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
-    if file.archive_bytes > Bytes(0) {
-        let archive = format!("with {} in the archive", file.archive_bytes);
-        row("net", of_bytes(net), (net.before.0, net.after.0), &archive);
-    }
-    if let Some(with) = with(report) {
-        let (messages, disk, net) = (report.tokens(), report.disk_bytes(), report.net_bytes());
-        let tokens = format!("tokens, {with}");
-        row("messages", of_tokens(messages), (messages.before.0, messages.after.0), &tokens);
-        row("disk", of_bytes(disk), (disk.before.0, disk.after.0), &with);
-        if net != disk {
-            let archive = format!("{with}, and the archive");
-            row("net", of_bytes(net), (net.before.0, net.after.0), &archive);
-        }
+        let change = [row.percent(), text::saved_bar(after, before)].map(|cell| (of_style, cell));
+        let Change { before, after } = row.words;
+        let cells = [row.name.to_owned(), before, "→".into(), after].map(|cell| (PLAIN, cell));
+        table.painted(cells.into_iter().chain(change).chain([(PLAIN, row.unit)]).collect());
     }
     table.render()
 }
@@ -204,7 +168,7 @@ pub fn summary(reports: &[CompactReport]) -> String {
         let own = (file.context_tokens, file.disk_bytes);
         add(PLAIN, name, own, what);
         let (tokens, bytes, net) = (report.tokens(), report.disk_bytes(), report.net_bytes());
-        if let Some(with) = with(report) {
+        if let Some(with) = report.parts() {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
         }
         all.0.before += tokens.before;
@@ -339,7 +303,7 @@ fn kept(file: &CompactedFile) -> Vec<String> {
     let rules: Vec<String> = kept
         .rules
         .iter()
-        .map(|kept| format!("{} ({})", untouched(kept.rule), entries(kept.entries)))
+        .map(|kept| format!("{} ({})", untouched(kept.rule), count(kept.entries, "entry")))
         .collect();
     let mut lines = Vec::new();
     if !rules.is_empty() {
@@ -375,10 +339,6 @@ fn untouched(rule: KeepRule) -> &'static str {
         KeepRule::Tokens => "the last tokens",
         KeepRule::Unanswered => "what the model has not answered",
     }
-}
-
-fn entries(n: u64) -> String {
-    format!("{n} {}", if n == 1 { "entry" } else { "entries" })
 }
 
 /// The first faults, and the number of others.

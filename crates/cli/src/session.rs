@@ -9,9 +9,10 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use epitome::agents::{self, Found, SessionFile, SessionMatch};
+use epitome::history::ShownSource;
 use epitome::ops::is_run_in;
-use epitome::storage::writer;
-use epitome::{History, Version};
+use epitome::storage::{load, writer};
+use epitome::{History, Loaded, Version};
 use epitome_formats::named;
 
 use crate::app::App;
@@ -50,6 +51,18 @@ impl Input {
             }
         }
         Ok(inputs)
+    }
+
+    /// Reads it as it is stored.
+    pub fn load(&self, app: &App) -> Result<Loaded<ShownSource>> {
+        let path = match self {
+            Input::Stdin => {
+                return Ok(Loaded::read(ShownSource::Memory(read_stdin()?), app.agent())?);
+            }
+            Input::File(path) => path,
+        };
+        let Loaded { format, source, transcript, faults } = load(path, app.agent())?;
+        Ok(Loaded { format, source: ShownSource::File(source), transcript, faults })
     }
 
     /// Its name in reports.

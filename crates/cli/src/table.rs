@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use unicode_width::UnicodeWidthStr;
+use epitome_render::width_of;
 
 use crate::text::{self, DIM, PLAIN, cut, field};
 
@@ -88,7 +88,7 @@ impl Table {
                 let Some(width) = *width else { continue };
                 let (painted, said) = cell;
                 let said = cut(said, width);
-                let room = width - said.width();
+                let room = width - width_of(&said);
                 let (before, after) = match side {
                     Side::Left => (0, room),
                     Side::Right => (room, 0),
@@ -110,7 +110,7 @@ impl Table {
     fn widths(&self, most: usize) -> Vec<Option<usize>> {
         let natural = |column: usize| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
-            let width = cells.map(|(_, cell)| cell.width()).max().unwrap_or(0);
+            let width = cells.map(|(_, cell)| width_of(cell)).max().unwrap_or(0);
             (width > 0).then_some(width)
         };
         let mut natural: Vec<Option<usize>> = (0..self.sides.len()).map(natural).collect();

@@ -6,10 +6,11 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 pub use epitome::agents::shell_word;
 use epitome_model::Bytes;
-pub use epitome_render::visible;
+pub use epitome_model::{percent_change as change, plural as count};
+pub use epitome_render::{cut_to_width as cut, visible};
 use jiff::Timestamp;
-use serde::Serializer;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+pub use crate::fold::wrapped;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -55,32 +56,6 @@ pub fn path(path: &Path) -> String {
         Some(_) | None => path.display().to_string(),
     };
     field(&shown)
-}
-
-/// A path in JSON; bytes that are not Unicode become U+FFFD.
-pub fn lossy<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&path.as_ref().display())
-}
-
-/// The same for a path that may be missing.
-pub fn lossy_option<S: Serializer, P: AsRef<Path>>(
-    path: &Option<P>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match path {
-        Some(path) => lossy(path, to),
-        None => to.serialize_none(),
-    }
-}
-
-/// The change from `before` to `after` in per cent: `-77.7%`.
-pub fn change(before: u64, after: u64) -> String {
-    if before == 0 || before == after {
-        return "0%".to_owned();
-    }
-    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
-    let percent = (after as f64 - before as f64) * 100.0 / before as f64;
-    format!("{percent:+.1}%")
 }
 
 /// `part` as a percentage of `whole`: `12.3%`.
@@ -130,11 +105,6 @@ pub fn short_hash(blake3: &str) -> String {
     format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
 
-/// `1 edit`, `2 edits`.
-pub fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 /// How long ago: `3m`, `5h`, `12d`, `7w`.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
@@ -163,45 +133,9 @@ pub fn width() -> Option<usize> {
     std::io::stdout().is_terminal().then(columns)
 }
 
-/// A text of at most this width: of a wider one the beginning.
-pub fn cut(text: &str, most: usize) -> String {
-    if text.width() <= most {
-        return text.to_owned();
-    }
-    let mut width = 1;
-    let begins = text.chars().take_while(|c| {
-        width += c.width().unwrap_or(0);
-        width <= most
-    });
-    let mut begins: String = begins.collect();
-    begins.truncate(begins.trim_end().len());
-    begins + "…"
-}
-
 /// A text of a session on one line of at most so many columns.
 pub fn fitted(text: &str, columns: usize) -> String {
     cut(&one_line(text, 1_000), columns)
-}
-
-/// A text in lines of at most so many columns, as far as its words allow.
-pub fn wrapped(text: &str, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut width = 0;
-    for word in text.split(' ') {
-        let of_word = anstream::adapter::strip_str(word).to_string().width();
-        if width > 0 && width + 1 + of_word > most {
-            lines.push(String::new());
-            width = 0;
-        }
-        let line = lines.last_mut().expect("there is a line");
-        if width > 0 {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += of_word;
-    }
-    lines
 }
 
 /// For each id its shortest unique beginning, on one line.
@@ -223,16 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn words_are_wrapped() {
-        let text = format!("one {BOLD}two{BOLD:#} three 日本語日本語 x");
-        let expect = ["one \u{1b}[1mtwo\u{1b}[0m", "three", "日本語日本語", "x"];
-        assert_eq!(wrapped(&text, 8), expect);
-        assert_eq!(wrapped("ab cde fg h", 5), ["ab", "cde", "fg h"]);
-        assert_eq!(wrapped("a  b", 80), ["a  b"]);
-        assert_eq!(wrapped("", 80), [""]);
-    }
-
-    #[test]
     fn what_is_fitted_is_measured_in_columns() {
         assert_eq!(fitted("one\ttwo\nthree", 9), "one two…");
         assert_eq!(fitted("日本語日本語", 7), "日本語…");
@@ -247,12 +171,5 @@ mod tests {
         assert_eq!(bar_of(33, 100), "███▎");
         assert_eq!(bar_of(100, 100), "██████████");
         assert_eq!(bar_of(120, 100), "██████████");
-    }
-
-    #[test]
-    fn changes_are_per_cent() {
-        assert_eq!(change(1_000, 223), "-77.7%");
-        assert_eq!(change(0, 0), "0%");
-        assert_eq!(change(10, 10), "0%");
     }
 }

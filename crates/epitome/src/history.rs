@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
-use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Text, Transcript};
+use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Text, Transcript, plural};
 use epitome_redact::Redactor;
 use epitome_store::archive::Archive;
 use epitome_store::original::{Original, original, stubs_left};
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::archive::{Generation, SessionKey};
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, causes};
 use crate::ops::known::key_in_archive;
 use crate::place::Place;
 use crate::redact::{Redacted, Screen, SessionScreen, redacted};
@@ -179,21 +179,17 @@ impl History {
         let mut removed: Vec<ShownSource> = unplaced.into_iter().map(ShownSource::Memory).collect();
         let mut compactions: Vec<PastCompaction> =
             compactions.iter().map(PastCompaction::made_by).collect();
-        if splices.is_empty() {
-            missing.extend(gap);
-            removed.extend(elsewhere(&archive, &stored, &mut missing));
-            let items = stored.transcript.items.len();
-            compactions.iter_mut().for_each(|it| it.item = items);
-            let unsent = BTreeSet::new();
-            return Ok(History { session: stored, version, compactions, missing, unsent, removed });
-        }
         missing.extend(gap);
-        if version == Version::AsSent {
+        let is_as_it_was = splices.is_empty();
+        if is_as_it_was || version == Version::AsSent {
             let whole = Spliced::new(&stored.source, splices)?;
             // A copy in memory: the session itself is read on.
-            removed.push(ShownSource::Memory(whole.read(0..Source::len(&whole)).into_owned()));
+            let copy = || ShownSource::Memory(whole.read(0..Source::len(&whole)).into_owned());
+            removed.extend((!is_as_it_was).then(copy));
             drop(whole);
-            removed.extend(elsewhere(&archive, &stored, &mut Vec::new()));
+            let mut gone = Vec::new();
+            removed.extend(elsewhere(&archive, &stored, &mut gone));
+            missing.extend(gone.into_iter().filter(|_| is_as_it_was));
             let items = stored.transcript.items.len();
             compactions.iter_mut().for_each(|it| it.item = items);
             let unsent = BTreeSet::new();
@@ -280,13 +276,10 @@ pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
 /// An error and its causes in one sentence.
 fn sentence(err: &Error) -> String {
     let mut text = err.to_string();
-    let mut next = std::error::Error::source(err);
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
+    for cause in causes(err).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
         }
-        next = cause.source();
     }
     text
 }
@@ -313,15 +306,14 @@ fn elsewhere(
             None => gone += 1,
         }
     }
-    let stubs = |n: u64| if n == 1 { "1 stub".to_owned() } else { format!("{n} stubs") };
     if gone > 0 {
-        missing.push(format!("{} stay: their texts are not in the archive", stubs(gone)));
+        missing.push(format!("{} stay: their texts are not in the archive", plural(gone, "stub")));
     }
     if let Some(first) = first {
         missing.push(format!(
             "{} stay: their texts are in the archive of another session: `epitome show {first}` \
              prints the first",
-            stubs(kept)
+            plural(kept, "stub")
         ));
     }
     texts

@@ -36,6 +36,8 @@ pub mod live;
 #[cfg(feature = "sessions")]
 pub mod ops;
 #[cfg(feature = "sessions")]
+pub mod pipe;
+#[cfg(feature = "sessions")]
 pub mod port;
 #[cfg(feature = "sessions")]
 pub mod quote;
@@ -65,7 +67,7 @@ use epitome_store::{place, reference, regular, restore, rows, session, source, s
 pub use config::Config;
 #[cfg(feature = "sessions")]
 pub use epitome_agents as agents;
-pub use epitome_error::{Error, ErrorKind, Result};
+pub use epitome_error::{Error, ErrorKind, Result, causes, sentence};
 pub use epitome_model::Tokens;
 pub use epitome_passes::{Recipe, built_in};
 #[cfg(feature = "sessions")]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{Archive, Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::drive::catalogue;
-use crate::error::Result;
+use crate::error::{Result, causes};
 use crate::ops::Change;
 use crate::place::Place;
 use crate::redact::Screen;
@@ -339,10 +339,7 @@ fn course(sizes: &[Tokens]) -> Vec<Tokens> {
 
 /// The deepest cause: the rest says which file, and that is known.
 fn reason(err: &crate::error::Error) -> String {
-    let mut deepest: &dyn std::error::Error = err;
-    while let Some(cause) = deepest.source() {
-        deepest = cause;
-    }
+    let deepest = causes(err).last().unwrap_or(err);
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
     deepest.to_string().trim_end_matches(&path).to_owned()
 }

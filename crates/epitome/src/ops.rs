@@ -35,13 +35,15 @@ mod replace;
 mod report;
 mod restore;
 mod restored;
+mod show;
+mod sizes;
 mod summary;
 
 pub use change::Change;
 pub use compact::Compact;
 pub use losses::{
-    AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossOptions, LossReport, Piece,
-    planned_losses, session_losses, session_text,
+    AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossGroup, LossMembers,
+    LossReport, Piece, WayBack, planned_losses, session_losses, session_text,
 };
 #[cfg(feature = "render")]
 pub(crate) use open::is_no_part;
@@ -54,6 +56,8 @@ pub use report::{
 };
 pub use restore::{Restore, What, archive_way_back};
 pub use restored::{GivenBack, How, RestoreReport, RestoredFile};
+pub use show::{ArchivedText, archived_text};
+pub use sizes::SizeRow;
 pub use summary::{AUTO, AskedModels, ModelEvent, ModelRequest, Questions, SummaryFrom, WouldAsk};
 
 use std::path::Path;

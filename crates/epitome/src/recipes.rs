@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_passes::{BUILT_IN, Overlay, Recipe, built_in};
+use epitome_passes::{BUILT_IN, Overlay, Recipe, RuleFiles, built_in};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -97,6 +97,16 @@ pub fn resolve(
     // A summary that only the call wants is as the settings describe it.
     let settings = Overlay { summarise: options.summarise, ..settings.overlay() };
     Ok(recipe.with(&settings).with(options))
+}
+
+/// The files that set rules for the agent, as the recipe for stored sessions and the settings name
+/// them.
+///
+/// # Errors
+///
+/// As [`find`].
+pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFiles> {
+    Ok(resolve(config, settings, None, &Overlay::default())?.rule_files)
 }
 
 /// The recipe for contexts in use: that of `name`, else the one of the settings, else the default;

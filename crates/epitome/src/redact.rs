@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use epitome_model::{Block, Image, Output, Part, Source, Span, Transcript};
-use epitome_redact::{Finder, Found, Kind, Redactor, Rules};
+use epitome_redact::{Finder, Found, Kind, Redactor, RuleFault, Rules};
 
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::session::Loaded;
+use crate::settings::Settings;
 use crate::source::Spliced;
 
 /// A session without what rules found in it.
@@ -44,6 +45,37 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
         rules = rules.and(more);
     }
     Ok(rules)
+}
+
+/// What finds what is redacted: kinds and rules by name; those of the settings, or else secrets and
+/// personal data, if `names` is empty. `files` are rules in addition to those of the settings.
+///
+/// # Errors
+///
+/// `Usage` if the rules cannot be used, or there are none of a name.
+pub fn finder(
+    config: &Config,
+    settings: &Settings,
+    names: &[String],
+    files: &[PathBuf],
+) -> Result<Finder> {
+    let set = &settings.values.redaction;
+    let files: Vec<PathBuf> = set.rules.iter().flatten().chain(files).cloned().collect();
+    let rules = rules(config, &files).map_err(|err| err.with_kind(ErrorKind::Usage))?;
+    let names = match (names, &set.find) {
+        ([], Some(names)) => names.clone(),
+        ([], None) => [Kind::Secrets, Kind::Personal].map(|kind| kind.name().to_owned()).to_vec(),
+        (names, _) => names.to_vec(),
+    };
+    rules.only(&names).and_then(Finder::new).map_err(|fault| {
+        let hint = match &fault {
+            RuleFault::Unknown(_) => "known are `secrets`, `pii`, and the rules in docs/redact.md",
+            RuleFault::NoRules(_) | RuleFault::Expression { .. } => {
+                "docs/redact.md says what they are"
+            }
+        };
+        Error::new(ErrorKind::Usage, fault.to_string()).with_hint(hint)
+    })
 }
 
 /// The user's own rules are a regular file; one that is named on the command line may be a pipe.
@@ -77,6 +109,18 @@ impl Screen {
             rules.only(&[Kind::Secrets.name()]).map_err(refused)
         });
         Screen { rules: rules.ok(), finder: OnceLock::new() }
+    }
+
+    /// The same, with the rules that the settings name.
+    pub fn with_settings(config: &Config, settings: &Settings) -> Screen {
+        let mut config = config.clone();
+        for file in settings.values.redaction.rules.iter().flatten() {
+            // The caller may have added it.
+            if !config.rules.contains(file) {
+                config.rules.push(file.clone());
+            }
+        }
+        Screen::new(&config)
     }
 
     /// A text as it is shown.

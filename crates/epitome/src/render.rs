@@ -7,6 +7,7 @@
 mod folder;
 mod names;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +72,7 @@ pub struct RenderOptions<'a> {
 
 /// List prices of models, for what is told of a session.
 #[derive(Clone, Debug)]
-pub struct ListPrices(Catalogue);
+pub struct ListPrices<C = Catalogue>(pub(crate) C);
 
 impl ListPrices {
     /// Those that come with epitome, with the user's own before them.
@@ -84,13 +85,13 @@ impl ListPrices {
     }
 }
 
-impl Prices for ListPrices {
+impl<C: Borrow<Catalogue> + Sync> Prices for ListPrices<C> {
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
-        self.0.cost(model, &usage.tokens()?)
+        self.0.borrow().cost(model, &usage.tokens()?)
     }
 
     fn date(&self) -> &str {
-        self.0.date()
+        self.0.borrow().date()
     }
 }
 

@@ -5,57 +5,71 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use epitome_model::{Bytes, Tokens};
+use epitome_model::{Bytes, Tokens, lossy_path};
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::archive::{Generation, Generations, Run, SessionKey, Sessions};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::ops::compactions_in;
+use crate::ops::{Change, compactions_in};
 use crate::place;
 use epitome_agents as agents;
 
 /// Whether what a run did is still in its sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// All of it is.
     InEffect,
     /// A part of it was undone.
-    Partly,
+    PartlyUndone,
     /// None of it is.
     Undone,
     /// None of its sessions can be read any more.
     Gone,
 }
 
-/// A run of a command that compacted sessions.
-#[derive(Clone, Debug)]
+/// A run of a command that compacted sessions. Its serde form is the JSON of `epitome log --json`
+/// (`docs/json.md`): members are added to it, never changed or removed.
+#[derive(Clone, Debug, Serialize)]
 pub struct LoggedRun {
-    /// Its id and command.
-    pub run: Run,
+    /// Its id.
+    #[serde(rename = "run")]
+    pub id: String,
+    /// The command: `compact`, `watch`, `hook` or `serve`.
+    pub command: String,
     /// When it made its first compaction.
     pub at: Timestamp,
     /// The recipes that it used.
     pub recipes: BTreeSet<String>,
-    /// Its sessions.
-    pub sessions: Vec<RunSession>,
+    /// What a resume of all its sessions sent.
+    pub context_tokens: Change<Tokens>,
+    /// The lengths of all its files.
+    pub disk_bytes: Change<Bytes>,
     /// Whether it was undone.
     pub state: RunState,
+    /// Its sessions.
+    pub sessions: Vec<RunSession>,
 }
 
 /// A session that a run compacted, with what belongs to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RunSession {
-    /// Which.
-    pub key: SessionKey,
     /// Where it is; if the session itself was not compacted, where what belongs to it is.
+    #[serde(rename = "session", serialize_with = "lossy_path")]
     pub path: PathBuf,
+    /// Its agent.
+    pub agent: String,
+    /// Its id in the archive.
+    pub id: String,
     /// The files that were compacted.
+    #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// What a resume sent before and after, of all its files.
-    pub tokens: (Tokens, Tokens),
-    /// The lengths of its files before and after.
-    pub bytes: (Bytes, Bytes),
+    /// What a resume sent, of all its files.
+    pub context_tokens: Change<Tokens>,
+    /// The lengths of its files.
+    pub disk_bytes: Change<Bytes>,
     /// Whether it was undone.
     pub state: RunState,
 }
@@ -74,20 +88,6 @@ pub struct RunLog {
     pub unread_sessions: Vec<Error>,
 }
 
-impl LoggedRun {
-    /// What a resume of all its sessions sent before and after.
-    pub fn tokens(&self) -> (Tokens, Tokens) {
-        let sum = |of: fn(&RunSession) -> Tokens| self.sessions.iter().map(of).sum();
-        (sum(|it| it.tokens.0), sum(|it| it.tokens.1))
-    }
-
-    /// The lengths of all its files before and after.
-    pub fn bytes(&self) -> (Bytes, Bytes) {
-        let sum = |of: fn(&RunSession) -> Bytes| self.sessions.iter().map(of).sum();
-        (sum(|it| it.bytes.0), sum(|it| it.bytes.1))
-    }
-}
-
 /// The run that is meant by the beginning of an id.
 #[derive(Clone, Debug)]
 pub enum RunMatch {
@@ -103,7 +103,7 @@ impl RunLog {
     /// The run whose id begins with `id`.
     pub fn named(self, id: &str) -> RunMatch {
         let mut found: Vec<LoggedRun> = self.runs;
-        found.retain(|it| it.run.id.starts_with(id));
+        found.retain(|it| it.id.starts_with(id));
         match (found.len(), id.is_empty()) {
             (0, _) => RunMatch::Nothing,
             (1, false) => RunMatch::Run(Box::new(found.swap_remove(0))),
@@ -124,7 +124,7 @@ impl RunLog {
             let hint = "`epitome log` lists the runs that are known, `epitome undo RUN` undoes one";
             return Err(Error::new(err.kind(), what).because(err).with_hint(hint));
         }
-        let is_left = |state| matches!(state, RunState::InEffect | RunState::Partly);
+        let is_left = |state| matches!(state, RunState::InEffect | RunState::PartlyUndone);
         Ok(self.runs.into_iter().find(|run| is_left(run.state)))
     }
 }
@@ -157,7 +157,9 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     let logged = of_runs.into_iter().map(|(run, made)| logged(run, made, &mut known));
     log.runs = logged.collect();
     log.unread_sessions = known.unread;
-    log.runs.sort_by(|one, other| (other.at, &other.run).cmp(&(one.at, &one.run)));
+    log.runs.sort_by(|one, other| {
+        (other.at, &other.id, &other.command).cmp(&(one.at, &one.id, &one.command))
+    });
     Ok(log)
 }
 
@@ -229,7 +231,10 @@ fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> Logg
     let of_family = |(key, made): (SessionKey, Vec<Made>)| session(key, &made, known);
     let sessions: Vec<RunSession> = families.map(of_family).collect();
     let state = together(sessions.iter().map(|session| session.state));
-    LoggedRun { run, at, recipes, sessions, state }
+    let context_tokens = sum(sessions.iter().map(|it| it.context_tokens));
+    let disk_bytes = sum(sessions.iter().map(|it| it.disk_bytes));
+    let Run { id, command } = run;
+    LoggedRun { id, command, at, recipes, context_tokens, disk_bytes, state, sessions }
 }
 
 /// A generation, and where its file is now.
@@ -272,17 +277,26 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
     let state = together(made.iter().map(|(it, place)| known.state(place, it)));
     let files: BTreeSet<PathBuf> = made.iter().map(|(_, place)| place.clone()).collect();
     let made = || made.iter().map(|(generation, _)| generation);
+    let tokens = |it: &Generation| Change { before: it.tokens_before, after: it.tokens_after };
+    let bytes =
+        |it: &Generation| Change { before: Bytes(it.before.len), after: Bytes(it.after.len) };
     RunSession {
-        key,
         path,
+        agent: key.agent,
+        id: key.id,
         files: files.into_iter().collect(),
-        tokens: (made().map(|it| it.tokens_before).sum(), made().map(|it| it.tokens_after).sum()),
-        bytes: (
-            made().map(|it| Bytes(it.before.len)).sum(),
-            made().map(|it| Bytes(it.after.len)).sum(),
-        ),
+        context_tokens: sum(made().map(tokens)),
+        disk_bytes: sum(made().map(bytes)),
         state,
     }
+}
+
+fn sum<T: std::ops::AddAssign + Default>(changes: impl Iterator<Item = Change<T>>) -> Change<T> {
+    changes.fold(Change::default(), |mut sum, it| {
+        sum.before += it.before;
+        sum.after += it.after;
+        sum
+    })
 }
 
 /// The state of a whole by those of its parts.
@@ -292,7 +306,7 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
     match known.first() {
         None => RunState::Gone,
         Some(first) if known.iter().all(|part| part == first) => *first,
-        Some(_) => RunState::Partly,
+        Some(_) => RunState::PartlyUndone,
     }
 }
 
@@ -364,7 +378,10 @@ mod tests {
     #[test]
     fn a_run_is_named_by_the_beginning_of_its_id() {
         let run = |id: &str, state| LoggedRun {
-            run: Run { id: id.to_owned(), command: "compact".to_owned() },
+            id: id.to_owned(),
+            command: "compact".to_owned(),
+            context_tokens: Change::default(),
+            disk_bytes: Change::default(),
             at: Timestamp::UNIX_EPOCH,
             recipes: BTreeSet::new(),
             sessions: Vec::new(),
@@ -373,7 +390,7 @@ mod tests {
         let log = RunLog {
             runs: vec![
                 run("c1", RunState::Undone),
-                run("a2", RunState::Partly),
+                run("a2", RunState::PartlyUndone),
                 run("a1", RunState::InEffect),
             ],
             without_run: 0,
@@ -381,10 +398,8 @@ mod tests {
             unread_sessions: Vec::new(),
         };
         let named = |id: &str| match log.clone().named(id) {
-            RunMatch::Run(run) => vec![run.run.id],
-            RunMatch::AnyOf(runs) => {
-                runs.into_iter().map(|run| format!("{}?", run.run.id)).collect()
-            }
+            RunMatch::Run(run) => vec![run.id],
+            RunMatch::AnyOf(runs) => runs.into_iter().map(|run| format!("{}?", run.id)).collect(),
             RunMatch::Nothing => Vec::new(),
         };
         assert_eq!(named("a1"), ["a1"]);
@@ -400,7 +415,7 @@ mod tests {
             let last = log.last_in_effect();
             assert_eq!(last.map(drop).map_err(|err| err.kind()), Err(ErrorKind::Unreadable));
         }
-        let last = log.last_in_effect().expect("all is known").map(|run| run.run.id);
+        let last = log.last_in_effect().expect("all is known").map(|run| run.id);
         assert_eq!(last.as_deref(), Some("a2"), "the newest of which something is left");
     }
 }

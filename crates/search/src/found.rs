@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Statement, params_from_iter};
+use serde::Serialize;
 
 use super::conditions::Conditions;
 use super::query::{Clause, Query};
@@ -20,10 +21,12 @@ pub struct Hits {
     pub all: usize,
 }
 
-/// One thing that is said somewhere.
-#[derive(Clone, Debug, PartialEq)]
+/// One thing that is said somewhere. Its serde form is the JSON of `epitome search --json`
+/// (`docs/json.md`): members are added to it, never changed or removed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
     /// The session: a file, or `DATABASE#ID`.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub session: PathBuf,
     /// Its agent.
     pub agent: String,
@@ -36,12 +39,13 @@ pub struct Hit {
     /// The number of the sub-agent that says it, from 0, in the order of the session's
     /// [`RenderSource`](epitome::render::RenderSource).
     pub sub_agent: Option<usize>,
+    /// The turn, from 1; 0 before the first message of the user.
+    pub turn: usize,
     /// The anchor on the session's pages, but for what they put before those of sub-agents.
     pub anchor: String,
     /// The item of the transcript.
+    #[serde(skip)]
     pub item: usize,
-    /// The turn, from 1; 0 before the first message of the user.
-    pub turn: usize,
     /// Who says it: `user`, `assistant`, `tool` or `system`.
     pub role: String,
     /// What it is: `words`, `summary`, `thinking` or `call`.
@@ -51,6 +55,7 @@ pub struct Hit {
     /// Whether a compaction took it, or a part of it, out of what a resume sends.
     pub archived: bool,
     /// How well it fits.
+    #[serde(skip)]
     pub score: f32,
     /// What is said there, with what was asked for marked.
     pub snippet: Vec<Run>,

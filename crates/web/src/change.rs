@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use epitome::ops::{Compact, CompactReport, OpenSession, Restore, RestoreReport, What};
+use epitome::ops::{
+    Change, Compact, CompactReport, OpenSession, Restore, RestoreReport, SizeRow, What,
+};
 use epitome::storage::Restored;
 use epitome_model::Ref;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::{Here, UP, bar, message, page as frame, run_blocking};
-use crate::plan::{PlanQuery, disk, figures, heading_of, restore};
+use crate::plan::{PlanQuery, figures, heading_of, restore, size};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
@@ -33,7 +35,7 @@ pub(crate) async fn compact(
         let settings = &options.settings;
         let compact = Compact::with_settings(settings, &recipe, options.counter, &run);
         Ok(match compact.run(&opened) {
-            Ok(done) => compacted(viewer, &opened, &done),
+            Ok(done) => compacted(&opened, &done),
             Err(err) => refused(viewer, "It was not compacted", &err.into()),
         })
     });
@@ -78,7 +80,7 @@ pub(crate) async fn give_back(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-fn compacted(viewer: &Viewer, session: &OpenSession<'_>, done: &CompactReport) -> Response {
+fn compacted(session: &OpenSession<'_>, done: &CompactReport) -> Response {
     let generations = session.undoable();
     let number = done.file.generation;
     let title = if done.all().any(|file| file.generation.is_some()) {
@@ -90,7 +92,7 @@ fn compacted(viewer: &Viewer, session: &OpenSession<'_>, done: &CompactReport) -
     told(
         title,
         &html! {
-            (figures(viewer, done))
+            (figures(done))
             @if let Some(generation) = proof {
                 p.soft {
                     "Archived as generation " (generation.number) ". "
@@ -110,9 +112,10 @@ fn given_back(report: &RestoreReport) -> Response {
         title,
         &html! {
             @for (n, file) in done.iter().enumerate() {
+                @let disk = Change { before: file.bytes_before, after: file.bytes_after() };
                 (heading_of(n, done.len()))
                 dl.figures {
-                    (disk(file.bytes_before, file.bytes_after()))
+                    (size(&SizeRow::disk(disk)))
                     div { dt { "how" } dd.words { (how(&file.outcome)) } }
                 }
             }
@@ -137,7 +140,7 @@ fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) 
         &html! {
             dl.figures {
                 div { dt { "text" } dd.words { code { (reference) } } }
-                (disk(file.disk_bytes.before, file.disk_bytes.after))
+                (size(&SizeRow::disk(file.disk_bytes)))
                 div { dt { "how" } dd.words { (how) } }
             }
             @if let Some(number) = file.generation {

@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 
+use crate::sums::{Slot, Sum};
+
 /// The height of a chart, and the width of a bar with the space behind it, in units of the drawing.
 /// The page stretches it.
 const HEIGHT: u64 = 100;
@@ -23,6 +25,21 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
+    /// A chart of one bar a slot: its parts, and what they come to in words. `total` is all of them
+    /// together, `most` the largest.
+    pub(crate) fn over(
+        slots: &[Slot],
+        title: &'static str,
+        (total, most): (String, String),
+        bar: impl Fn(&Sum) -> (Vec<u64>, String),
+    ) -> Chart {
+        let bar = |Slot { when, sum }: &Slot| {
+            let (parts, words) = bar(sum);
+            Bar { when: when.clone(), parts, words }
+        };
+        Chart { title, total, most, bars: slots.iter().map(bar).collect() }
+    }
+
     /// The chart; nothing if all bars are empty.
     pub(crate) fn draw(&self) -> Markup {
         let tall = |bar: &Bar| bar.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
+use epitome_model::plural;
 use epitome_render::{minute, moment, visible};
 use epitome_search::{Hit, Hits, Query as Words};
 use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::options::Which;
-use crate::page::{Query, count, run_blocking};
+use crate::page::{Query, run_blocking};
 use crate::query::{ListQuery, encoded};
 use crate::seeker::{IndexState, MOST};
 use crate::session::page_of;
@@ -111,8 +112,8 @@ fn list(
         @if shown > 0 || *state != IndexState::Complete {
             h2.found { "In messages" }
             p.sum {
-                b { (count(shown as u64, "place")) }
-                span { "in " (count(groups.len() as u64, "session")) }
+                b { (plural(shown as u64, "place")) }
+                span { "in " (plural(groups.len() as u64, "session")) }
                 @if hits.all > MOST { span { "of the " (MOST) " best of " (hits.all) } }
                 (standing(state))
             }

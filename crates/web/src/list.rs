@@ -6,17 +6,17 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
 use epitome::list::{SessionInfo, short_ids};
-use epitome_model::{Bytes, Tokens};
+use epitome_model::{Bytes, Tokens, percent, plural};
 use epitome_render::minute;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use crate::chart::{Bar, Chart};
+use crate::chart::Chart;
 use crate::empty::{looked_in, no_session};
 use crate::hits;
-use crate::page::{Here, Query, bar, count, page as frame, run_blocking};
+use crate::page::{Here, Query, bar, page as frame, run_blocking};
 use crate::query::{ListQuery, Sort, State as Compaction};
 use crate::session::page_of;
 use crate::session_cache::{CachedSession, key};
@@ -241,7 +241,7 @@ fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
 fn totals(asked: &ListQuery, found: &Found) -> Markup {
     html! {
         p.sum {
-            b { (found.matching) @if found.matching == 1 { " session" } @else { " sessions" } }
+            b { (plural(found.matching as u64, "session")) }
             @if found.matching != found.all { span { "of " (found.all) } }
             @if !asked.words().is_empty() && found.matching > 0 {
                 span { "by title, project or id" }
@@ -265,32 +265,22 @@ fn totals(asked: &ListQuery, found: &Found) -> Markup {
 
 /// Sessions and tokens over time.
 fn charts(slots: &[Slot]) -> Markup {
-    let sessions = |slot: &Slot| Bar {
-        when: slot.when.clone(),
-        parts: vec![slot.sum.sessions],
-        words: count(slot.sum.sessions, "session"),
-    };
-    let tokens = |Slot { when, sum }: &Slot| Bar {
-        when: when.clone(),
-        parts: vec![sum.output.0, (sum.input - sum.cached).0, sum.cached.0],
-        words: format!("{} tokens", sum.tokens()),
-    };
     let is_by_month = slots.first().is_some_and(|slot| slot.when.len() < 10);
+    let titles = if is_by_month {
+        ("Sessions by month", "Tokens by month")
+    } else {
+        ("Sessions by day", "Tokens by day")
+    };
     let most = slots.iter().map(|slot| slot.sum.sessions).max().unwrap_or(0);
     let all: Tokens = slots.iter().map(|slot| slot.sum.tokens()).sum();
     let largest = slots.iter().map(|slot| slot.sum.tokens()).max().unwrap_or_default();
-    let sessions = Chart {
-        title: if is_by_month { "Sessions by month" } else { "Sessions by day" },
-        total: String::new(),
-        most: most.to_string(),
-        bars: slots.iter().map(sessions).collect(),
-    };
-    let tokens = Chart {
-        title: if is_by_month { "Tokens by month" } else { "Tokens by day" },
-        total: all.to_string(),
-        most: largest.to_string(),
-        bars: slots.iter().map(tokens).collect(),
-    };
+    let sessions = Chart::over(slots, titles.0, (String::new(), most.to_string()), |sum| {
+        (vec![sum.sessions], plural(sum.sessions, "session"))
+    });
+    let tokens = Chart::over(slots, titles.1, (all.to_string(), largest.to_string()), |sum| {
+        let parts = vec![sum.output.0, (sum.input - sum.cached).0, sum.cached.0];
+        (parts, format!("{} tokens", sum.tokens()))
+    });
     html! {
         @if all.0 > 0 {
             div.charts.small { (sessions.draw()) (tokens.draw()) }
@@ -333,7 +323,7 @@ fn row(
                 span.id { bdi { (viewer.shown(id)) } }
                 @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
                 @if let Some(turns) = info.and_then(|info| info.turns) {
-                    span { (turns) @if turns == 1 { " turn" } @else { " turns" } }
+                    span { (plural(turns, "turn")) }
                 }
                 @if let Some(cwd) = kept.project() { bdi.cwd { (viewer.shown(cwd)) } }
                 @if kept.is_compacted() { span.done { "compacted" } }
@@ -367,7 +357,7 @@ fn context_title(seen: Option<&SessionInfo>) -> String {
 /// The share of the context that compacting would save, as a bar.
 fn saving(seen: &SessionInfo) -> Markup {
     let context = seen.context.unwrap_or(Tokens(0)).0;
-    let percent = (seen.saving.0 * 100 + context / 2).checked_div(context).unwrap_or(0).min(100);
+    let percent = percent(seen.saving.0, context).min(100);
     html! {
         @if seen.saving.0 > 0 {
             span.saves title={ "compacting saves ~" (seen.saving) " tokens" } {

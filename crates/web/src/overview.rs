@@ -7,15 +7,15 @@ use axum::response::{IntoResponse as _, Response};
 use epitome::list::SessionInfo;
 use epitome::ops::Change;
 use epitome::render::ListPrices;
-use epitome_model::{Bytes, Tokens};
+use epitome_model::{Bytes, Tokens, percent, plural};
 use epitome_render::Prices as _;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::chart::{Bar, Chart};
+use crate::chart::Chart;
 use crate::empty::looked_in;
-use crate::page::{Here, Query, bar, count, page as frame, run_blocking};
+use crate::page::{Here, Query, bar, page as frame, run_blocking};
 use crate::session::{page_of, plan_of};
 use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sum, Sums, Used};
@@ -170,24 +170,13 @@ fn known(viewer: &Viewer, sum: &Sum) -> Markup {
 }
 
 fn tokens_chart(slots: &[Slot], sum: &Sum) -> Markup {
-    let bar = |Slot { when, sum }: &Slot| {
-        let fresh = sum.input - sum.cached;
-        Bar {
-            when: when.clone(),
-            parts: vec![sum.output.0, fresh.0, sum.cached.0],
-            words: format!(
-                "{} written, {fresh} read, {} read from a cache",
-                sum.output, sum.cached
-            ),
-        }
-    };
     let most = slots.iter().map(|slot| slot.sum.tokens()).max().unwrap_or_default();
-    let chart = Chart {
-        title: "Tokens",
-        total: sum.tokens().to_string(),
-        most: most.to_string(),
-        bars: slots.iter().map(bar).collect(),
-    };
+    let totals = (sum.tokens().to_string(), most.to_string());
+    let chart = Chart::over(slots, "Tokens", totals, |sum| {
+        let (written, fresh, cached) = (sum.output, sum.input - sum.cached, sum.cached);
+        let words = format!("{written} written, {fresh} read, {cached} read from a cache");
+        (vec![written.0, fresh.0, cached.0], words)
+    });
     html! {
         div.drawn {
             (chart.draw())
@@ -201,18 +190,9 @@ fn tokens_chart(slots: &[Slot], sum: &Sum) -> Markup {
 }
 
 fn cost_chart(slots: &[Slot], sum: &Sum) -> Markup {
-    let bar = |slot: &Slot| Bar {
-        when: slot.when.clone(),
-        parts: vec![slot.sum.cost.0],
-        words: slot.sum.cost.to_string(),
-    };
     let most = slots.iter().map(|slot| slot.sum.cost).max().unwrap_or_default();
-    let chart = Chart {
-        title: "Cost",
-        total: sum.cost(),
-        most: most.to_string(),
-        bars: slots.iter().map(bar).collect(),
-    };
+    let totals = (sum.cost(), most.to_string());
+    let chart = Chart::over(slots, "Cost", totals, |sum| (vec![sum.cost.0], sum.cost.to_string()));
     html! {
         div.drawn {
             (chart.draw())
@@ -246,7 +226,7 @@ fn table<'n>(
                             @else { (ended(&name)) }
                         }
                         p.values {
-                            span { (count(sum.sessions, "session")) }
+                            span { (plural(sum.sessions, "session")) }
                             span { (sum.tokens()) " tokens" }
                             span { (sum.cost()) }
                         }
@@ -255,7 +235,7 @@ fn table<'n>(
                 }
                 @if !others.is_empty() {
                     li {
-                        p.name { (count(others.len() as u64, "other")) }
+                        p.name { (plural(others.len() as u64, "other")) }
                         p.values { span { (tokens) " tokens" } }
                     }
                 }
@@ -338,8 +318,8 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                 } @else {
                     p.lead {
                         b { "~" (saves) } " of ~" (all) " tokens of messages ("
-                        (percent(saves.0, all.0)) "%), in " (would.len())
-                        @if would.len() == 1 { " session." } @else { " sessions." }
+                        (percent(saves.0, all.0)) "%), in "
+                        (plural(would.len() as u64, "session")) "."
                     }
                     ol.sums {
                         @for (session, info) in would.iter().take(ROWS.min(5)) {
@@ -426,10 +406,4 @@ fn nearly_full(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
             }
         }
     }
-}
-
-/// A part of a whole in per cent, rounded.
-fn percent(part: u64, whole: u64) -> u64 {
-    let percent = (u128::from(part) * 100 + u128::from(whole) / 2).checked_div(u128::from(whole));
-    u64::try_from(percent.unwrap_or(0)).unwrap_or(u64::MAX)
 }

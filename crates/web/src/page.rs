@@ -76,11 +76,6 @@ pub(crate) fn made(html: &str) -> PreEscaped<&str> {
     PreEscaped(html)
 }
 
-/// `1 session`, `2 sessions`.
-pub(crate) fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 /// The header of the viewer's own pages.
 pub(crate) fn bar(root: &str, here: Here) -> Markup {
     let list = if root.is_empty() { "./" } else { root };

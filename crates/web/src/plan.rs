@@ -1,6 +1,5 @@
 //! The dry run of a compaction as a page: what it would save, and each change.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,15 +8,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::archive::Generation;
 use epitome::compaction::{CompactionPlan, Saving};
-use epitome::ops::{Change, Compact, CompactReport, OpenSession};
+use epitome::ops::{Change, Compact, CompactReport, OpenSession, SizeRow};
 use epitome::recipes;
-use epitome_model::{Bytes, Source, Tokens};
+use epitome_model::{Source, Tokens, plural};
 use epitome_passes::{BUILT_IN, Overlay, Recipe};
 use epitome_redact::Redactor;
-use epitome_tokens::Calibration;
+use epitome_render::{DiffLine, LineChange, diff_lines};
 use maud::{Markup, html};
 use serde::Deserialize;
-use similar::{ChangeTag, TextDiff};
 
 use crate::losses::{self, PlannedLosses};
 use crate::options::Options;
@@ -81,16 +79,7 @@ struct Edit {
     what: String,
     pass: &'static str,
     saved: Tokens,
-    lines: Vec<Line>,
-}
-
-/// A line of a difference.
-enum Line {
-    Gone(String),
-    New(String),
-    Same(String),
-    /// The number of lines not shown.
-    More(usize),
+    lines: Vec<DiffLine>,
 }
 
 pub(crate) async fn page(
@@ -107,7 +96,8 @@ pub(crate) async fn page(
         let opened = OpenSession::at(config, &session.path);
         let run = config.begin_run("serve");
         let (mut left, mut failed) = (None, None);
-        let planned = Compact::new(&recipe, counter, &run).plan(&opened, |path, planned| {
+        let compact = Compact::with_settings(&viewer.options.settings, &recipe, counter, &run);
+        let planned = compact.plan(&opened, |path, planned| {
             left.get_or_insert_with(|| losses::planned(viewer, path, planned));
             let redactor = match viewer.redactor(path) {
                 Ok(redactor) => redactor,
@@ -162,53 +152,13 @@ impl Part {
             what: shown(&edit.what),
             pass: edit.pass,
             saved: edit.saved,
-            lines: lines(&shown(&edit.before), &shown(&edit.after)),
+            lines: diff_lines(&shown(&edit.before), &shown(&edit.after), RUN),
         });
         let edits = edits.collect();
         let violations =
             planned.violations.iter().map(|violation| shown(&violation.to_string())).collect();
         Part { title, edits, more, passes, unread, violations }
     }
-}
-
-/// Removed, kept and added lines; the middle of a long run is only counted.
-fn lines(before: &str, after: &str) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut run: Vec<Line> = Vec::new();
-    let mut tag = None;
-    // A last line is equal with and without its line feed.
-    let (before, after) = (ended(before), ended(after));
-    let diff = TextDiff::from_lines(&*before, &*after);
-    for change in diff.iter_all_changes() {
-        if tag != Some(change.tag()) {
-            flush(&mut lines, &mut run);
-            tag = Some(change.tag());
-        }
-        let text = epitome_model::short(change.value().trim_end_matches('\n'), WIDTH);
-        run.push(match change.tag() {
-            ChangeTag::Delete => Line::Gone(text),
-            ChangeTag::Insert => Line::New(text),
-            ChangeTag::Equal => Line::Same(text),
-        });
-    }
-    flush(&mut lines, &mut run);
-    lines
-}
-
-fn ended(text: &str) -> Cow<'_, str> {
-    if text.is_empty() || text.ends_with('\n') {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(format!("{text}\n"))
-    }
-}
-
-fn flush(lines: &mut Vec<Line>, run: &mut Vec<Line>) {
-    if run.len() > RUN + 1 {
-        let hidden = run.len() - RUN;
-        run.splice(RUN / 2..RUN / 2 + hidden, [Line::More(hidden)]);
-    }
-    lines.append(run);
 }
 
 fn body(
@@ -227,7 +177,7 @@ fn body(
             p.of { a href=(name(0).file(0)) { "‹ " bdi { (title_of(viewer, session)) } } }
             h1 { "What compacting would save" }
             (choice(viewer, asked, recipe))
-            (figures(viewer, planned))
+            (figures(planned))
             (savings(viewer, &planned.file.savings.tools, "Saved by tool, in tokens"))
             (savings(viewer, &planned.file.savings.files, "Saved by file, in tokens"))
             (matters(left))
@@ -321,7 +271,7 @@ pub(crate) fn restore(generations: &[Generation]) -> Markup {
             form method="post" action="restore" {
                 button.act type="submit" { "Restore it" }
                 span.soft {
-                    "compacted " (compactions) @if compactions == 1 { " time" } @else { " times" }
+                    "compacted " (plural(compactions as u64, "time"))
                 }
             }
         }
@@ -352,27 +302,13 @@ fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
 }
 
 /// Context and disk, before and after, of the session and of its sub-agents.
-pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
+pub(crate) fn figures(report: &CompactReport) -> Markup {
     let files = report.all().count();
     html! {
         @for (n, file) in report.all().enumerate() {
-            @let tokens = file.context_tokens;
-            @let disk_bytes = file.disk_bytes;
             (heading_of(n, files))
             dl.figures {
-                div {
-                    dt { "messages, tokens (" (viewer.options.counter.name()) ")" }
-                    dd {
-                        (tokens.before) " → " (tokens.after) " "
-                        (change(tokens.before.0, tokens.after.0))
-                        (saved_of(tokens.before.0, tokens.after.0))
-                    }
-                }
-                @if let Some(billed) = &file.billed {
-                    (request(billed, tokens.before, tokens.after))
-                }
-                (disk(disk_bytes.before, disk_bytes.after))
-                @if file.archive_bytes > Bytes(0) { (net(file.archive_bytes, file.net_bytes())) }
+                @for row in file.sizes(report.counter) { (size(&row)) }
                 @if let Some(quote) = &file.quote {
                     div {
                         dt { "price, at the list prices of " (quote.model) }
@@ -403,40 +339,15 @@ pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
     }
 }
 
-/// The whole request, as the provider bills it.
-fn request(billed: &Calibration, before: Tokens, after: Tokens) -> Markup {
-    let (before, after) = (billed.apply(before), billed.apply(after));
+/// A size before and after, and how much less it is.
+pub(crate) fn size(row: &SizeRow) -> Markup {
+    let Change { before, after } = row.size;
     html! {
         div {
-            dt { "request, tokens as billed (" (billed.to_string()) ")" }
+            dt { (row.name) @if !row.unit.is_empty() { ", " (row.unit) } }
             dd {
-                (before) " → " (after) " " (change(before.0, after.0))
-                (saved_of(before.0, after.0))
-            }
-        }
-    }
-}
-
-/// The session including its archive.
-fn net(archive: Bytes, Change { before, after }: Change<Bytes>) -> Markup {
-    html! {
-        div {
-            dt { "net, with " (archive) " in the archive" }
-            dd {
-                (before) " → " (after) " " (change(before.0, after.0))
-                (saved_of(before.0, after.0))
-            }
-        }
-    }
-}
-
-pub(crate) fn disk(before: Bytes, after: Bytes) -> Markup {
-    html! {
-        div {
-            dt { "disk" }
-            dd {
-                (before) " → " (after) " " (change(before.0, after.0))
-                (saved_of(before.0, after.0))
+                (row.words.before) " → " (row.words.after) " "
+                (change(row)) (saved_of(before, after))
             }
         }
     }
@@ -451,18 +362,14 @@ fn saved_of(before: u64, after: u64) -> Markup {
     }
 }
 
-/// The reduction in per cent.
-fn change(before: u64, after: u64) -> Markup {
-    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
-    let percent = match before {
-        0 => 0.0,
-        _ => (after as f64 - before as f64) * 100.0 / before as f64,
-    };
-    let text = format!("{percent:+.1}%").replace('-', "−");
+/// The change in per cent.
+fn change(row: &SizeRow) -> Markup {
+    let Change { before, after } = row.size;
+    let percent = row.percent().replace('-', "−");
     html! {
         @if before == after { span.soft { "the same" } }
-        @else if after < before { span.plus { (text) } }
-        @else { span.minus { (text) } }
+        @else if after < before { span.plus { (percent) } }
+        @else { span.minus { (percent) } }
     }
 }
 
@@ -531,39 +438,18 @@ fn edits(part: &Part, asked: &PlanQuery) -> Markup {
     }
 }
 
-fn line_of(line: &Line) -> Markup {
+fn line_of(line: &DiffLine) -> Markup {
     html! {
         @match line {
-            Line::Gone(text) => del { "- " (text) },
-            Line::New(text) => ins { "+ " (text) },
-            Line::Same(text) => span { "  " (text) },
-            Line::More(n) => span.hunk { "… " (n) " more lines" },
+            DiffLine::Shown(change, text) => {
+                @let text = epitome_model::short(text, WIDTH);
+                @match change {
+                    LineChange::Removed => del { "- " (text) },
+                    LineChange::Added => ins { "+ " (text) },
+                    LineChange::Same => span { "  " (text) },
+                }
+            }
+            DiffLine::Hidden(_, lines) => span.hunk { "… " (lines) " more lines" },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(before: &str, after: &str) -> String {
-        let shown = lines(before, after).into_iter().map(|line| match line {
-            Line::Gone(text) => format!("-{text}\n"),
-            Line::New(text) => format!("+{text}\n"),
-            Line::Same(text) => format!(" {text}\n"),
-            Line::More(n) => format!("…{n}\n"),
-        });
-        shown.collect()
-    }
-
-    #[test]
-    fn the_middle_of_a_long_run_is_counted() {
-        assert_eq!(told("one\ntwo\n", "two\nthree\n"), "-one\n two\n+three\n");
-        let long: String = (0..100).map(|n| format!("{n}\n")).collect();
-        let all = told(&long, "gone\n");
-        assert_eq!(all.lines().count(), RUN + 2);
-        assert!(all.starts_with("-0\n") && all.ends_with("-99\n+gone\n"), "{all}");
-        assert!(all.contains("-5\n…88\n-94\n"), "{all}");
-        assert_eq!(told("one\ntwo", "two\nthree"), "-one\n two\n+three\n");
     }
 }

@@ -1,9 +1,7 @@
 //! Errors as responses to requests.
 
-use std::error::Error as _;
-
 use axum::http::StatusCode;
-use epitome::{Error, ErrorKind};
+use epitome::{Error, ErrorKind, causes};
 
 /// An error, its causes, and what the user can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +26,7 @@ impl Problem {
 impl From<Error> for Problem {
     fn from(err: Error) -> Problem {
         let mut problem = Problem::new(status(err.kind()), err.to_string());
-        let mut cause = err.source();
-        while let Some(inner) = cause {
-            problem.causes.push(inner.to_string());
-            cause = inner.source();
-        }
+        problem.causes = causes(&err).map(ToString::to_string).collect();
         problem.hints.extend(err.hint().map(str::to_owned));
         problem
     }
@@ -45,6 +39,8 @@ fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::NotAFile
         | ErrorKind::Unreadable
         | ErrorKind::UnknownFormat
+        | ErrorKind::Usage
+        | ErrorKind::Ambiguous
         | ErrorKind::Recipe => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::InUse
         | ErrorKind::HeldByAgent

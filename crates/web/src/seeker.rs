@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use epitome::Config;
+use epitome::{Config, sentence};
 
 use crate::options::{Which, files};
 use epitome_search::{Hits, Query as Words, Scope, Search, SearchError, Update};
@@ -79,7 +79,7 @@ impl Seeker {
         let search = match self.open() {
             Ok(search) => search,
             Err(SearchError::Busy) => return IndexState::Elsewhere,
-            Err(err) => return IndexState::Failed(with_causes(&err)),
+            Err(err) => return IndexState::Failed(sentence(&err)),
         };
         let files = match self.which {
             // The index knows all sessions, whatever is shown.
@@ -94,7 +94,7 @@ impl Seeker {
         match updated {
             Ok(Update::Done(_)) => IndexState::Complete,
             Ok(Update::Elsewhere) => IndexState::Elsewhere,
-            Err(err) => IndexState::Failed(with_causes(&err)),
+            Err(err) => IndexState::Failed(sentence(&err)),
         }
     }
 
@@ -139,22 +139,11 @@ impl Seeker {
                 state => Ok((Hits { hits: Vec::new(), all: 0 }, state)),
             };
         };
-        let hits = search.find(query, MOST).map_err(|err| with_causes(&err))?;
+        let hits = search.find(query, MOST).map_err(|err| sentence(&err))?;
         Ok((hits, state))
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn with_causes(err: &dyn std::error::Error) -> String {
-    let mut text = err.to_string();
-    let mut cause = err.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use epitome_engine::{Called, Share, WindowUse};
+use epitome_model::ToolKind;
 use epitome_passes::{Event as ContextEvent, Why};
 use serde_json::{Value, json};
 
 use super::wire::{ClientCapabilities, text as text_block, update};
 use crate::machine::{self, Event};
 use crate::permissions::Access;
-use crate::tools::{FileChange, TODO, Todo, TodoState, Workplace, todo};
-use crate::words::{aside, change, kind, reserve, subject};
+use crate::tools::{FileChange, Todo, TodoState, Workplace, kind_of, subject, todo};
+use crate::words::{aside, change, kind, reserve};
 
 /// Characters of the title of a call.
 const TITLE: usize = 200;
@@ -202,7 +203,7 @@ impl Updates {
             "toolCallId": name,
             "title": title(tool, arguments),
             "name": tool,
-            "kind": kind_of(tool),
+            "kind": acp_kind(kind_of(tool)),
             "status": "in_progress",
             "locations": self.locations(tool, arguments),
         });
@@ -215,7 +216,7 @@ impl Updates {
         let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
         let call = Call { id: name, tool, arguments, value: value.clone() };
         // The list is a plan.
-        let is_plan = call.tool == TODO;
+        let is_plan = kind_of(&call.tool) == ToolKind::Todo;
         self.calls.insert(place, call);
         if is_plan { Vec::new() } else { vec![update("tool_call", value)] }
     }
@@ -243,7 +244,7 @@ impl Updates {
         self.speaks = None;
         let place = (task.map(str::to_owned), id.to_owned());
         let Some(call) = self.calls.remove(&place) else { return Vec::new() };
-        if call.tool == TODO {
+        if kind_of(&call.tool) == ToolKind::Todo {
             let items = todo(&call.arguments).ok();
             // That of a task is its own.
             let plan = items.filter(|_| !error && task.is_none());
@@ -253,7 +254,7 @@ impl Updates {
         let mut value = json!({"toolCallId": call.id, "status": status});
         // A change that was made says more than that it was.
         if error || call.value.get("content").is_none() {
-            let text = if is_prose(&call.tool) { text.to_owned() } else { fenced(text) };
+            let text = if is_prose(kind_of(&call.tool)) { text.to_owned() } else { fenced(text) };
             value["content"] = json!([{"type": "content", "content": text_block(&text)}]);
         }
         vec![update("tool_call_update", value)]
@@ -264,7 +265,7 @@ impl Updates {
         let called = Called {
             id: "".into(),
             name: tool.into(),
-            kind: epitome_model::ToolKind::Other,
+            kind: ToolKind::Other,
             arguments: arguments.to_owned(),
         };
         let paths = match self.place.access(&called) {
@@ -316,25 +317,27 @@ fn compaction(id: &str, status: &str) -> Value {
 
 fn title(tool: &str, arguments: &str) -> String {
     let subject = subject(tool, arguments);
-    let title = if tool == "shell" { subject } else { format!("{tool} {subject}") };
+    let is_shell = kind_of(tool) == ToolKind::Shell;
+    let title = if is_shell { subject } else { format!("{tool} {subject}") };
     let first = title.trim().lines().next().unwrap_or(tool);
     epitome_model::short(first, TITLE)
 }
 
-fn kind_of(tool: &str) -> &'static str {
-    match tool {
-        "read" | "skill" | "recall" => "read",
-        "write" | "edit" | "patch" => "edit",
-        "shell" => "execute",
-        "glob" | "grep" => "search",
-        "todo" | "task" | "compact" => "think",
+/// A kind of tool as the protocol names it.
+fn acp_kind(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read | ToolKind::Skill => "read",
+        ToolKind::Write | ToolKind::Edit | ToolKind::Patch => "edit",
+        ToolKind::Shell => "execute",
+        ToolKind::Search | ToolKind::List => "search",
+        ToolKind::Todo | ToolKind::Task | ToolKind::Compact => "think",
         _ => "other",
     }
 }
 
 /// Whether the result of a tool is made to be read as Markdown.
-fn is_prose(tool: &str) -> bool {
-    matches!(tool, "task" | "skill" | "ask" | "compact")
+fn is_prose(kind: ToolKind) -> bool {
+    matches!(kind, ToolKind::Task | ToolKind::Skill | ToolKind::Ask | ToolKind::Compact)
 }
 
 /// A text as code: an editor takes results for Markdown.

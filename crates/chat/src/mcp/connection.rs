@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use epitome_error::sentence;
 use rmcp::ServiceExt;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ServerResult,
@@ -163,12 +164,6 @@ fn failure(err: &ServiceError) -> String {
 }
 
 /// An error of others, as one line.
-pub(super) fn one_line(err: &dyn std::error::Error) -> String {
-    let mut text = err.to_string();
-    let mut cause = err.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    clean(&text.replace('\n', " "), 500)
+pub(super) fn one_line(err: &(dyn std::error::Error + 'static)) -> String {
+    clean(&sentence(err).replace('\n', " "), 500)
 }

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Tool, parsed};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, described, parsed};
 use crate::permissions::Access;
 
 /// Its name.
@@ -10,6 +12,9 @@ pub const ASK: &str = "ask";
 
 pub(super) const TOOL: Tool = Tool {
     name: ASK,
+    kind: ToolKind::Ask,
+    subject: |it| described(it, &["{question}"]),
+    fold: Fold::Beginning,
     description: "Asks the user a question, and returns the answer. Use it only if you cannot \
                   find out by yourself and a wrong guess would cost work.",
     parameters: concat!(

@@ -1,10 +1,15 @@
 //! `compact`: the engine's own tool. The engine notices its calls and gives their results.
 
-use super::Tool;
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, described};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "compact",
+    kind: ToolKind::Compact,
+    subject: |it| described(it, &["{focus}"]).or_else(|| Some(String::new())),
+    fold: Fold::Beginning,
     description: "Makes the conversation smaller to free space. Call it between tasks, or before \
                   a large one; nothing is lost: recall returns results and what you said.",
     parameters: concat!(

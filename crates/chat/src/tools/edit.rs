@@ -2,13 +2,18 @@
 
 use serde::Deserialize;
 
+use epitome_model::ToolKind;
+
 use super::read::text_of;
 use super::write::replace;
-use super::{Tool, Workplace, parsed, permitted};
+use super::{Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "edit",
+    kind: ToolKind::Edit,
+    subject: |it| described(it, &["{path}"]),
+    fold: Fold::Beginning,
     description: "Replaces a text in a file by another. The old text must be in the file exactly \
                   once, unless replace_all is true: give enough lines around it.",
     parameters: concat!(

@@ -6,11 +6,16 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use serde::Deserialize;
 
-use super::{Tool, parsed, permitted};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "glob",
+    kind: ToolKind::List,
+    subject: |it| described(it, &["{pattern}", " in {path}"]),
+    fold: Fold::Beginning,
     description: "Lists files whose path matches a pattern such as **/*.rs, sorted by path, \
                   without those that .gitignore names. At most 500.",
     parameters: concat!(

@@ -5,13 +5,18 @@ use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 use serde::Deserialize;
 
+use epitome_model::ToolKind;
+
 use super::glob::{files, matcher};
-use super::{Tool, Workplace, parsed, permitted};
+use super::{Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 use epitome_llm::Stop;
 
 pub(super) const TOOL: Tool = Tool {
     name: "grep",
+    kind: ToolKind::Search,
+    subject: |it| described(it, &["{pattern}", " in {path}", " of {include}"]),
+    fold: Fold::Beginning,
     description: "Searches files for a regular expression; returns path:line:text, at most 200 \
                   lines. Files that .gitignore names and binary files are left out.",
     parameters: concat!(

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use epitome_model::ToolKind;
+use serde_json::Value;
+
 use super::read::text_of;
 use super::write::replace;
-use super::{Tool, Workplace, parsed};
+use super::{Fold, Tool, Workplace, parsed};
 use crate::permissions::Access;
 
 use apply::apply;
@@ -21,6 +24,9 @@ use parse::{FilePatch, Operation, parse};
 
 pub(super) const TOOL: Tool = Tool {
     name: "patch",
+    kind: ToolKind::Patch,
+    subject: paths,
+    fold: Fold::Beginning,
     description: "Makes several changes in one or more files at once: all of them, or none. Lines \
                   of an update begin with a blank (stays), - (goes) or + (comes); give about 3 \
                   lines around each change, and @@ with a line above it if they are not unique.",
@@ -48,6 +54,13 @@ pub(super) const TOOL: Tool = Tool {
         Ok(changes.iter().map(|change| line(change, place)).collect::<Vec<_>>().join("\n"))
     },
 };
+
+/// The files that a patch names.
+fn paths(arguments: &Value) -> Option<String> {
+    let patch = arguments.get("patch")?.as_str()?;
+    let files = patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
+    Some(files.map(|(_, path)| path.trim()).collect::<Vec<_>>().join(", "))
+}
 
 #[derive(Deserialize)]
 struct Arguments {

@@ -4,11 +4,16 @@ use std::fs;
 
 use serde::Deserialize;
 
-use super::{Tool, Workplace, parsed, permitted};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "read",
+    kind: ToolKind::Read,
+    subject: |it| described(it, &["{path}", " from line {offset}", ", {limit} lines"]),
+    fold: Fold::Count,
     description: "Reads a text file: at most 2,000 lines or 100,000 bytes at once. Use offset and \
                   limit for other parts of a long file.",
     parameters: concat!(

@@ -1,6 +1,8 @@
 //! `recall`: what was shortened or left out. The machine answers it, as it holds the log.
 
-use super::Tool;
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, described};
 use crate::permissions::Access;
 
 /// Its name.
@@ -8,6 +10,11 @@ pub use epitome_engine::RECALL;
 
 pub(super) const TOOL: Tool = Tool {
     name: RECALL,
+    kind: ToolKind::Read,
+    subject: |it| {
+        described(it, &["{ref}", " for {search}"]).or_else(|| described(it, &["{search}"]))
+    },
+    fold: Fold::Beginning,
     description: "Returns in full what was shortened in this conversation or left out of it: \
                   results, and what you said. A `ref` is a reference like k495d399 in a note \
                   [epitome k495d399 …], a call like #12 (what you said with it, and its result), \

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use epitome_llm::Stop;
 use serde::Deserialize;
 
-use super::{Tool, Workplace, parsed};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, Workplace, described, parsed};
 use crate::permissions::Access;
 
 #[cfg(not(unix))]
@@ -24,6 +26,9 @@ use terminal::Running;
 
 pub(super) const TOOL: Tool = Tool {
     name: "shell",
+    kind: ToolKind::Shell,
+    subject: |it| described(it, &["{command}"]),
+    fold: Fold::End,
     description: "Runs a command line with sh in the folder of the project, in a terminal without \
                   colours, pagers or input. It ends after timeout seconds (120 by default, at \
                   most 600); processes it leaves behind are ended with it.",

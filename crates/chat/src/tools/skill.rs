@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 use epitome::storage::regular::{FoundFile, read_in};
 use serde::Deserialize;
 
-use super::{Tool, Workplace, parsed};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, Workplace, described, parsed};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "skill",
+    kind: ToolKind::Skill,
+    subject: |it| described(it, &["{name}"]),
+    fold: Fold::Beginning,
     description: "Returns the instructions of a skill. Call it before work that a skill is about; \
                   its instructions stay in this conversation.",
     parameters: concat!(

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Tool, parsed};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, described, parsed};
 use crate::permissions::Access;
 
 /// Its name.
@@ -10,6 +12,9 @@ pub const TASK: &str = "task";
 
 pub(super) const TOOL: Tool = Tool {
     name: TASK,
+    kind: ToolKind::Task,
+    subject: |it| described(it, &["{description}"]),
+    fold: Fold::Beginning,
     description: "Gives a piece of work to a sub-agent with a context of its own, and returns \
                   its answer only. Use it for searches and studies that would fill this \
                   conversation; several run at the same time. It knows nothing of this \

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Tool, parsed};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, parsed};
 use crate::permissions::Access;
 
 /// Its name.
@@ -10,6 +12,9 @@ pub const TODO: &str = "todo";
 
 pub(super) const TOOL: Tool = Tool {
     name: TODO,
+    kind: ToolKind::Todo,
+    subject: |_| Some(String::new()),
+    fold: Fold::All,
     description: "Replaces the list of what is to be done. Use it for work of several steps, and \
                   after each step; have one item under way at a time.",
     parameters: concat!(

@@ -5,11 +5,16 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Tool, Workplace, parsed, permitted};
+use epitome_model::ToolKind;
+
+use super::{Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
     name: "write",
+    kind: ToolKind::Write,
+    subject: |it| described(it, &["{path}"]),
+    fold: Fold::Beginning,
     description: "Writes a whole file. Creates it and its folder if needed; replaces what was in \
                   it. Use edit to change a part of a file.",
     parameters: concat!(

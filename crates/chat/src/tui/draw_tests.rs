@@ -209,7 +209,7 @@ fn a_small_terminal_has_the_essentials() {
     turn(&mut state);
     types(&mut state, "more\n");
     let expect =
-        ["▏ fn a() -> u32 { 42", "▏  } // the answer", "⠋ working 0s · Esc …", "›", "[ctx: 45%]"];
+        ["▏ fn a() -> u32 { 42", "▏  } // the answer", "⠋ working 0s · Esc…", "›", "[ctx: 45%]"];
     assert_eq!(screen(&state).lines().collect::<Vec<_>>(), expect);
     asks(&mut state, "c9", "run rm -rf build");
     at(&mut state, 500);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use epitome_engine::{Share, WindowUse};
-use epitome_model::Tokens;
+use epitome_model::{Tokens, plural};
 use ratatui::text::{Line, Span};
 
 use super::markdown::{markdown, settled};
@@ -12,7 +12,8 @@ use super::preview::Preview;
 use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
 use crate::commands::COMMANDS;
-use crate::words::{kind, reserve, subject};
+use crate::tools::{Fold, named, subject};
+use crate::words::{kind, reserve};
 
 /// Prose is no wider: longer lines are hard to read.
 const PROSE: usize = 120;
@@ -150,8 +151,7 @@ impl Card {
         let mut lines: Vec<Line<'static>> =
             shown.flat_map(|card| card.lines(inner, true, theme)).map(indented).collect();
         if folded {
-            let calls = if self.inside.len() == 1 { "call" } else { "calls" };
-            let mut text = format!("  ⎿ {} {calls}", self.inside.len());
+            let mut text = format!("  ⎿ {}", plural(self.inside.len() as u64, "call"));
             if self.state == CardState::Running {
                 let subject = subject(&last.tool, &last.arguments);
                 let first = clean(subject.lines().next().unwrap_or_default());
@@ -218,17 +218,14 @@ impl Card {
     fn result(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let style = if self.state == CardState::Failed { theme.bad() } else { theme.dim() };
         let rows: Vec<&str> = self.result.lines().collect();
-        let all_is_shown = !folded || self.tool == "todo";
+        let fold = named(&self.tool).map_or(Fold::Beginning, |tool| tool.fold);
+        let all_is_shown = !folded || fold == Fold::All;
         let most = if all_is_shown { MOST } else { FOLDED };
         let first = [Span::styled("  ⎿ ", theme.dim())];
         let rest = [Span::raw("    ")];
         let mut lines = Vec::new();
-        // The end of an output says most; a file that was read says nothing on a screen.
-        let begin = match &*self.tool {
-            "shell" => rows.len().saturating_sub(most),
-            _ => 0,
-        };
-        if folded && self.tool == "read" && self.state == CardState::Done {
+        let begin = if fold == Fold::End { rows.len().saturating_sub(most) } else { 0 };
+        if folded && fold == Fold::Count && self.state == CardState::Done {
             let read = [Span::styled(format!("{} lines", rows.len()), style)];
             return wrap(&read, width, Breaks::Words, &first, &rest);
         }
@@ -258,8 +255,8 @@ fn indented(mut line: Line<'static>) -> Line<'static> {
 }
 
 fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
-    let lines = if n == 1 { "line" } else { "lines" };
-    (n > 0).then(|| Line::styled(format!("    … {n} more {lines} (Ctrl-O)"), theme.dim()))
+    let more = plural(n as u64, "more line");
+    (n > 0).then(|| Line::styled(format!("    … {more} (Ctrl-O)"), theme.dim()))
 }
 
 /// An entry with its lines, as they were last laid out.

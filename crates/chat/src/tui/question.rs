@@ -1,5 +1,6 @@
 //! What the user is asked, as lines below the conversation.
 
+use epitome_model::plural;
 use ratatui::text::{Line, Span};
 
 use super::state::{Ask, Asked, State};
@@ -34,9 +35,9 @@ impl State {
             let tail = rows.split_off(rows.len() - most / 2);
             rows.truncate(most - most / 2);
             lines.extend(rows);
-            let rows = if left == 1 { "line" } else { "lines" };
+            let lines_left = plural(left as u64, "line");
             let how = if self.folded { "Ctrl-O shows more" } else { "see above (PgUp)" };
-            let text = cut(&format!("… {left} {rows} hidden here: {how}"), width);
+            let text = cut(&format!("… {lines_left} hidden here: {how}"), width);
             lines.push(Line::styled(text, self.theme.warn()));
             lines.extend(tail);
         } else {

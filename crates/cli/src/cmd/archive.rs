@@ -12,7 +12,7 @@ use epitome::archive::{
     GcMode, GcReport, Generation, Reason, SessionKey, VerifyReport, collect_garbage,
 };
 use epitome::storage::{Store, write_new};
-use epitome::{ErrorKind, agents};
+use epitome::{ErrorKind, agents, causes, sentence};
 use epitome_model::{Bytes, Source};
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -106,49 +106,30 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-#[derive(Serialize)]
-struct Verified {
-    sessions: u64,
-    generations: u64,
-    pieces: u64,
-    raw_bytes: Bytes,
-    stored_bytes: Bytes,
-    faults: Vec<String>,
-}
-
 fn verify(app: &App) -> Result<()> {
-    let VerifyReport { sessions, packs, blobs, raw, stored, faults } =
-        app.config.archive().verify().map_err(Failure::writing)?;
-    let shown: Vec<String> =
-        faults.iter().map(|fault| Failure::from(fault.clone()).told()).collect();
+    let report = app.config.archive().verify().map_err(Failure::writing)?;
     if app.global.json {
-        app.print_json(&Verified {
-            sessions,
-            generations: packs,
-            pieces: blobs,
-            raw_bytes: raw,
-            stored_bytes: stored,
-            faults: shown.clone(),
-        })?;
+        app.print_json(&report)?;
     } else {
+        let VerifyReport { sessions, packs, blobs, raw, stored, ref faults } = report;
         let mut text = format!(
             "{} in {} of {}: {raw}, {stored} on disk\n",
             count(blobs, "piece"),
             count(packs, "generation"),
             count(sessions, "session"),
         );
-        for fault in &shown {
-            text.push_str(&format!("{RED}damaged{RED:#}  {}\n", field(fault)));
+        for fault in faults {
+            text.push_str(&format!("{RED}damaged{RED:#}  {}\n", field(&sentence(fault))));
         }
-        if shown.is_empty() {
+        if faults.is_empty() {
             text.push_str("all bytes match their hashes\n");
         }
         app.print(&text)?;
     }
-    if faults.is_empty() {
+    if report.faults.is_empty() {
         return Ok(());
     }
-    let what = format!("the archive has {}", count(faults.len() as u64, "fault"));
+    let what = format!("the archive has {}", count(report.faults.len() as u64, "fault"));
     Err(Failure::new(Status::Disk, "archive", what).hint(
         "everything else can be read; copy the damaged files back from a backup if there is one",
     ))
@@ -158,12 +139,12 @@ fn verify(app: &App) -> Result<()> {
 struct Gone<'a> {
     agent: &'a str,
     id: &'a str,
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     session: &'a Path,
     generations: u64,
     stored_bytes: Bytes,
     removed: bool,
-    reason: &'static str,
+    reason: Reason,
 }
 
 fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
@@ -178,10 +159,7 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
                 generations: it.packs,
                 stored_bytes: it.stored,
                 removed: mode == GcMode::Remove,
-                reason: match it.reason {
-                    Reason::Restored => "restored",
-                    Reason::Gone => "gone",
-                },
+                reason: it.reason,
             })
         });
     }
@@ -379,13 +357,12 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
 
 /// A closed output is not an error.
 fn stdout(err: epitome::Error) -> Failure {
-    let mut cause: Option<&dyn std::error::Error> = Some(&err);
-    while let Some(err) = cause {
-        let io = err.downcast_ref::<std::io::Error>();
-        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe) {
-            return Failure::new(Status::Quiet, "quiet", "the output is closed");
-        }
-        cause = err.source();
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    if causes(&err).any(is_closed) {
+        return Failure::new(Status::Quiet, "quiet", "the output is closed");
     }
     Failure::writing(err)
 }

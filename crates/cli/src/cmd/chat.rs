@@ -4,22 +4,25 @@ mod editor;
 mod headless;
 mod input;
 mod interactive;
-mod models;
-mod outside;
-mod servers;
-mod start;
 
+use std::cell::RefCell;
 use std::io::{IsTerminal, stdin, stdout};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome_chat::Rule;
 use epitome_chat::demo::Line;
-use epitome_model::MicroDollars;
+use epitome_chat::{ChatOptions, Rule, Wait};
+use epitome_model::{MicroDollars, Tokens};
+use indicatif::ProgressBar;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
+
+/// How often it is looked for a signal.
+const LOOK: Duration = Duration::from_secs(3_600);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,12 +110,61 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     match args.prompt.as_deref() {
         Some(message) => {
-            start::check(args)?;
+            let options = args.options(app)?;
+            if message.trim().is_empty() {
+                return Err(
+                    Failure::usage("the message is empty").hint("say what to do: -p \"Fix it.\"")
+                );
+            }
+            options.check()?;
             let message = input::message(app, message)?;
-            headless::run(app, start::start(app, args, &[])?, &message)
+            headless::run(app, options.start(&[], &waits(app))?, &message)
         }
         None => interactive::run(app, args),
     }
+}
+
+impl Args {
+    /// The options and settings, as the library takes them.
+    fn options(&self, app: &App) -> Result<ChatOptions> {
+        let Args { model, base_url, recipe, window, resume, yes, allow, deny, budget, .. } =
+            self.clone();
+        let (config, settings) = (app.config.clone(), app.settings()?.clone());
+        let window = window.map(Tokens);
+        Ok(ChatOptions {
+            config,
+            settings,
+            model,
+            base_url,
+            recipe,
+            window,
+            resume,
+            yes,
+            allow,
+            deny,
+            budget,
+        })
+    }
+}
+
+/// Shows what the start of a chat waits for.
+fn waits(app: &App) -> impl Fn(Wait<'_>) {
+    let shown = RefCell::new(None);
+    move |wait| match wait {
+        Wait::ForServers(names) => {
+            let bar = app.bar("{spinner} waiting for the tools of {msg} (MCP)", 1);
+            bar.set_message(names.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(100));
+            *shown.borrow_mut() = Some(bar);
+        }
+        Wait::Over => shown.take().iter().for_each(ProgressBar::finish_and_clear),
+    }
+}
+
+/// A signal ends an interface, which leaves the terminal or the connection as it was.
+fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
+    let interrupt = Interrupt::new();
+    std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});
 }
 
 /// Runs the demo in a temporary folder, which is deleted at the end.

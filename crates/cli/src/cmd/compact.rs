@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use epitome::archive::Run;
 use epitome::compaction::{BackupPlace, CompactionPlan, Way};
 use epitome::ops::{
-    Compact, CompactReport, CompactionLosses, LossOptions, ModelRequest, OpenSession, SummaryFrom,
+    Compact, CompactReport, CompactionLosses, ModelRequest, OpenSession, SummaryFrom,
     planned_losses,
 };
 use epitome::redact::Screen;
@@ -374,13 +374,9 @@ impl Job<'_> {
             LossesShown::InShort if is_for_people && !planned.is_empty() => {}
             LossesShown::No | LossesShown::InShort => return None,
         }
-        let of = || {
-            let screen = self.app.screen()?;
-            let rule_files = &planned.recipe.rule_files;
-            let options = LossOptions { counter: self.app.counter(), rule_files, screen: &screen };
-            Ok(planned_losses(&self.app.config, path, planned, &options)?)
-        };
-        Some(of())
+        let App { config, .. } = self.app;
+        let of = |settings| planned_losses(config, settings, path, planned, self.app.counter());
+        Some(self.app.settings().and_then(|settings| Ok(of(settings)?)))
     }
 
     /// Writes a session, or a small copy of it.

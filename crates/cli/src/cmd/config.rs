@@ -57,7 +57,7 @@ struct Told<'a> {
 
 #[derive(Serialize)]
 struct FileTold<'a> {
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     path: &'a Path,
     scope: &'static str,
 }

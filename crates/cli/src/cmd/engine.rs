@@ -1,10 +1,5 @@
 //! `epitome engine`: a live context over a pipe, for agents in any language.
 
-mod logs;
-mod request;
-mod sent;
-mod server;
-
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,21 +9,19 @@ use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use epitome::models::{ModelSelection, named_models};
 use epitome::ops::AUTO;
+use epitome::pipe::{Logs, Server, ServerOptions, Size};
 use epitome::recipes;
 use epitome::storage::Store;
 use epitome_api::APIS;
 use epitome_llm::{Provider, RetryingModel};
 use epitome_model::Tokens;
 use epitome_passes::{Recipe, SummaryRule};
-use serde_json::json;
 
 use crate::app::{App, Count};
 use crate::confirm::can_ask;
 use crate::failure::{Failure, Result};
 use crate::session::parse_tokens;
 use crate::text::DIM;
-use logs::Logs;
-use server::{Server, ServerOptions, Size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -115,23 +108,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let logs = Logs::new(folder, Store::new(&app.config.home));
     let model = model(app, args, &recipe, size.window)?.map(Arc::new);
-    let ways = ServerOptions {
-        wire: args.wire.clone(),
+    let options = ServerOptions {
+        api: args.wire.clone(),
         recipe,
         logs: (!args.no_log).then_some(logs),
         estimate: app.global.count == Count::Estimate,
         model,
     };
-    let mut server = Server::new(ways, size);
+    let mut server = Server::new(options, size);
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
     for line in stdin.split(b'\n') {
         let line = line?;
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = server.answer(line);
-        let answer = answer.unwrap_or_else(|failure| json!({ "error": failure }).to_string());
-        writeln!(out, "{}", epitome_render::inert_json(answer))?;
+        writeln!(out, "{}", epitome_render::inert_json(server.answer(line)))?;
         out.flush()?;
     }
     Ok(())

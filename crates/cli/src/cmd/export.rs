@@ -69,7 +69,7 @@ struct Exported {
     agent: &'static str,
     id: Option<String>,
     to: String,
-    #[serde(serialize_with = "crate::text::lossy_option")]
+    #[serde(serialize_with = "epitome_model::lossy_path_option")]
     out: Option<PathBuf>,
     bytes: Bytes,
     messages: u64,

@@ -144,7 +144,7 @@ impl AsItWas {
             self.context_tokens,
             self.disk_bytes,
             count(self.lines, "line"),
-            count(self.entries, "entry").replace("entrys", "entries"),
+            count(self.entries, "entry"),
         );
         if self.lines_added + self.lines_removed > 0 {
             let _ = write!(text, " · +{} −{}", self.lines_added, self.lines_removed);

@@ -69,7 +69,7 @@ pub enum Sort {
 /// A session in JSON. See `docs/json.md`.
 #[derive(Serialize)]
 struct Row<'a> {
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     session: &'a Path,
     agent: &'a str,
     id: &'a str,

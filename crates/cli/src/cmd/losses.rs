@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args as ClapArgs;
-use epitome::ops::{LossOptions, OpenSession, session_losses};
-use epitome_passes::RuleFiles;
+use epitome::ops::{OpenSession, session_losses};
 
 use crate::app::App;
 use crate::failure::Result;
@@ -36,10 +35,7 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let path = file(app, &args.session)?;
     let session = OpenSession::of_agent(&app.config, &path, app.agent());
-    let screen = app.screen()?;
-    let options =
-        LossOptions { counter: app.counter(), rule_files: RuleFiles::built_in(), screen: &screen };
-    let report = session_losses(&session, &options)?;
+    let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_is_read()?;
     if report.compactions.is_empty() {
         // Stubs whose archive is not here are of compactions that nothing is known of: a note.

@@ -120,10 +120,7 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
     if app.global.json {
         return app.print_json(&index);
     }
-    let entries = match index.sessions.len() {
-        1 => "1 entry".to_owned(),
-        n => format!("{n} entries"),
-    };
+    let entries = count(index.sessions.len() as u64, "entry");
     let skipped = match left_out {
         0 => String::new(),
         n => format!(" ({} left out)", count(n, "folder")),

@@ -8,13 +8,13 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use epitome::port::Ported;
 use epitome::{Loaded, agents};
-use epitome_model::{Bytes, Source};
+use epitome_model::Bytes;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::left;
-use crate::session::{Input, read_stdin};
+use crate::session::Input;
 use crate::text::{self, DIM, count, shell_word};
 
 const EXAMPLES: &str = "\
@@ -61,9 +61,9 @@ struct Carried {
     id: Option<String>,
     to: &'static str,
     new_id: String,
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     cwd: PathBuf,
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     out: PathBuf,
     bytes: Bytes,
     records: u64,
@@ -73,27 +73,16 @@ struct Carried {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let input = Input::find(app, &args.session)?;
-    match &input {
-        Input::Stdin => {
-            let session = Loaded::read(read_stdin()?, app.agent())?;
-            let ported = port(app, args, &session)?;
-            write(app, args, &input, &session, &ported)
-        }
-        Input::File(path) => {
-            let session = epitome::storage::load(path, app.agent())?;
-            let mut ported = port(app, args, &session).map_err(|failure| failure.about(path))?;
-            if let Some(failure) = session.source.failure() {
-                return Err(failure.into());
-            }
-            ported.without_sub_agents_of(path);
-            write(app, args, &input, &session, &ported)
-        }
-    }
-}
-
-fn port<S: Source>(app: &App, args: &Args, session: &Loaded<S>) -> Result<Ported> {
+    let session = input.load(app)?;
     let agent = agents::named(&args.to).expect("clap takes the names of agents alone");
-    Ok(Ported::of(&app.config, session, agent, args.cwd.as_deref())?)
+    let ported = Ported::of(&app.config, &session, agent, args.cwd.as_deref());
+    let Input::File(path) = &input else { return write(app, args, &input, &session, &ported?) };
+    let mut ported = ported.map_err(|err| Failure::from(err).about(path))?;
+    if let Some(failure) = session.source.failure() {
+        return Err(failure.into());
+    }
+    ported.without_sub_agents_of(path);
+    write(app, args, &input, &session, &ported)
 }
 
 fn write<S>(

@@ -37,7 +37,7 @@ pub struct Args {
 struct Row<'a> {
     name: &'a str,
     about: Option<&'a str>,
-    #[serde(serialize_with = "crate::text::lossy_option")]
+    #[serde(serialize_with = "epitome_model::lossy_path_option")]
     file: Option<&'a std::path::Path>,
     default: bool,
     error: Option<String>,

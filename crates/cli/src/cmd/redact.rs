@@ -52,7 +52,7 @@ struct Written {
     session: String,
     agent: &'static str,
     id: Option<String>,
-    #[serde(serialize_with = "crate::text::lossy_option")]
+    #[serde(serialize_with = "epitome_model::lossy_path_option")]
     out: Option<PathBuf>,
     bytes: Bytes,
     redacted: BTreeMap<String, u64>,

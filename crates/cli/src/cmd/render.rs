@@ -242,7 +242,7 @@ impl From<DetailLevel> for Detail {
 #[derive(Serialize)]
 struct Written<'a> {
     session: String,
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     out: &'a Path,
     #[serde(flatten)]
     listing: &'a Listing,

@@ -121,7 +121,7 @@ fn several(app: &App, args: &Args) -> Result<()> {
     }
     let is_meant = |generation: &Generation| {
         since.is_none_or(|since| generation.made >= since)
-            && run.as_ref().is_none_or(|run| generation.is_of(&run.run.id))
+            && run.as_ref().is_none_or(|run| generation.is_of(&run.id))
     };
     let ArchivedSessions { mut paths, unread } =
         archived_sessions(&app.config, app.agent(), is_meant)?;

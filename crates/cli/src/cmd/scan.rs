@@ -96,7 +96,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
                     // The same hint for each of many files is noise.
                     app.note(&format!("{DIM}not scanned:{DIM:#} {}", field(&failure.told())));
                 }
-                worst = worst.into_iter().chain([failure]).max_by_key(|it| it.status);
+                failure.add_to(&mut worst);
             }
             Err(failure) => return Err(failure),
         }

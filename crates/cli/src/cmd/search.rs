@@ -10,7 +10,6 @@ use epitome::Config;
 use epitome::agents::{self, SessionFile};
 use epitome_search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
 use jiff::Timestamp;
-use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::app::App;
@@ -53,26 +52,6 @@ pub struct Args {
     pub limit: u16,
 }
 
-/// A hit in JSON. See `docs/json.md`.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(serialize_with = "crate::text::lossy")]
-    session: &'a Path,
-    agent: &'a str,
-    id: &'a str,
-    project: Option<&'a str>,
-    title: &'a str,
-    sub_agent: Option<usize>,
-    turn: usize,
-    anchor: &'a str,
-    role: &'a str,
-    kind: &'a str,
-    time: Option<&'a str>,
-    /// Whether a compaction took it out of what a resume sends.
-    archived: bool,
-    snippet: &'a [Run],
-}
-
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let query = query(app, args)?;
     let files = agents::sessions(&app.config.agents, None);
@@ -89,7 +68,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.note(&format!("{DIM}{what}{DIM:#}"));
     }
     if app.global.json {
-        return hits.hits.iter().try_for_each(|hit| app.print_json(&Row::of(hit)));
+        return hits.hits.iter().try_for_each(|hit| app.print_json(hit));
     }
     if hits.hits.is_empty() {
         app.note("nothing found");
@@ -133,26 +112,6 @@ fn look(
     bar.finish_and_clear();
     let standing = standing?;
     Ok((search.find(query, limit.into())?, standing))
-}
-
-impl<'a> Row<'a> {
-    fn of(hit: &'a Hit) -> Row<'a> {
-        Row {
-            session: &hit.session,
-            agent: &hit.agent,
-            id: &hit.id,
-            project: hit.project.as_deref(),
-            title: &hit.title,
-            sub_agent: hit.sub_agent,
-            turn: hit.turn,
-            anchor: &hit.anchor,
-            role: &hit.role,
-            kind: &hit.kind,
-            time: hit.time.as_deref(),
-            archived: hit.archived,
-            snippet: &hit.snippet,
-        }
-    }
 }
 
 /// The hits of each session under its title, with the command that opens the first. Sessions stand

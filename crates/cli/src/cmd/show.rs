@@ -5,10 +5,9 @@ use std::ffi::OsString;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
-use epitome::archive::{Archive, FileState, Found, Reference};
-use epitome::ops::{OpenSession, session_text};
+use epitome::archive::{FileState, Found, Reference};
+use epitome::ops::{ArchivedText, OpenSession, archived_text, session_text};
 use epitome::redact::Screen;
-use epitome_model::Ref;
 use epitome_passes::Name;
 use regex::Regex;
 
@@ -76,15 +75,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         let what = format!("{} is a number in a session", written(&args.name));
         return Err(Failure::usage(what).hint("name the session: --session SESSION"));
     };
-    let archive = app.config.archive();
-    let found = archive.find(reference).map_err(Failure::writing)?;
-    let (found, raw) = read(&archive, one(reference, found)?)?;
+    let ArchivedText { found, bytes } = archived_text(&app.config, reference)?;
     app.note(&about(&found, &app.screen()?));
-    let shown = found.about.shown(&raw);
     if let Some(media) = &found.about.media {
-        return picture(app, media, &shown);
+        return picture(app, media, &bytes);
     }
-    print(app, args, &String::from_utf8_lossy(&shown), &shown)
+    print(app, args, &String::from_utf8_lossy(&bytes), &bytes)
 }
 
 /// Prints what of a text is wanted; `bytes` are the text as it was.
@@ -94,46 +90,6 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     }
     let selected = select(text, args, app.is_terminal());
     if app.is_terminal() { app.page(&selected) } else { app.print_bytes(selected.as_bytes()) }
-}
-
-/// The bytes, from the newest undamaged copy, preferably one whose description is known.
-fn read(archive: &Archive, mut found: Vec<Found>) -> Result<(Found, Vec<u8>)> {
-    let mut failed = None;
-    found.sort_by_key(|it| !it.about.what.is_empty());
-    while let Some(it) = found.pop() {
-        match archive.read(&it.key, it.generation, &it.hash) {
-            Ok(raw) => return Ok((it, raw)),
-            Err(err) => failed = failed.or(Some(err)),
-        }
-    }
-    Err(Failure::writing(failed.expect("there was a place to read it from")))
-}
-
-/// The copies of the piece. The same bytes removed twice are one piece.
-fn one(reference: &Ref, mut found: Vec<Found>) -> Result<Vec<Found>> {
-    let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    match hashes.len() {
-        0 => Err(Failure::new(
-            Status::Disk,
-            "not-found",
-            format!("the archive has no piece {reference}"),
-        )
-        .hint("set EPITOME_HOME if the archive is in another folder")),
-        1 => Ok(found),
-        n => {
-            let mut what = format!("{reference} is the beginning of {n} references");
-            found.sort_by_key(|found| found.hash);
-            found.dedup_by_key(|found| found.hash);
-            for it in found.iter().take(10) {
-                let digits = &it.hash.to_string()[..16];
-                let key = format!("{} {}", it.key.agent, it.key.id);
-                what.push_str(&format!("\nk{digits}  {key}  {}", it.about.what));
-            }
-            Err(Failure::new(Status::Usage, "ambiguous", what).hint("give more digits"))
-        }
-    }
 }
 
 /// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.

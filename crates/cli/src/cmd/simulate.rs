@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
-use epitome::Loaded;
 use epitome::models::catalogue;
 use epitome::recipes;
 use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, Simulated};
@@ -16,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::app::{App, Count};
 use crate::failure::{Failure, Result, Status};
-use crate::session::{self, Input, parse_tokens, read_stdin};
+use crate::session::{self, Input, parse_tokens};
 use crate::steps::Steps;
 use crate::table::{Side, Table};
 use crate::text::{DIM, count, field};
@@ -207,15 +206,12 @@ fn of_last_days(app: &App) -> Vec<Input> {
 }
 
 fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
-    let name = input.name();
-    match input {
-        Input::Stdin => Ok(simulate.session(&name, &Loaded::read(read_stdin()?, app.agent())?)?),
-        Input::File(path) => {
-            let session = epitome::storage::load(path, app.agent())?;
-            let done = simulate.session(&name, &session).map_err(|err| err.about(path))?;
-            session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
-        }
-    }
+    let session = input.load(app)?;
+    let done = simulate.session(&input.name(), &session).map_err(|err| match input {
+        Input::Stdin => err,
+        Input::File(path) => err.about(path),
+    })?;
+    session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
 }
 
 fn table(report: &SimulateReport) -> String {

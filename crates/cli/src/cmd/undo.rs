@@ -49,13 +49,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         None => log.last_in_effect()?,
     };
     if let Some(run) = &run {
-        let (id, command) = (&run.run.id, &run.run.command);
+        let (id, command) = (&run.id, &run.command);
         let (when, sessions) =
             (age(app.config.now(), run.at), count(run.sessions.len() as u64, "session"));
         app.note(&format!("{DIM}run {id}: {command}, {when}, {sessions}{DIM:#}"));
     }
     let sessions = run.as_ref().map(|run| run.sessions.as_slice()).unwrap_or_default();
-    let id = run.as_ref().map(|run| run.run.id.as_str()).unwrap_or_default();
+    let id = run.as_ref().map(|run| run.id.as_str()).unwrap_or_default();
     let wanted = sessions.iter().map(|session| Wanted {
         path: session.path.clone(),
         what: What::Run { id, files: &session.files },

@@ -256,9 +256,8 @@ impl Watch<'_> {
                 let failure = failure.about(path);
                 let why = text::field(&failure.told());
                 self.app.note(&format!("{DIM}skipped:{DIM:#} {why}"));
-                let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
-                if !compact::is_excused(&failure) && worse {
-                    *worst = Some(failure);
+                if !compact::is_excused(&failure) {
+                    failure.add_to(worst);
                 }
             }
         }

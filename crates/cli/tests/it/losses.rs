@@ -86,6 +86,34 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_snapshot!("of_none", world.run(&["losses", CLAUDE]));
 }
 
+/// The user's rule files are rules in every report, whoever asks for it.
+#[test]
+fn rule_files_of_the_settings_are_rules() {
+    let world = World::new();
+    let mut session = Claude::new(CLAUDE);
+    session.user("Follow the style.");
+    session.call(
+        "t1",
+        "Read",
+        json!({"file_path": "/p/STYLE.md"}),
+        "Use tabs, never blanks.",
+        false,
+    );
+    session.say("I know the style now.");
+    session.compaction("The user wants a fix.");
+    session.say("Done.");
+    world.claude(CLAUDE, session.lines());
+    let kind = |settings: &[&str]| {
+        let report = world.json(&[&["losses", CLAUDE, "--json"][..], settings].concat());
+        let pieces = report[0]["compactions"][0]["pieces"].as_array().expect("a list").clone();
+        let is_style = |it: &&Value| it["name"].as_str().is_some_and(|it| it.ends_with("STYLE.md"));
+        let style = pieces.iter().find(is_style).unwrap_or_else(|| panic!("{pieces:?}"));
+        style["kind"].as_str().expect("a kind").to_owned()
+    };
+    assert_eq!(kind(&[]), "read");
+    assert_eq!(kind(&["--set", "compaction.keep.pins=STYLE.md"]), "rule");
+}
+
 /// A copy has the id of the session of which it is one: the commands name its path.
 #[test]
 fn the_commands_for_a_copy_lead_to_the_copy() {

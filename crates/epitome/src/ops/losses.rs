@@ -2,23 +2,24 @@
 
 mod timeline;
 mod used;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
-use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript};
+use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript, plural};
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{
     Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in, text_named,
 };
 use epitome_passes::{
-    Name, RuleFiles, SaidText, View, named_texts, response_name, results_of_calls, texts_at_calls,
+    Name, SaidText, View, named_texts, response_name, results_of_calls, texts_at_calls,
     texts_of_responses,
 };
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::change::Change;
 use super::open::{OpenSession, is_same_file};
@@ -28,30 +29,23 @@ use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
 use crate::history::{History, Version};
+use crate::recipes;
 use crate::redact::{Screen, SessionScreen};
+use crate::settings::Settings;
 
 use timeline::Found;
 pub(super) use timeline::Timeline;
 use used::{one_per_file, with_slash};
+pub use view::{LossGroup, LossMembers, WayBack};
 
 /// Tokens up to which a text of the model says what it found, whatever its words are.
 const SHORT: Tokens = Tokens(80);
-
-/// How losses are reported.
-pub struct LossOptions<'a> {
-    /// How tokens are counted.
-    pub counter: &'a dyn Counter,
-    /// The names of files that set rules for the agent.
-    pub rule_files: &'a RuleFiles,
-    /// Takes secrets out of what is shown.
-    pub screen: &'a Screen,
-}
 
 /// What the compactions of a session took out of its context.
 #[derive(Clone, Debug, Serialize)]
 pub struct LossReport {
     /// The session.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub session: PathBuf,
     /// Its agent.
     pub agent: &'static str,
@@ -134,18 +128,16 @@ impl CompactionLosses {
         let is_short = |it: &&Piece| it.lost.kind == LostKind::Reply && it.is_short();
         let short = self.pieces.iter().filter(is_short).count() as u64;
         let counts = [
-            (of(LostKind::Rule), "1 rule", "rules"),
-            (of(LostKind::Plan), "1 plan", "plans"),
-            (of(LostKind::User), "1 message of yours", "messages of yours"),
-            (open, "1 unresolved error", "unresolved errors"),
-            (of(LostKind::Decision), "1 text with decisions", "texts with decisions"),
-            (short, "1 short text of the model", "short texts of the model"),
-            (self.changed_files.len() as u64, "1 file read and changed", "files read and changed"),
+            (of(LostKind::Rule), "rule", ""),
+            (of(LostKind::Plan), "plan", ""),
+            (of(LostKind::User), "message", " of yours"),
+            (open, "unresolved error", ""),
+            (of(LostKind::Decision), "text", " with decisions"),
+            (short, "short text", " of the model"),
+            (self.changed_files.len() as u64, "file", " read and changed"),
         ];
         let known = counts.into_iter().filter(|(n, ..)| *n > 0);
-        known
-            .map(|(n, one, several)| if n == 1 { one.to_owned() } else { format!("{n} {several}") })
-            .collect()
+        known.map(|(n, one, which)| plural(n, one) + which).collect()
     }
 }
 
@@ -219,13 +211,20 @@ impl Piece {
 ///
 /// # Errors
 ///
-/// What opening and reading the session, the archive and the table of models say.
-pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> Result<LossReport> {
+/// What opening and reading the session, the archive and the table of models say; `Recipe` for a
+/// recipe of the settings that cannot be used.
+pub fn session_losses(
+    session: &OpenSession<'_>,
+    settings: &Settings,
+    counter: &dyn Counter,
+) -> Result<LossReport> {
     let loaded = session.loaded()?;
+    let rule_files = recipes::rule_files(session.config, settings)?;
+    let screen = Screen::with_settings(session.config, settings);
     let prices = catalogue(session.config)?;
     let archive = session.config.archive();
     let timeline = Timeline::of(loaded, &archive, session.path())?;
-    let whole = View::new(&timeline.transcript, timeline.whole(), options.counter);
+    let whole = View::new(&timeline.transcript, timeline.whole(), counter);
     let history = History::at(
         session.config,
         session.place(),
@@ -233,15 +232,15 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
         session.agent,
         Version::AsItWas,
     )?;
-    let mut screen = history.screen(options.screen);
+    let mut screen = history.screen(&screen);
     let name = name_of(session.config, session.path(), &loaded.transcript);
-    let now = names_in(&View::new(&loaded.transcript, &loaded.source, options.counter));
+    let now = names_in(&View::new(&loaded.transcript, &loaded.source, counter));
     let mut notes = timeline.notes.clone();
     let mut compactions = Vec::new();
     for found in timeline.found() {
         let moment = timeline.at(&found);
         let of = |transcript, source| {
-            View::new(transcript, source, options.counter).with_rule_files(options.rule_files)
+            View::new(transcript, source, counter).with_rule_files(&rule_files)
         };
         let before = of(&moment.before.0, &moment.before.1);
         let after = of(&moment.after.0, &moment.after.1);
@@ -260,7 +259,7 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
         session: session.path().to_owned(),
         agent: loaded.format.name,
         id,
-        counter: options.counter.name(),
+        counter: counter.name(),
         prices_of: prices.date().to_owned(),
         compactions,
         notes,
@@ -296,22 +295,24 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
     })
 }
 
-/// What a planned compaction of the session at `path` would take out of its context.
+/// What a planned compaction of the session at `path` would take out of its context. The rule files
+/// are those of the plan's recipe.
 ///
 /// # Errors
 ///
 /// What the table of models says.
 pub fn planned_losses<S: Source>(
     config: &Config,
+    settings: &Settings,
     path: &Path,
     plan: &CompactionPlan<'_, S>,
-    options: &LossOptions<'_>,
+    counter: &dyn Counter,
 ) -> Result<CompactionLosses> {
     let prices = catalogue(config)?;
     let loaded = plan.session;
     let spliced = plan.spliced()?;
     let of = |transcript, source| {
-        View::new(transcript, source, options.counter).with_rule_files(options.rule_files)
+        View::new(transcript, source, counter).with_rule_files(&plan.recipe.rule_files)
     };
     let before = of(&loaded.transcript, &loaded.source);
     let after = of(&plan.after, &spliced);
@@ -332,10 +333,11 @@ pub fn planned_losses<S: Source>(
     let name = name_of(config, path, &loaded.transcript);
     let made = Made { found: &found, session: &name, now: &HashSet::new() };
     let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
+    let screen = Screen::with_settings(config, settings);
     // One from standard input has no address.
     let mut screen = match &history {
-        Ok(history) => history.screen(options.screen),
-        Err(_) => options.screen.of_session(&loaded.source),
+        Ok(history) => history.screen(&screen),
+        Err(_) => screen.of_session(&loaded.source),
     };
     let model = model_of(&loaded.transcript);
     let changed = changed_files(&before);
@@ -488,8 +490,4 @@ fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     // It would be taken for an option.
     let here = if path.starts_with('-') { "./" } else { "" };
     format!("'{here}{}'", path.replace('\'', r"'\''"))
-}
-
-fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
-    to.collect_str(&path.display())
 }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use epitome_model::{Bytes, Counter, Fault, Source, Tokens, Violation};
+use epitome_model::{Bytes, Counter, Fault, Source, Tokens, Violation, lossy_path_option};
 use epitome_passes::{KeepRule, Kept, Level};
 use epitome_tokens::Calibration;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::change::Change;
 use super::losses::CompactionLosses;
@@ -194,7 +194,7 @@ pub struct CompactedFile {
     /// The blake3 hash of the session before, which the archive was proved to give back.
     pub restored_proof: Option<String>,
     /// A whole copy of the file.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_option")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub backup: Option<PathBuf>,
     /// The processes that have it open, of a plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -220,7 +220,7 @@ pub struct CompactReport {
     /// Whether it was only planned.
     pub dry_run: bool,
     /// The copy that was compacted; the session stays.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_option")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
     /// The run that wrote it: see `epitome log`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -403,21 +403,5 @@ impl UserFound {
     /// A process as it is reported.
     pub fn of(user: &User) -> UserFound {
         UserFound { pid: user.pid, name: user.name.clone() }
-    }
-}
-
-/// A path as text, with what is not UTF-8 replaced.
-pub(super) fn lossy<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&path.as_ref().display())
-}
-
-/// The same of a path that may be missing.
-pub(super) fn lossy_option<S: Serializer>(
-    path: &Option<PathBuf>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match path {
-        Some(path) => lossy(path, to),
-        None => to.serialize_none(),
     }
 }

@@ -3,12 +3,11 @@
 
 use std::path::PathBuf;
 
-use epitome_model::Bytes;
+use epitome_model::{Bytes, lossy_path, lossy_path_option};
 use serde::Serialize;
 
 use super::change::Change;
 use super::open::OpenSession;
-use super::report::{lossy, lossy_option};
 use crate::archive::{Digest, SessionKey};
 use crate::error::{Error, Result};
 use crate::restore::Restored;
@@ -68,7 +67,7 @@ pub enum How {
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoredFile {
     /// The address of the file.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "lossy_path")]
     pub session: PathBuf,
     /// The agent, as its format is called.
     pub agent: String,
@@ -107,7 +106,7 @@ pub struct RestoreReport {
     /// Whether it was only planned.
     pub dry_run: bool,
     /// The copy that was written; the session stays.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_option")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
     /// The files that belong to it.
     pub files: Vec<RestoredFile>,

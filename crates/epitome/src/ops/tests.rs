@@ -376,7 +376,7 @@ fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     let log = runs(&case.config).expect("a log");
     let logged = log.last_in_effect().expect("it is known").expect("a run");
     let files: Vec<PathBuf> = case.files.iter().map(|(path, _)| path.clone()).collect();
-    let what = What::Run { id: &logged.run.id, files: &files };
+    let what = What::Run { id: &logged.id, files: &files };
     Restore { what, ..Restore::default() }.run(&case.session()).expect("it is undone");
     assert_eq!(case.originals(), [true; 3], "{done:?}");
 }

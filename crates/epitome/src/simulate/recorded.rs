@@ -2,9 +2,11 @@
 //! them.
 
 use epitome_llm::Catalogue;
-use epitome_model::{Block, Entry, Item, MicroDollars, Role, Tokens, Transcript, Usage};
-use epitome_render::{Prices, recorded_requests};
+use epitome_model::{Block, Entry, Item, MicroDollars, Role, Tokens, Transcript};
+use epitome_render::recorded_requests;
 use serde::Serialize;
+
+use crate::render::ListPrices;
 
 /// What sessions record of themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -124,18 +126,6 @@ fn compactions(transcript: &Transcript) -> u64 {
         }
     }
     count
-}
-
-struct ListPrices<'c>(&'c Catalogue);
-
-impl Prices for ListPrices<'_> {
-    fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
-        self.0.cost(model, &usage.tokens()?)
-    }
-
-    fn date(&self) -> &str {
-        self.0.date()
-    }
 }
 
 /// To a ten thousandth: the same figure is the same text.

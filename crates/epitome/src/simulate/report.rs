@@ -1,6 +1,6 @@
 //! What a simulation comes to, in the documented JSON.
 
-use epitome_model::{MicroDollars, Tokens, Transcript};
+use epitome_model::{MicroDollars, Tokens, Transcript, plural};
 use serde::Serialize;
 
 use super::forced::Forced;
@@ -354,8 +354,7 @@ impl SimulateReport {
         let at_least = if recorded.at_least { "at least " } else { "" };
         let compactions = match recorded.compactions {
             0 => "without a compaction that is recorded".to_owned(),
-            1 => "with 1 compaction".to_owned(),
-            n => format!("with {n} compactions"),
+            n => format!("with {}", plural(n, "compaction")),
         };
         let what = if self.sessions.len() == 1 { "the session" } else { "the sessions" };
         format!(" As it happened, {compactions}, {what} cost {at_least}{dollars}.")

@@ -177,7 +177,7 @@ impl Home {
         let Some(logged) = log.get(newest) else { return };
         for session in &logged.sessions {
             let before = self.bytes();
-            let what = What::Run { id: &logged.run.id, files: &session.files };
+            let what = What::Run { id: &logged.id, files: &session.files };
             let back = Restore { what, ..Restore::default() };
             let done = back.run_after(&self.open(&session.path), |_| Ok::<_, Error>(()));
             if let Err(err) = done {

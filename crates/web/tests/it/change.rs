@@ -227,7 +227,7 @@ fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visib
     let page = viewer.get(&viewer.sessions("")[0]).body;
     assert!(page.contains("<a href=\"losses\">"), "{page}");
     let losses = viewer.get(&format!("{}losses", folder(&viewer))).body;
-    assert!(losses.contains("Compaction 1 of 1, claude’s own"), "{losses}");
+    assert!(losses.contains("Compaction 1 of 1, claude's own"), "{losses}");
     assert!(losses.contains("none can be put back alone"), "{losses}");
     assert!(losses.contains("<code>epitome show k"), "{losses}");
     assert!(losses.contains("[REDACTED:") && !losses.contains(&token), "{losses}");
@@ -239,6 +239,29 @@ fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visib
         let losses = viewer.get(&format!("{}losses", folder(&viewer))).body;
         assert!(losses.contains("by epitome, recipe gitclaw"), "{losses}");
     }
+}
+
+/// The page calls the user's rule files rules, as the program does, and lists what left in the same
+/// groups.
+#[test]
+fn what_compactions_took_is_grouped_as_the_program_groups_it() {
+    let world = World::new();
+    let session = String::from_utf8(fixtures::get("claude", "own-compaction").bytes()).unwrap();
+    world.claude("one", session);
+    let groups = |world: &World| {
+        let viewer = world.serve(Which::All);
+        let page = viewer.get(&format!("{}losses", folder(&viewer))).body;
+        let cards = page.split("<summary><b>").skip(1);
+        cards.filter_map(|it| Some(it.split_once("</b>")?.0.to_owned())).collect::<Vec<_>>()
+    };
+    let plain = groups(&world);
+    let expect =
+        ["Errors that were not resolved", "Your messages", "Texts of the model", "The rest"];
+    assert_eq!(plain, expect);
+    world.write("settings/epitome.toml", "compaction.keep.pins = [\"README.md\"]\n");
+    let mut pinned = plain.clone();
+    pinned.insert(0, "Rules and plans that left".to_owned());
+    assert_eq!(groups(&world), pinned);
 }
 
 /// The texts that a page offers to put back, by their references.
@@ -256,7 +279,7 @@ fn a_piece_is_put_back_by_its_button() {
     let folder = folder(&viewer);
     let plan = viewer.get(&format!("{folder}plan?recipe=transcript")).body;
     assert!(plan.contains("What would leave the context"), "{plan}");
-    assert!(plan.contains("<b>Files that were read</b>"), "{plan}");
+    assert!(plan.contains("<b>The largest of the rest</b>"), "{plan}");
     assert_eq!(put_back_in(&plan), Vec::<&str>::new(), "nothing is gone yet");
     viewer.post(&format!("{folder}compact"), "recipe=transcript");
     let small = fs::read(&path).unwrap();

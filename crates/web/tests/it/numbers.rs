@@ -51,7 +51,7 @@ fn pages_say_the_numbers_of_the_library() {
         let tokens = format!("{} → {} ", tokens.before, tokens.after);
         assert!(said.starts_with(&tokens), "{agent}: {said}");
         let billed = planned.billed.map(|it| {
-            let label = format!("request, tokens as billed ({it})");
+            let label = format!("request, as billed ({it})");
             figure(&plan, &label).unwrap_or_else(|| panic!("{agent}: {label}: {plan}"))
         });
         assert_eq!(billed.is_some(), plan.contains("as billed"), "{agent}");

@@ -20,7 +20,7 @@ struct Row<'a> {
     agent: &'a str,
     id: &'a str,
     generation: u64,
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     session: &'a Path,
     recipe: &'a str,
     made: Timestamp,

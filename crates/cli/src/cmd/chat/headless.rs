@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use epitome::live::Called;
 use epitome_chat::machine::{Ended, Event, Input};
-use epitome_chat::{Access, Answer, Front};
+use epitome_chat::{Access, Answer, Front, Started};
 
 use super::no_answer;
-use super::start::Started;
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -21,9 +20,9 @@ const LOOK: Duration = Duration::from_secs(3_600);
 pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut front = Printed { app, ended: None, failed: None };
     front.show(&started.event());
-    let Started { agent, outside, notices } = started;
+    let Started { agent, setup, notices } = started;
     notices.iter().for_each(|event| front.show(event));
-    let mut agent = agent.with_changes(outside);
+    let mut agent = agent.with_changes(setup);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
     // Until here no other process has the session.

@@ -3,23 +3,15 @@
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
+use epitome_chat::Started;
 use epitome_chat::demo::{Guided, guided};
-use epitome_chat::history::history;
-use epitome_chat::machine::Event;
-use epitome_chat::tui::{self, Stopper, Theme};
+use epitome_chat::tui::{self, Theme};
 
-use super::Args;
-use super::models::model_name;
-use super::start::{Started, check, start};
+use super::{Args, stop_on_signal, waits};
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::interrupt::Interrupt;
-
-/// How often it is looked for a signal.
-const LOOK: Duration = Duration::from_secs(3_600);
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json || !stdin().is_terminal() || !stdout().is_terminal() {
@@ -27,25 +19,23 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .hint("give one: epitome chat -p MESSAGE"));
     }
     // What is missing most often is said before the screen changes.
-    check(args)?;
+    let options = args.options(app)?;
+    options.check()?;
     if args.resume.is_none() {
-        model_name(app, args, None)?;
+        options.model_name(None)?;
     }
     let id = Arc::new(OnceLock::new());
-    let (own, options, found) = (app.clone(), args.clone(), id.clone());
+    let (own, found) = (app.clone(), id.clone());
     let start = move || -> Result<tui::Started> {
-        let started = start(&own, &options, &[])?;
+        let started = options.start(&[], &waits(&own))?;
         let mut first = vec![started.event()];
-        let Started { agent, outside, notices } = started;
-        found.get_or_init(|| outside.session.id().to_owned());
-        let machine = agent.machine();
-        first.extend(history(machine.context()));
-        first.extend(notices);
-        first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
-        let agent = agent.with_changes(outside);
+        first.extend(started.first());
+        let Started { agent, setup, .. } = started;
+        found.get_or_init(|| setup.session.id().to_owned());
+        let agent = agent.with_changes(setup);
         Ok(tui::Started { agent, first, script: Vec::new() })
     };
-    tui::run(start, theme(app), stop_on_signal)?;
+    show(app, start)?;
     if let Some(id) = id.get() {
         app.note(&format!("epitome chat --resume {id} goes on with this session"));
     }
@@ -59,7 +49,11 @@ pub fn demo(app: &App, folder: &Path) -> Result<()> {
         let Guided { agent, first, script } = guided(&folder, true)?;
         Ok(tui::Started { agent, first, script })
     };
-    tui::run(start, theme(app), stop_on_signal)
+    show(app, start)
+}
+
+fn show(app: &App, start: impl FnOnce() -> Result<tui::Started> + Send + 'static) -> Result<()> {
+    tui::run(start, theme(app), |stopper| stop_on_signal(move || stopper.stop()))
 }
 
 fn theme(app: &App) -> Theme {
@@ -68,10 +62,4 @@ fn theme(app: &App) -> Theme {
         asked => asked,
     };
     Theme { colours: choice != ColorChoice::Never }
-}
-
-/// A signal ends the interface, which leaves the terminal as it was.
-fn stop_on_signal(stopper: Stopper) {
-    let interrupt = Interrupt::new();
-    std::thread::spawn(move || while !interrupt.wait(LOOK) || stopper.stop() {});
 }

@@ -114,9 +114,8 @@ impl Job<'_> {
                     let excused = self.filter.is_some() && is_excused(&failure);
                     self.tell(&input, &failure, excused)?;
                     failed += u64::from(!excused);
-                    let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
-                    if !excused && worse {
-                        worst = Some(failure);
+                    if !excused {
+                        failure.add_to(&mut worst);
                     }
                 }
             }

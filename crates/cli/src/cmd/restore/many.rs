@@ -36,7 +36,7 @@ pub struct How<'a> {
 /// A session that was left as it is.
 #[derive(Serialize)]
 struct Left<'a> {
-    #[serde(serialize_with = "crate::text::lossy")]
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     session: &'a Path,
     dry_run: bool,
     error: &'a Failure,
@@ -194,9 +194,7 @@ impl<'a> Many<'a> {
         } else {
             self.app.note(&format!("{DIM}skipped:{DIM:#} {}", field(&failure.told())));
         }
-        if self.worst.as_ref().is_none_or(|it| it.status < failure.status) {
-            self.worst = Some(failure);
-        }
+        failure.add_to(&mut self.worst);
         Ok(())
     }
 

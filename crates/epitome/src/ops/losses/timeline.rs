@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use epitome_formats::Format;
-use epitome_model::{Block, Entry, Item, ReadFailure, Ref, Role, Source, Transcript};
+use epitome_model::{Block, Entry, Item, ReadFailure, Ref, Role, Source, Transcript, plural};
 
 use super::CompactedBy;
 use crate::archive::{Archive, Generation};
@@ -340,7 +340,7 @@ fn states_of<'a, S: Source>(
 }
 
 fn unknown(n: usize, why: &str) -> String {
-    let what = if n == 1 { "1 compaction" } else { &format!("{n} compactions") };
+    let what = plural(n as u64, "compaction");
     format!("{what} of epitome cannot be told apart from the rest: {why}")
 }
 

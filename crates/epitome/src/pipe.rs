@@ -1,12 +1,19 @@
-//! A talk over the pipe: the session that is open, and what each line does to it.
+//! A live context over a pipe, for agents in any language: a request is one line of JSON, and so is
+//! its answer. `docs/engine.md` describes both.
+//!
+//! [`Server`] holds one conversation with a client. It reads and writes logs, and no pipe: its
+//! caller passes lines on.
+
+mod logs;
+mod request;
+mod sent;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use epitome::ErrorKind;
-use epitome::live::{self, Context, Hit, Next, Outcome, Recalled, Recovery, Setup, compact_tool};
-use epitome::models::summary_writer;
-use epitome::storage::Hold;
+use crate::drive::summary_writer;
+use crate::live::{self, Context, Hit, Next, Outcome, Recalled, Recovery, Setup, compact_tool};
+use crate::store::Hold;
 use epitome_llm::{RetryingModel, Stop};
 use epitome_model::{Block, Role, Tokens, short};
 use epitome_passes::{Name, NoReply, Recipe, Reply, Writer, response_name};
@@ -14,10 +21,11 @@ use epitome_tokens::{Estimate, O200k};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::logs::{self, Logs};
-use super::request::{Begin, Call, Force, Open, Recall, Request, window};
-use super::sent::Sent;
-use crate::failure::{Failure, Result, Status};
+use crate::error::{Error, ErrorKind, Result, causes};
+
+pub use logs::Logs;
+use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
+use sent::Sent;
 
 /// Lines that a search returns unless it asks for others.
 const HITS: usize = 100;
@@ -26,38 +34,46 @@ const PROTOCOL: u64 = 1;
 /// Characters of the last words that are told of a log.
 const LAST: usize = 200;
 
-/// What holds for every session of a talk.
+/// What holds for every session of a client.
 pub struct ServerOptions {
-    pub wire: String,
+    /// The API whose messages are read and written, by name.
+    pub api: String,
+    /// The recipe of its contexts.
     pub recipe: Recipe,
-    /// None if logs are in memory only.
+    /// Where logs are kept; in memory only if there is none.
     pub logs: Option<Logs>,
+    /// Estimates tokens instead of counting them.
     pub estimate: bool,
+    /// The model that writes summaries.
     pub model: Option<Arc<RetryingModel>>,
 }
 
-/// How large things are, and who writes summaries: a session may say it anew.
-#[derive(Clone, Copy)]
+/// Sizes in tokens, and whether the client writes summaries. A session may change them.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Size {
-    /// Tokens that the model takes.
+    /// The window of the agent's model.
     pub window: u64,
-    /// Of these, what every request has beside the messages.
+    /// What every request takes of it in addition to the messages.
     pub overhead: u64,
     /// Whether the client answers questions for summaries.
     pub summaries: bool,
-    /// Tokens that the model takes that is asked, if it is another.
+    /// The window of the model that the client asks, if it is another.
     pub writer_window: Option<u64>,
 }
 
 impl Size {
-    /// That something fits into the window.
+    /// Checks that messages fit into the window.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if none do.
     pub fn check(&self) -> Result<()> {
         window("window", Some(self.window))?;
         if self.overhead < self.window {
             return Ok(());
         }
         let (overhead, window) = (self.overhead, self.window);
-        Err(Failure::usage(format!("an `overhead` of {overhead} fills a `window` of {window}")))
+        Err(usage(format!("an `overhead` of {overhead} fills a `window` of {window}")))
     }
 
     fn with(self, begin: &Begin) -> Result<Size> {
@@ -91,29 +107,51 @@ impl PendingOp {
 /// A session that is open.
 struct Session {
     context: Context,
-    /// What somebody is asked for.
-    midst: Option<PendingOp>,
+    /// The request that waits for the answer to a question.
+    pending: Option<PendingOp>,
     path: Option<PathBuf>,
-    /// Nobody else works on its log.
+    /// Keeps other processes from its log.
     hold: Option<Hold>,
 }
 
+/// One conversation with a client: the session that is open, and what each request does to it.
+///
+/// ```
+/// use epitome::built_in;
+/// use epitome::pipe::{Server, ServerOptions, Size};
+///
+/// let recipe = built_in("epitome").expect("a recipe of the program");
+/// let api = "anthropic".to_owned();
+/// let options = ServerOptions { api, recipe, logs: None, estimate: true, model: None };
+/// let size = Size { window: 200_000, ..Size::default() };
+/// let mut server = Server::new(options, size);
+/// let request = br#"{"op":"call","messages":[{"role":"user","content":"Hello"}]}"#;
+/// let answer = server.answer(request.to_vec());
+/// assert!(answer.contains("Hello"), "{answer}");
+/// assert!(server.answer(b"{}".to_vec()).starts_with(r#"{"error":"#));
+/// ```
 pub struct Server {
-    ways: ServerOptions,
+    options: ServerOptions,
     size: Size,
     session: Option<Session>,
 }
 
 impl Server {
-    pub fn new(ways: ServerOptions, size: Size) -> Server {
-        Server { ways, size, session: None }
+    /// A server without a session.
+    pub fn new(options: ServerOptions, size: Size) -> Server {
+        Server { options, size, session: None }
     }
 
-    /// The answer to a line.
-    pub fn answer(&mut self, line: Vec<u8>) -> Result<String> {
+    /// The answer to a request, as JSON on one line: `{"error": …}` if it is refused.
+    pub fn answer(&mut self, line: Vec<u8>) -> String {
+        self.answer_or_refuse(line)
+            .unwrap_or_else(|err| json!({ "error": refusal(&err) }).to_string())
+    }
+
+    fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
         let asked = Request::of(&line)?;
-        if let Some(midst) = self.session.as_ref().and_then(|it| it.midst.as_ref()) {
-            answered_first(midst, &asked)?;
+        if let Some(pending) = self.session.as_ref().and_then(|it| it.pending.as_ref()) {
+            answered_first(pending, &asked)?;
         }
         match asked {
             Request::Hello(hello) => {
@@ -152,21 +190,21 @@ impl Server {
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
-        let (wire, billed) = (self.ways.wire.clone(), call.billed()?);
+        let (wire, billed) = (self.options.api.clone(), call.billed()?);
         say(&mut self.session()?.context, &wire, &call.messages, billed)
     }
 
     fn answered(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<String> {
         let session = self.session()?;
         session.context.answer(reply)?;
-        let midst = session.midst.take().unwrap_or(PendingOp::Call);
-        self.go_on(midst)
+        let pending = session.pending.take().unwrap_or(PendingOp::Call);
+        self.go_on(pending)
     }
 
-    /// Does what is due, with the model that was named. Without one, whoever answers questions is
-    /// asked the next one; the answer to all of it follows.
-    fn go_on(&mut self, midst: PendingOp) -> Result<String> {
-        let (summaries, model) = (self.size.summaries, self.ways.model.clone());
+    /// Carries out what is due, with the model of the options. Without one, the client is asked the
+    /// next question; the answer to the request follows when none is left.
+    fn go_on(&mut self, pending: PendingOp) -> Result<String> {
+        let (summaries, model) = (self.size.summaries, self.options.model.clone());
         let session = self.session()?;
         match model {
             Some(model) => {
@@ -174,19 +212,19 @@ impl Server {
             }
             None if summaries => {
                 if let Next::Ask(question) = session.context.step()? {
-                    session.midst = Some(midst);
+                    session.pending = Some(pending);
                     return Ok(json!({ "ask": question.ask, "why": question.why }).to_string());
                 }
             }
             None => drop(session.context.view()?),
         }
-        self.done(midst)
+        self.done(pending)
     }
 
-    fn done(&mut self, midst: PendingOp) -> Result<String> {
-        let wire = self.ways.wire.clone();
+    fn done(&mut self, pending: PendingOp) -> Result<String> {
+        let wire = self.options.api.clone();
         let context = &mut self.session()?.context;
-        match midst {
+        match pending {
             PendingOp::Call => Sent::of(&wire, context)?.line(),
             PendingOp::Compact => {
                 let (usage, events) = (context.usage(), context.events());
@@ -202,14 +240,14 @@ impl Server {
 
     /// Compacts these messages alone: the session is not asked and not changed.
     fn force(&mut self, asked: &Force<'_>) -> Result<String> {
-        let wire = &self.ways.wire;
+        let wire = &self.options.api;
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
         say(&mut context, wire, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
-        // Who forces it means it, whatever the size.
+        // It is forced, whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
-        match &self.ways.model {
+        match &self.options.model {
             Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
             None => context.view()?,
         };
@@ -217,7 +255,7 @@ impl Server {
     }
 
     fn usage(&mut self) -> Result<String> {
-        let spent = self.ways.model.as_ref().map(|model| model.spent());
+        let spent = self.options.model.as_ref().map(|model| model.spent());
         let context = &self.session()?.context;
         let mut told = json!({ "usage": context.usage(), "report": context.report() });
         if let Some(spent) = spent {
@@ -230,7 +268,7 @@ impl Server {
         let context = &self.session()?.context;
         let limit = recall.limit.unwrap_or(HITS);
         match (&recall.reference, &recall.search) {
-            (None, None) => Err(Failure::usage("recall takes a `ref`, a `search`, or both")),
+            (None, None) => Err(usage("recall takes a `ref`, a `search`, or both")),
             (None, Some(search)) => Ok(json!({ "hits": context.search(search, limit) })),
             (Some(name), search) => {
                 let recalled = recalled(context, name)?;
@@ -243,16 +281,16 @@ impl Server {
     }
 
     fn hello(&self) -> Result<Value> {
-        let tool = compact_tool(&self.ways.wire)?;
+        let tool = compact_tool(&self.options.api)?;
         let tool: Value = serde_json::from_str(&tool)
-            .map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))?;
+            .map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))?;
         Ok(json!({
             "ok": true,
             "epitome": env!("CARGO_PKG_VERSION"),
             "protocol": PROTOCOL,
-            "recipe": self.ways.recipe.name,
+            "recipe": self.options.recipe.name,
             "window": self.size.window,
-            "wire": self.ways.wire,
+            "wire": self.options.api,
             "tool": tool,
         }))
     }
@@ -262,7 +300,7 @@ impl Server {
         let name = begin.session.as_deref().unwrap_or("session");
         let size = self.size.with(begin)?;
         let setup = self.setup(size, name);
-        let Some(logs) = &self.ways.logs else {
+        let Some(logs) = &self.options.logs else {
             self.begin(size, Context::in_memory(setup), None, None);
             return Ok(json!({ "ok": true }));
         };
@@ -276,44 +314,42 @@ impl Server {
 
     /// Goes on with a session where its log was left. If it cannot be, the one that is open stays.
     fn open(&mut self, open: Open) -> Result<Value> {
-        let Some(logs) = &self.ways.logs else {
-            return Err(Failure::usage(
-                "there is no log to open: this engine keeps none (--no-log)",
-            ));
+        let Some(logs) = &self.options.logs else {
+            return Err(usage("there is no log to open: this engine keeps none (--no-log)"));
         };
         let path = match (&open.log, &open.session) {
             (Some(path), None) => PathBuf::from(path),
             (None, Some(session)) => logs.newest(session)?,
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Failure::usage("`open` has either `log` or `session`"));
+                return Err(usage("`open` has either `log` or `session`"));
             }
         };
         let Some(name) = logs::id(&path) else {
             // What is no log makes no lock.
             return Err(match live::open(&path, self.setup(self.size, "")) {
-                Err(err) => err.into(),
-                Ok(_) => Failure::new(Status::Refused, "changed", "the log changed meanwhile"),
+                Err(err) => err,
+                Ok(_) => Error::new(ErrorKind::Changed, "the log changed meanwhile"),
             });
         };
         let begin = open.begin(name.clone())?;
         let size = self.size.with(&begin)?;
-        // The one that is open is read anew; nobody else has it.
+        // The one that is open is read again; no other process has it.
         let ours = self.session.as_ref().is_some_and(|session| session.is_at(&path));
         let hold = if ours { None } else { Some(logs.hold(&path)?) };
         let context = live::open(&path, self.setup(size, &name))?;
-        let held = told(&path, &name, &context);
+        let state = log_state(&path, &name, &context);
         let hold = hold.or_else(|| self.session.take().and_then(|session| session.hold));
         self.begin(size, context, Some(path), hold);
-        Ok(held)
+        Ok(state)
     }
 
     fn begin(&mut self, size: Size, context: Context, path: Option<PathBuf>, hold: Option<Hold>) {
         self.size = size;
-        self.session = Some(Session { context, midst: None, path, hold });
+        self.session = Some(Session { context, pending: None, path, hold });
     }
 
     fn setup(&self, size: Size, session: &str) -> Setup {
-        let ServerOptions { recipe, estimate, model, .. } = &self.ways;
+        let ServerOptions { recipe, estimate, model, .. } = &self.options;
         let setup = Setup::new(recipe.clone())
             .with_id(session)
             .with_window(Tokens(size.window))
@@ -333,7 +369,7 @@ impl Server {
         })
     }
 
-    /// The session that is open; one without a name if nobody has begun any.
+    /// The session that is open; one without a name if none was begun.
     fn session(&mut self) -> Result<&mut Session> {
         if self.session.is_none() {
             self.reset(&Begin::default())?;
@@ -349,9 +385,9 @@ impl Session {
     }
 }
 
-/// While a question for a summary is open, nobody may begin what would take its place: what came of
-/// it would be lost.
-fn answered_first(midst: &PendingOp, asked: &Request<'_>) -> Result<()> {
+/// While a question for a summary is open, no request may begin that would take its place: its
+/// result would be lost.
+fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
     match asked {
         Request::Hello(_)
         | Request::Reset(_)
@@ -361,8 +397,8 @@ fn answered_first(midst: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Answer(_)
         | Request::Recall(_) => Ok(()),
         Request::Call(_) | Request::Compact(_) | Request::Refused(_) | Request::Undo => {
-            let what = format!("the question that `{}` asked has no answer yet", midst.op());
-            Err(Failure::usage(what).hint("`answer` it first, with `failed` if nobody can"))
+            let what = format!("the question that `{}` asked has no answer yet", pending.op());
+            Err(usage(what).with_hint("`answer` it first, with `failed` if nobody can"))
         }
     }
 }
@@ -376,15 +412,15 @@ fn say(
     let messages: Vec<&str> = messages.iter().map(|message| message.get()).collect();
     context.push_messages(wire, &messages, billed).map_err(|err| match err.kind() {
         ErrorKind::Unreadable => {
-            let failure = Failure::usage(err.to_string());
-            err.hint().into_iter().fold(failure, Failure::hint)
+            let refused = usage(err.to_string());
+            err.hint().into_iter().fold(refused, Error::with_hint)
         }
-        _ => err.into(),
+        _ => err,
     })
 }
 
-/// What a log holds, so that a client knows what it need not say again.
-fn told(path: &Path, session: &str, context: &Context) -> Value {
+/// What a log holds, so that a client knows which messages it need not send again.
+fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     let report = context.report();
     let open: Vec<String> = context.open_calls().into_iter().map(|(id, _)| id.into()).collect();
     let view = context.as_it_is();
@@ -416,12 +452,26 @@ fn told(path: &Path, session: &str, context: &Context) -> Value {
     })
 }
 
+/// An error as clients get it.
+fn refusal(err: &Error) -> Value {
+    let mut refusal = json!({ "kind": err.kind().name(), "message": err.to_string() });
+    let causes: Vec<String> = causes(err).map(ToString::to_string).collect();
+    let hints: Vec<&str> = err.hint().into_iter().flat_map(str::lines).collect();
+    if !causes.is_empty() {
+        refusal["causes"] = json!(causes);
+    }
+    if !hints.is_empty() {
+        refusal["hints"] = json!(hints);
+    }
+    refusal
+}
+
 /// What a name stands for.
 fn recalled(context: &Context, name: &str) -> Result<Recalled> {
     let Some(wanted) = Name::parse(name) else {
         let name = short(name, 40);
         let what = format!("`{name}` is no reference: one is like k7f3a9c2, #4 or @7");
-        return Err(Failure::usage(what));
+        return Err(usage(what));
     };
     context.recall_name(&wanted).ok_or_else(|| {
         let what = match wanted {
@@ -429,7 +479,7 @@ fn recalled(context: &Context, name: &str) -> Result<Recalled> {
             Name::Responses(_) => format!("there is no response {name} with a text"),
             Name::Text(reference) => format!("nothing was removed under {reference}"),
         };
-        Failure::new(Status::Unreadable, "not-found", what)
+        Error::new(ErrorKind::NotFound, what)
     })
 }
 

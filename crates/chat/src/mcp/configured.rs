@@ -5,29 +5,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use epitome::{Config, Error, ErrorKind, McpServer};
-use epitome_chat::Workplace;
-use epitome_chat::machine::Event;
-use epitome_chat::mcp::{Place, Server, Servers, TIMEOUT, is_name};
+use epitome::{Config, McpServer, Settings};
+use epitome_error::{Error, ErrorKind, Result};
 
-use crate::app::App;
-use crate::failure::Result;
+use super::{Place, Server, Servers, TIMEOUT, is_name};
+use crate::machine::Event;
+use crate::options::{ChatOptions, Wait};
+use crate::tools::Workplace;
 
 /// A workplace with the tools of all servers: those of the settings, and `more`. Programs do not
-/// get the variables `hidden`. The events say which servers have no tools.
-pub fn with_servers(
-    app: &App,
+/// get the variables `hidden`. The events say which servers have no tools; `waits` is told while
+/// servers start.
+pub(crate) fn with_servers(
+    options: &ChatOptions,
     place: Workplace,
     hidden: &[String],
     more: &[Server],
+    waits: &dyn Fn(Wait<'_>),
 ) -> Result<(Workplace, Vec<Event>)> {
+    let ChatOptions { config, settings, .. } = options;
     let failed =
         |(name, why)| Event::Notice { text: format!("MCP server {name} has no tools: {why}") };
     let (mut servers, mut events) = (Vec::new(), Vec::new());
-    for (name, set) in app.settings()?.values.chat.mcp.iter().flatten() {
-        let server = server(app, name, set)?;
+    for (name, set) in settings.values.chat.mcp.iter().flatten() {
+        let server = server(config, settings, name, set)?;
         // One that would ask without its key is left out, like one that cannot be started.
-        match unset(&app.config, set) {
+        match unset(config, set) {
             None => servers.push(server),
             Some(variable) => {
                 events.push(failed((name.clone(), format!("the variable {variable} is not set"))));
@@ -42,45 +45,47 @@ pub fn with_servers(
         if let Place::Program { folder, .. } = &mut server.place
             && folder.as_os_str().is_empty()
         {
-            *folder = app.config.user.clone();
+            folder.clone_from(&config.user);
         }
     }
     if servers.is_empty() {
         return Ok((place, events));
     }
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    let waiting = app.bar("{spinner} waiting for the tools of {msg} (MCP)", 1);
-    waiting.set_message(names.join(", "));
-    waiting.enable_steady_tick(Duration::from_millis(100));
-    let servers = Servers::start(servers, place.root(), hidden)?;
-    waiting.finish_and_clear();
+    waits(Wait::ForServers(&names.join(", ")));
+    let servers = Servers::start(servers, place.root(), hidden);
+    waits(Wait::Over);
+    let servers = servers?;
     events.extend(servers.failed().into_iter().map(failed));
     Ok((place.with_more(Arc::new(servers)), events))
 }
 
-fn server(app: &App, name: &str, set: &McpServer) -> Result<Server> {
+fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> Result<Server> {
     if !is_name(name) {
         let what = "letters, digits, `-` and single `_`, at most 32";
-        return Err(wrong(app, format!("`{name}` is no name of a server: {what}")));
+        return Err(wrong(settings, format!("`{name}` is no name of a server: {what}")));
     }
     let place = match (&set.command, &set.url) {
         (Some(command), None) => Place::Program {
             command: command.clone(),
             args: set.args.clone(),
-            env: expanded(&app.config, &set.env),
+            env: expanded(config, &set.env),
             folder: match &set.cwd {
-                Some(folder) => app.config.here.join(folder),
+                Some(folder) => config.here.join(folder),
                 None => PathBuf::new(),
             },
         },
         (None, Some(url)) => {
-            Place::Address { url: url.clone(), headers: expanded(&app.config, &set.headers) }
+            Place::Address { url: url.clone(), headers: expanded(config, &set.headers) }
         }
         (None, None) => {
-            return Err(wrong(app, format!("chat.mcp.{name} has neither `command` nor `url`")));
+            return Err(wrong(
+                settings,
+                format!("chat.mcp.{name} has neither `command` nor `url`"),
+            ));
         }
         (Some(_), Some(_)) => {
-            return Err(wrong(app, format!("chat.mcp.{name} has both `command` and `url`")));
+            return Err(wrong(settings, format!("chat.mcp.{name} has both `command` and `url`")));
         }
     };
     let timeout = set.timeout.map_or(TIMEOUT, |seconds| Duration::from_secs(seconds.max(1)));
@@ -122,10 +127,10 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
 }
 
 /// An error of the settings, with its place.
-fn wrong(app: &App, what: String) -> crate::failure::Failure {
-    let set = app.settings().ok().and_then(|settings| settings.set.get("chat.mcp")?.first());
+fn wrong(settings: &Settings, what: String) -> Error {
+    let set = settings.set.get("chat.mcp").and_then(|sets| sets.first());
     let place = set.map_or(String::new(), |set| format!("{}: ", set.place));
-    Error::new(ErrorKind::Settings, format!("{place}{what}")).into()
+    Error::new(ErrorKind::Settings, format!("{place}{what}"))
 }
 
 #[cfg(test)]

@@ -1,38 +1,39 @@
-//! Where logs of sessions stand, and who has them.
+//! The folder of logs: which are there, and which process has them.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use epitome::storage::{Hold, Store};
+use crate::regular;
+use crate::store::{Hold, Store};
 
-use crate::failure::{Failure, Result, Status};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Characters of a session's name that its file has.
 const NAME: usize = 80;
 /// Bytes in which a log's first line stands.
 const HEAD: u64 = 64 << 10;
 
-/// A folder of logs, and where it is said who works on them.
+/// A folder of logs, and the locks of those that are in use.
 pub struct Logs {
     folder: PathBuf,
     store: Store,
 }
 
 impl Logs {
+    /// The logs in a folder; `store` keeps their locks.
     pub fn new(folder: PathBuf, store: Store) -> Logs {
         Logs { folder, store }
     }
 
     /// A file for a new log of this session, behind those that are there.
-    pub fn next(&self, session: &str) -> PathBuf {
+    pub(super) fn next(&self, session: &str) -> PathBuf {
         let name = file_name(session);
         let number = self.numbers(&name).into_iter().max().map_or(1, |last| last.saturating_add(1));
         self.path(&name, number)
     }
 
     /// The newest log of this session.
-    pub fn newest(&self, session: &str) -> Result<PathBuf> {
+    pub(super) fn newest(&self, session: &str) -> Result<PathBuf> {
         let name = file_name(session);
         let mut numbers = self.numbers(&name);
         numbers.sort_unstable();
@@ -41,14 +42,14 @@ impl Logs {
         paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
             let session = epitome_model::short(session, NAME);
             let what = format!("there is no log of a session {session}");
-            Failure::new(Status::Unreadable, "not-found", what)
-                .hint(format!("logs stand in {}", self.folder.display()))
+            Error::new(ErrorKind::NotFound, what)
+                .with_hint(format!("logs stand in {}", self.folder.display()))
         })
     }
 
-    /// Says that nobody else may work on a log.
-    pub fn hold(&self, path: &Path) -> Result<Hold> {
-        Ok(self.store.hold(path)?)
+    /// Keeps other processes from a log.
+    pub(super) fn hold(&self, path: &Path) -> Result<Hold> {
+        self.store.hold(path)
     }
 
     fn path(&self, name: &str, number: u64) -> PathBuf {
@@ -75,14 +76,10 @@ impl Logs {
     }
 }
 
-/// The id that the first line of a log tells.
+/// The id in the first line of a log.
 pub fn id(path: &Path) -> Option<String> {
-    // To open a pipe is to wait for its writer.
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
     let mut head = Vec::new();
-    File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    regular::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
     epitome_formats::epitome::id(&head)
 }
 

@@ -1,21 +1,21 @@
-//! What a line answers.
+//! The answer to a request: what is sent to the model, and what happened.
 
 use std::collections::BTreeMap;
 
-use epitome::live::{Context, Recovery};
+use crate::live::{Context, Recovery};
 use epitome_passes::Event;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::failure::{Failure, Result, Status};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What is to be sent, and what happened.
 #[derive(Serialize)]
 pub struct Sent {
-    /// On Anthropic's wire.
+    /// In Anthropic's API.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Box<RawValue>>,
-    /// On another wire: the body of a request.
+    /// In another API: the body of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
     refs: BTreeMap<String, String>,
@@ -26,18 +26,17 @@ pub struct Sent {
 }
 
 impl Sent {
-    pub fn of(wire: &str, context: &mut Context) -> Result<Sent> {
+    pub fn of(api: &str, context: &mut Context) -> Result<Sent> {
         let view = context.as_it_is();
         let raw = |text: String| {
-            RawValue::from_string(text).map_err(|err| {
-                Failure::new(Status::Bug, "bug", format!("a view is no JSON: {err}"))
-            })
+            RawValue::from_string(text)
+                .map_err(|err| Error::new(ErrorKind::Broken, format!("a view is no JSON: {err}")))
         };
         let (mut messages, mut body) = (None, None);
-        match wire {
+        match api {
             "anthropic" => messages = Some(raw(view.messages())?),
-            wire => {
-                let made = view.body(wire)?.body;
+            api => {
+                let made = view.body(api)?.body;
                 body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
             }
         }
@@ -53,6 +52,6 @@ impl Sent {
     }
 
     pub fn line(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))
+        serde_json::to_string(self).map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))
     }
 }

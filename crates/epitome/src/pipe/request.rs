@@ -1,5 +1,5 @@
-//! What a line asks: an op and all that may be said with it. A key that is not known is refused, so
-//! that nobody waits for what a misspelt one would have done.
+//! A request: an op and its members. An unknown member is refused: what a misspelt one means would
+//! not happen.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::failure::{Failure, Result};
+use crate::error::{Error, ErrorKind, Result};
 
-/// More tokens than anybody means.
+/// More tokens than there are.
 const MOST: u64 = 1_000_000_000_000;
 
 /// What an agent asks.
@@ -147,12 +147,12 @@ impl<'l> Request<'l> {
         // Some shells put a mark before what they send.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
-            .map_err(|err| Failure::usage(format!("this is no request: {err}")))?;
+            .map_err(|err| usage(format!("this is no request: {err}")))?;
         let at = said.iter().position(|(key, _)| *key == "op");
         let op = at.map(|at| said.remove(at).1.get());
         let op: String = op
             .and_then(|op| serde_json::from_str(op).ok())
-            .ok_or_else(|| Failure::usage(format!("`op` says what is asked: {OPS}")))?;
+            .ok_or_else(|| usage(format!("`op` says what is asked: {OPS}")))?;
         // Whoever counts may number requests; the answer comes in their order.
         said.retain(|(key, _)| *key != "k");
         let asked = match op.as_str() {
@@ -169,7 +169,7 @@ impl<'l> Request<'l> {
             "undo" => members::<Nothing>(&op, said).map(|_| Request::Undo)?,
             other => {
                 let other = epitome_model::short(other, 40);
-                return Err(Failure::usage(format!("there is no op `{other}`: {OPS}")));
+                return Err(usage(format!("there is no op `{other}`: {OPS}")));
             }
         };
         Ok(asked)
@@ -204,7 +204,7 @@ impl Compact {
     fn checked(self) -> Result<Compact> {
         match self.target {
             Some(tokens) if tokens > MOST => {
-                Err(Failure::usage(format!("a `target` of more tokens than there are: {tokens}")))
+                Err(usage(format!("a `target` of more tokens than there are: {tokens}")))
             }
             Some(_) | None => Ok(self),
         }
@@ -215,7 +215,7 @@ impl Force<'_> {
     fn checked(self) -> Result<Self> {
         match self.target_ratio {
             Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
-                Err(Failure::usage(format!("a `target_ratio` of {ratio}: it is from 0 to 1")))
+                Err(usage(format!("a `target_ratio` of {ratio}: it is from 0 to 1")))
             }
             Some(_) | None => Ok(self),
         }
@@ -226,7 +226,7 @@ impl Billed {
     fn sum(self) -> Result<Tokens> {
         match self.input.checked_add(self.output) {
             Some(sum) if sum <= MOST => Ok(Tokens(sum)),
-            Some(_) | None => Err(Failure::usage("a `usage` of more tokens than there are")),
+            Some(_) | None => Err(usage("a `usage` of more tokens than there are")),
         }
     }
 }
@@ -241,7 +241,7 @@ impl Answer {
             (None, None, true) => return Ok(Err(NoReply::TooLong)),
             _ => {
                 let what = "an `answer` has either `text`, `failed` or `too_long`";
-                return Err(Failure::usage(what));
+                return Err(self::usage(what));
             }
         };
         let stopped = match stopped {
@@ -265,9 +265,9 @@ impl Answer {
 /// A window that something fits into.
 pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
     match tokens {
-        Some(0) => Err(Failure::usage(format!("a `{what}` of 0 tokens holds nothing"))),
+        Some(0) => Err(usage(format!("a `{what}` of 0 tokens holds nothing"))),
         Some(tokens) if tokens > MOST => {
-            Err(Failure::usage(format!("a `{what}` of more tokens than there are: {tokens}")))
+            Err(usage(format!("a `{what}` of more tokens than there are: {tokens}")))
         }
         Some(_) | None => Ok(()),
     }
@@ -308,6 +308,11 @@ fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>)
         // The place is that within one member, and tells nobody anything.
         let err = err.to_string();
         let what = err.split(" at line ").next().unwrap_or_default();
-        Failure::usage(format!("`{op}`: {what}"))
+        usage(format!("`{op}`: {what}"))
     })
+}
+
+/// A request that cannot be carried out as it is written.
+pub fn usage(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Usage, message)
 }

@@ -1,57 +1,61 @@
-//! What slash commands change that needs settings, keys and sessions: model, recipe, session.
+//! What the slash commands `/model`, `/recipe`, `/resume` and `/export` change, and the sessions of
+//! tasks: what needs settings, keys and files.
 
 use std::path::Path;
 
 use epitome::live::{Context, Said, Speaker};
 use epitome::recipes;
+use epitome::redact::finder;
 use epitome::render::{RenderOptions, RenderSource};
 use epitome::storage::{Spliced, write_new};
-use epitome_chat::history::history;
-use epitome_chat::machine::{Change, Event};
-use epitome_chat::prompt::{Prompt, moved_prompt, task_prompt};
-use epitome_chat::session::{Chat, Session, newest};
-use epitome_chat::{Agent, Changes, Workplace};
-use epitome_model::{Role, Tokens, short};
+use epitome_error::{Error, ErrorKind, Result, sentence};
+use epitome_model::{Role, plural, short};
 use epitome_passes::Recipe;
 use epitome_render::{Detail, Html, markdown};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::Args;
-use super::models::ChatModels;
-use crate::app::App;
-use crate::failure::{Failure, Result};
-use crate::redaction::Redaction;
-use crate::text;
+use crate::agent::{Agent, Changes};
+use crate::history::history;
+use crate::machine::{Change, Event};
+use crate::models::ChatModels;
+use crate::options::ChatOptions;
+use crate::prompt::{Prompt, moved_prompt, task_prompt};
+use crate::session::{Chat, Session, newest};
+use crate::tools::Workplace;
 
 /// Sessions that `/resume` lists.
 const LISTED: usize = 10;
 
-/// What the agent was made from.
-pub struct Outside {
-    pub app: App,
-    pub args: Args,
+/// What an agent was made from. It makes what commands ask for.
+pub struct AgentSetup {
+    /// As what it was begun.
+    pub options: ChatOptions,
+    /// Its session.
     pub session: Session,
+    /// Its recipe.
     pub recipe: Recipe,
+    /// Its models.
     pub models: ChatModels,
     /// Sessions of tasks: no other process works on them.
-    pub tasks: Vec<Session>,
+    pub(crate) tasks: Vec<Session>,
 }
 
-impl Changes for Outside {
+impl Changes for AgentSetup {
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String> {
-        let mut session = self.session.task(&self.app.config);
-        let window = self.args.window.map(Tokens);
+        let config = &self.options.config;
+        let mut session = self.session.task(config);
         let mut begin = || {
             let place = agent.workplace();
             let (recipe, models) = (self.recipe.clone(), self.models.borrowed());
-            let mut context = session.context(&self.app.config, recipe, models, window, place)?;
+            let mut context =
+                session.context(config, recipe, models, self.options.window, place)?;
             let text = task_prompt(&Prompt::new(place).text);
             let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
             context.push(&speaker, &[Said::text(&text)])?;
             Ok(context)
         };
-        let context = begin().map_err(|err: epitome::Error| err.to_string())?;
+        let context = begin().map_err(|err: Error| err.to_string())?;
         let event = session_event(&session, &self.models, &self.recipe);
         self.tasks.push(session);
         Ok((context, event))
@@ -71,33 +75,34 @@ impl Changes for Outside {
             Change::Resume(None) => Ok(vec![self.sessions()]),
             Change::Export(path) => self.export(path.as_deref()),
         };
-        changed.map_err(|failure| failure.told())
+        changed.map_err(|err| sentence(&err))
     }
 }
 
-impl Outside {
+impl AgentSetup {
     fn set_recipe(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
-        let recipe = recipes::resolve_live(&self.app.config, self.app.settings()?, Some(name))?;
+        let ChatOptions { config, settings, .. } = &self.options;
+        let recipe = recipes::resolve_live(config, settings, Some(name))?;
         let answers = self.models.answers.name().to_string();
-        let (models, notices) = ChatModels::new(&self.app, &self.args, Some(&answers), &recipe)?;
+        let (models, notices) = ChatModels::new(&self.options, Some(&answers), &recipe)?;
         let mut events = self.replace(recipe, models, agent)?;
-        self.args.recipe = Some(name.to_owned());
+        self.options.recipe = Some(name.to_owned());
         events.extend(notices);
         Ok(events)
     }
 
     fn set_model(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
         let provider = |name: &str| name.split_once('/').map(|(provider, _)| provider.to_owned());
-        let mut args = self.args.clone();
+        let mut options = self.options.clone();
         // Another provider is elsewhere.
         if provider(name) != provider(&self.models.answers.name().to_string()) {
-            args.base_url = None;
+            options.base_url = None;
         }
-        args.model = Some(name.to_owned());
+        options.model = Some(name.to_owned());
         let recipe = self.recipe.clone();
-        let (models, notices) = ChatModels::new(&self.app, &args, None, &recipe)?;
+        let (models, notices) = ChatModels::new(&options, None, &recipe)?;
         let mut events = self.replace(recipe, models, agent)?;
-        self.args = args;
+        self.options = options;
         events.extend(notices);
         Ok(events)
     }
@@ -109,45 +114,48 @@ impl Outside {
         models: ChatModels,
         agent: &mut Agent,
     ) -> Result<Vec<Event>> {
-        let window = self.args.window.map(Tokens);
-        agent.workplace_mut().refresh_tools();
-        let (place, config) = (agent.workplace(), &self.app.config);
-        let context =
-            self.session.context(config, recipe.clone(), models.borrowed(), window, place)?;
-        agent.machine_mut().replace_context(context)?;
-        agent.set_models(models.answers.clone(), models.summarises.clone());
-        (self.recipe, self.models) = (recipe, models);
+        let context = context_of(&self.options, &mut self.session, &recipe, &models, agent)?;
+        self.take(context, recipe, models, agent)?;
         Ok(vec![self.event(), usage(agent)])
     }
 
     fn resume(&mut self, id: &str, agent: &mut Agent) -> Result<Vec<Event>> {
+        let this = || Error::new(ErrorKind::Usage, "this is the session");
         if id == self.session.id() {
-            return Err(Failure::usage("this is the session"));
+            return Err(this());
         }
-        let mut session = Session::resume(&self.app.config, id)?;
+        let mut session = Session::resume(&self.options.config, id)?;
         if session.id() == self.session.id() {
-            return Err(Failure::usage("this is the session"));
+            return Err(this());
         }
-        let (recipe, mut notices) = recipe_of(&self.app, &self.args, &session)?;
+        let (recipe, mut notices) = recipe_of(&self.options, &session)?;
         let of_session = session.origin().model.clone();
-        let (models, more) =
-            ChatModels::new(&self.app, &self.args, of_session.as_deref(), &recipe)?;
+        let (models, more) = ChatModels::new(&self.options, of_session.as_deref(), &recipe)?;
         notices.extend(more);
-        let window = self.args.window.map(Tokens);
-        agent.workplace_mut().refresh_tools();
-        let (place, config) = (agent.workplace(), &self.app.config);
         let before = session.origin().cwd.clone();
-        let mut context =
-            session.context(config, recipe.clone(), models.borrowed(), window, place)?;
-        notices.extend(renewed(&mut context, before.as_deref(), place)?);
-        agent.machine_mut().replace_context(context)?;
-        agent.set_models(models.answers.clone(), models.summarises.clone());
-        (self.session, self.recipe, self.models) = (session, recipe, models);
+        let mut context = context_of(&self.options, &mut session, &recipe, &models, agent)?;
+        notices.extend(renewed(&mut context, before.as_deref(), agent.workplace())?);
+        self.take(context, recipe, models, agent)?;
+        self.session = session;
         let mut events = vec![self.event()];
         events.extend(history(agent.machine().context()));
         events.extend(notices);
         events.push(usage(agent));
         Ok(events)
+    }
+
+    /// Gives the agent another context, for these models.
+    fn take(
+        &mut self,
+        context: Context,
+        recipe: Recipe,
+        models: ChatModels,
+        agent: &mut Agent,
+    ) -> Result<()> {
+        agent.machine_mut().replace_context(context)?;
+        agent.set_models(models.answers.clone(), models.summarises.clone());
+        (self.recipe, self.models) = (recipe, models);
+        Ok(())
     }
 
     fn named_models(&self) -> String {
@@ -158,23 +166,24 @@ impl Outside {
         }
     }
 
-    fn event(&self) -> Event {
+    /// The event that names the session.
+    pub(crate) fn event(&self) -> Event {
         session_event(&self.session, &self.models, &self.recipe)
     }
 
     fn recipes(&self) -> Event {
-        let known = recipes::known(&self.app.config);
+        let known = recipes::known(&self.options.config);
         let names: Vec<String> = known.into_iter().map(|known| known.name).collect();
         notice(format!("the recipe is {}; there are {}", self.recipe.name, names.join(", ")))
     }
 
     fn sessions(&self) -> Event {
-        let newest = newest(&self.app.config, LISTED);
+        let newest = newest(&self.options.config, LISTED);
         if newest.is_empty() {
             return notice("there is no session in which something was said".to_owned());
         }
-        let here = self.app.config.here.canonicalize();
-        let here = here.unwrap_or_else(|_| self.app.config.here.clone());
+        let here = self.options.config.here.canonicalize();
+        let here = here.unwrap_or_else(|_| self.options.config.here.clone());
         let line = |chat: &Chat| {
             let time = chat.changed.and_then(|time| Timestamp::try_from(time).ok());
             let time = time.map(|time| {
@@ -183,7 +192,7 @@ impl Outside {
             });
             let folder = match &chat.folder {
                 Some(folder) if *folder == here => "this folder".to_owned(),
-                Some(folder) => below_home(folder, &self.app.config.user),
+                Some(folder) => below_home(folder, &self.options.config.user),
                 None => "folder unknown".to_owned(),
             };
             let first = chat.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -199,10 +208,11 @@ impl Outside {
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));
-        let is_off = self.app.settings()?.values.redaction.enabled == Some(false);
-        let finder = if is_off { None } else { Some(Redaction::default().always(&self.app)?) };
-        let reading = RenderSource::open(&self.app.config, self.session.path(), None)?;
-        let archive = self.app.config.archive();
+        let ChatOptions { config, settings, .. } = &self.options;
+        let is_off = settings.values.redaction.enabled == Some(false);
+        let finder = if is_off { None } else { Some(finder(config, settings, &[], &[])?) };
+        let reading = RenderSource::open(config, self.session.path(), None)?;
+        let archive = config.archive();
         let how = RenderOptions {
             detail: Detail::Steps,
             redact: finder.as_ref(),
@@ -220,13 +230,13 @@ impl Outside {
             },
         )?;
         // In an editor the folder of the session is not that of the program.
-        write_new(&self.app.config.here.join(path), |to| {
+        write_new(&config.here.join(path), |to| {
             Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to)
         })
-        .map_err(Failure::writing)?;
+        .map_err(Error::while_writing)?;
         let taken = match found.len() {
             0 => String::new(),
-            n => format!(", {} redacted", text::count(n as u64, "secret")),
+            n => format!(", {} redacted", plural(n as u64, "secret")),
         };
         Ok(vec![notice(format!("written: {}{taken}", path.display()))])
     }
@@ -240,6 +250,19 @@ fn below_home(folder: &Path, home: &Path) -> String {
     }
 }
 
+/// The context of a session under a recipe, for models, with the tools that there are now.
+fn context_of(
+    options: &ChatOptions,
+    session: &mut Session,
+    recipe: &Recipe,
+    models: &ChatModels,
+    agent: &mut Agent,
+) -> Result<Context> {
+    agent.workplace_mut().refresh_tools();
+    let (place, models) = (agent.workplace(), models.borrowed());
+    session.context(&options.config, recipe.clone(), models, options.window, place)
+}
+
 fn usage(agent: &Agent) -> Event {
     let machine = agent.machine();
     Event::Usage { usage: machine.context().usage(), cost: machine.cost() }
@@ -250,18 +273,18 @@ fn notice(text: String) -> Event {
 }
 
 /// The recipe of the options, of a session that goes on, or of the settings, in this order.
-pub fn recipe_of(app: &App, args: &Args, session: &Session) -> Result<(Recipe, Vec<Event>)> {
-    let settings = app.settings()?;
-    let of_session = session.origin().recipe.as_deref().filter(|_| args.recipe.is_none());
+pub(crate) fn recipe_of(options: &ChatOptions, session: &Session) -> Result<(Recipe, Vec<Event>)> {
+    let ChatOptions { config, settings, recipe, .. } = options;
+    let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());
     let Some(name) = of_session else {
-        let recipe = recipes::resolve_live(&app.config, settings, args.recipe.as_deref())?;
+        let recipe = recipes::resolve_live(config, settings, recipe.as_deref())?;
         return Ok((recipe, Vec::new()));
     };
-    match recipes::resolve_live(&app.config, settings, Some(name)) {
+    match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
         // It was a file, or is not there any more.
         Err(err) => {
-            let recipe = recipes::resolve_live(&app.config, settings, None)?;
+            let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
             Ok((recipe, vec![notice(text)]))
         }
@@ -270,11 +293,11 @@ pub fn recipe_of(app: &App, args: &Args, session: &Session) -> Result<(Recipe, V
 
 /// Makes the prompt of a session again that was held in another folder. Returns what the user is
 /// told.
-pub fn renewed(
+pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,
     place: &Workplace,
-) -> epitome::Result<Vec<Event>> {
+) -> Result<Vec<Event>> {
     let here = place.root().display().to_string();
     let Some(before) = before.filter(|before| *before != here) else { return Ok(Vec::new()) };
     let prompt = Prompt::new(place);
@@ -286,7 +309,7 @@ pub fn renewed(
 }
 
 /// What a front shows first of a session.
-pub fn session_event(session: &Session, models: &ChatModels, recipe: &Recipe) -> Event {
+fn session_event(session: &Session, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
         // A recipe with a digest asks for a summary only where that is not enough.

@@ -1,0 +1,270 @@
+//! The losses of a compaction as people read them: groups in order, titles, amounts in words. What
+//! is of the session is not made fit for a terminal or a page: its caller does that.
+
+use std::cmp::Reverse;
+
+use epitome_model::{MicroDollars, plural};
+use epitome_passes::facts::FactKind;
+use epitome_passes::losses::{Because, LostKind, UsedFact};
+use epitome_passes::response_name;
+
+use super::{CompactedBy, CompactionLosses, Piece};
+
+/// Some of what a compaction took, under one title.
+#[derive(Clone, Debug)]
+pub struct LossGroup<'a> {
+    /// What they have in common.
+    pub title: String,
+    /// What they are.
+    pub members: LossMembers<'a>,
+    /// Whether they matter least: what can be read or run again, and what was resolved.
+    pub is_rest: bool,
+}
+
+/// The members of a group.
+#[derive(Clone, Debug)]
+pub enum LossMembers<'a> {
+    /// Texts, those that matter most first.
+    Pieces(Vec<&'a Piece>),
+    /// Facts, the most telling first.
+    Facts(Vec<&'a str>),
+    /// Files.
+    Files(Vec<&'a str>),
+    /// None: the title says it all.
+    None,
+}
+
+/// The command that gets a piece back, with `REF` for its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WayBack {
+    /// It puts the piece back into the session.
+    Restore(String),
+    /// It prints the piece, which cannot be put back alone.
+    Show(String),
+}
+
+impl CompactionLosses {
+    /// Whether the compaction is only planned.
+    pub fn is_planned(&self) -> bool {
+        self.by == CompactedBy::Epitome && self.generation.is_none()
+    }
+
+    /// Which program made it: `claude's own`, `by epitome, recipe s06`.
+    pub fn maker(&self, agent: &str) -> String {
+        match (self.by, &self.recipe) {
+            (CompactedBy::Agent, _) => format!("{agent}'s own"),
+            (CompactedBy::Epitome, Some(recipe)) => format!("by epitome, recipe {recipe}"),
+            (CompactedBy::Epitome, None) => "by epitome".to_owned(),
+        }
+    }
+
+    /// What left, by kind: `1 rule (80), 2 file reads (9.1k)`.
+    pub fn amounts(&self) -> String {
+        let amounts = self.left.iter();
+        let amounts: Vec<String> = amounts
+            .map(|(kind, amount)| format!("{} ({})", count(*kind, amount.pieces), amount.tokens))
+            .collect();
+        if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(", ") }
+    }
+
+    /// How many facts are gone, as a sentence.
+    pub fn facts_sentence(&self) -> String {
+        let facts = self.facts;
+        let before = plural(facts.before, "fact");
+        let (gone, later) = match facts.used {
+            _ if self.is_planned() => ("would be gone", String::new()),
+            0 => ("are gone", "; the agent used none of them later".to_owned()),
+            n => ("are gone", format!("; the agent used {n} of them later")),
+        };
+        format!("Of {before} (paths, names, numbers) {} {gone}{later}.", facts.gone)
+    }
+
+    /// What left in groups, those that matter most first.
+    pub fn groups(&self) -> Vec<LossGroup<'_>> {
+        let mut groups = Vec::new();
+        let rules = self.pieces_where(|it| is_one_of(it, &[LostKind::Rule, LostKind::Plan]));
+        groups.extend(LossGroup::of_pieces("Rules and plans that left", rules));
+        groups.extend(self.repeated_calls());
+        groups.extend(self.changed_calls());
+        let facts = self.facts_used_later();
+        if !facts.is_empty() {
+            groups.push(LossGroup::new("Used later though gone", LossMembers::Facts(facts)));
+        }
+        if !self.changed_files.is_empty() {
+            let files = self.changed_files.iter().map(String::as_str).collect();
+            let title = "Read and changed in this session";
+            groups.push(LossGroup::new(title, LossMembers::Files(files)));
+        }
+        let errors = self.pieces_where(is_unresolved);
+        groups.extend(LossGroup::of_pieces("Errors that were not resolved", errors));
+        let mut messages = self.pieces_where(|it| it.lost.kind == LostKind::User);
+        messages.sort_by_key(|it| Reverse(it.lost.tokens));
+        groups.extend(LossGroup::of_pieces("Your messages", messages));
+        groups.extend(LossGroup::of_pieces("Texts of the model", self.texts_of_the_model()));
+        groups.extend(self.rest());
+        groups
+    }
+
+    /// How a piece is had again; none if there is no command for any.
+    pub fn way_back(&self) -> Option<WayBack> {
+        let form = |command: &str, piece: &Piece| {
+            let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
+            command.replace(&reference, "REF")
+        };
+        let mut pieces = self.pieces.iter();
+        let restore = pieces.find_map(|it| Some(form(it.restore.as_ref()?, it)));
+        let show = || self.pieces.iter().find_map(|it| Some(form(it.show.as_ref()?, it)));
+        restore.map(WayBack::Restore).or_else(|| show().map(WayBack::Show))
+    }
+
+    /// Why no piece can be put back alone, where none can.
+    pub fn why_not_restored(&self) -> &'static str {
+        match self.by {
+            CompactedBy::Agent => "the agent took them out itself",
+            CompactedBy::Epitome => "they are still in the file",
+        }
+    }
+
+    fn pieces_where(&self, is_wanted: impl Fn(&Piece) -> bool) -> Vec<&Piece> {
+        self.pieces.iter().filter(|it| is_wanted(it)).collect()
+    }
+
+    /// What was read or run again because it had left, the most expensive first.
+    fn repeated_calls(&self) -> Option<LossGroup<'_>> {
+        let mut pieces = self.pieces_where(is_repeated);
+        let tokens = |piece: &Piece| piece.lost.again.map(|it| it.call_tokens + it.result_tokens);
+        pieces.sort_by_key(|piece| Reverse(tokens(piece)));
+        let cost = self.again.cost.map(|it| format!(", {it}")).unwrap_or_default();
+        let title = format!("Read or run again: {} tokens{cost}", self.again.tokens);
+        LossGroup::of_pieces(&title, pieces)
+    }
+
+    /// The number of calls that were made again for another reason.
+    fn changed_calls(&self) -> Option<LossGroup<'_>> {
+        let is_changed =
+            |it: &Piece| it.lost.again.is_some_and(|it| it.because == Because::Changed);
+        let calls = match self.pieces_where(is_changed).len() {
+            0 => return None,
+            1 => "1 other call was".to_owned(),
+            n => format!("{n} other calls were"),
+        };
+        let title = format!("{calls} made again because of changes: not counted.");
+        Some(LossGroup::new(&title, LossMembers::None))
+    }
+
+    /// Facts that were used though they were gone, the most telling first. Of a path and its last
+    /// names the first that is found.
+    fn facts_used_later(&self) -> Vec<&str> {
+        let mut found: Vec<&UsedFact> = self.facts_used.iter().collect();
+        found.sort_by_key(|it| rank(it));
+        let mut facts: Vec<&str> = Vec::new();
+        for UsedFact { fact, .. } in found {
+            if !facts.iter().any(|known| known.ends_with(fact) || fact.ends_with(known)) {
+                facts.push(fact);
+            }
+        }
+        facts
+    }
+
+    /// What is in no other group; of a plan the largest first.
+    fn rest(&self) -> Option<LossGroup<'_>> {
+        const OF_OTHER_GROUPS: [LostKind; 5] =
+            [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];
+        let mut pieces = self.pieces_where(|it| {
+            !is_one_of(it, &OF_OTHER_GROUPS) && !is_unresolved(it) && !is_repeated(it)
+        });
+        let title = if self.is_planned() { "The largest of the rest" } else { "The rest" };
+        if self.is_planned() {
+            pieces.sort_by_key(|it| Reverse(it.lost.tokens));
+        }
+        let group = LossGroup::of_pieces(title, pieces)?;
+        Some(LossGroup { is_rest: true, ..group })
+    }
+}
+
+impl<'a> LossGroup<'a> {
+    fn new(title: &str, members: LossMembers<'a>) -> LossGroup<'a> {
+        LossGroup { title: title.to_owned(), members, is_rest: false }
+    }
+
+    fn of_pieces(title: &str, pieces: Vec<&'a Piece>) -> Option<LossGroup<'a>> {
+        (!pieces.is_empty()).then(|| LossGroup::new(title, LossMembers::Pieces(pieces)))
+    }
+}
+
+impl Piece {
+    /// Whether its name is that of a file.
+    pub fn is_file(&self) -> bool {
+        is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
+    }
+
+    /// What is known of it in addition to its name: its size, its number, how it was needed later.
+    pub fn details(&self) -> Vec<String> {
+        let lost = &self.lost;
+        let part = if lost.partly { " of it" } else { "" };
+        let mut details = vec![format!("{} tokens{part}", lost.tokens)];
+        details.extend(lost.response.map(response_name));
+        if let Some(again) = &lost.again {
+            let tokens = again.call_tokens + again.result_tokens;
+            let cost = self.cost.filter(|it| *it > MicroDollars(0));
+            let cost = cost.map(|it| format!(", {it}")).unwrap_or_default();
+            let why = match again.because {
+                Because::Same => ", the same text",
+                Because::Gone => "",
+                Because::Changed => ", changed",
+            };
+            details.push(format!("again on line {} ({tokens}{cost}{why})", again.line));
+        }
+        if lost.used > 0 {
+            details.push(format!("{} used later", plural(lost.used, "fact")));
+        }
+        details
+    }
+}
+
+fn is_one_of(piece: &Piece, kinds: &[LostKind]) -> bool {
+    kinds.contains(&piece.lost.kind)
+}
+
+fn is_unresolved(piece: &Piece) -> bool {
+    piece.lost.resolved == Some(false)
+}
+
+fn is_repeated(piece: &Piece) -> bool {
+    piece.lost.again.is_some_and(|it| it.is_loss())
+}
+
+/// Names of files first; what any program has last.
+fn rank(used: &UsedFact) -> u8 {
+    let is_file = || {
+        let extension = used.fact.rsplit_once('.').map(|(_, it)| it);
+        extension.is_some_and(|it| it.bytes().all(|it| it.is_ascii_lowercase()))
+    };
+    match used.kind {
+        FactKind::Line => 0,
+        FactKind::Path if is_file() => 1,
+        FactKind::Url => 2,
+        FactKind::Identifier => 3,
+        FactKind::Path => 4,
+        FactKind::Hash => 5,
+        FactKind::Hyphenated => 6,
+        FactKind::Number => 7,
+    }
+}
+
+fn count(kind: LostKind, n: u64) -> String {
+    match kind {
+        LostKind::Rule => plural(n, "rule"),
+        LostKind::Plan => plural(n, "plan"),
+        LostKind::Error => plural(n, "error"),
+        LostKind::User => format!("{n} of your messages"),
+        LostKind::Decision => plural(n, "text") + " with decisions",
+        LostKind::Read => plural(n, "file read"),
+        LostKind::Command => plural(n, "command"),
+        LostKind::Change => plural(n, "change"),
+        LostKind::Result => plural(n, "other result"),
+        LostKind::Reply => plural(n, "text") + " of the model",
+        LostKind::Agent => plural(n, "text") + " of the agent",
+        LostKind::Image => plural(n, "picture"),
+    }
+}

@@ -1,0 +1,90 @@
+//! The sizes of a session before and after a compaction, in the order in which people read them.
+
+use std::fmt::Display;
+
+use epitome_model::{Bytes, Tokens, percent_change, plural};
+
+use super::change::Change;
+use super::report::{CompactReport, CompactedFile};
+
+/// A size before and after, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeRow {
+    /// What has it: `messages`, `request`, `disk`, or `net`.
+    pub name: &'static str,
+    /// Its unit, or what is counted; may be empty.
+    pub unit: String,
+    /// The size, with its unit of measurement.
+    pub words: Change<String>,
+    /// The same, to be compared.
+    pub size: Change<u64>,
+}
+
+impl SizeRow {
+    /// The length of files.
+    pub fn disk(bytes: Change<Bytes>) -> SizeRow {
+        SizeRow::of_bytes("disk", bytes, String::new())
+    }
+
+    /// The change in per cent: `-77.7%`.
+    pub fn percent(&self) -> String {
+        percent_change(self.size.before, self.size.after)
+    }
+
+    fn of_tokens(name: &'static str, tokens: Change<Tokens>, unit: String) -> SizeRow {
+        let size = Change { before: tokens.before.0, after: tokens.after.0 };
+        SizeRow { name, unit, words: words(tokens), size }
+    }
+
+    fn of_bytes(name: &'static str, bytes: Change<Bytes>, unit: String) -> SizeRow {
+        let size = Change { before: bytes.before.0, after: bytes.after.0 };
+        SizeRow { name, unit, words: words(bytes), size }
+    }
+}
+
+impl CompactedFile {
+    /// The sizes of this file: what a resume sends, what is billed for it, what is on disk without
+    /// and with the archive. `counter` counted the tokens.
+    pub fn sizes(&self, counter: &str) -> Vec<SizeRow> {
+        let unit = format!("tokens ({counter})");
+        let mut rows = vec![SizeRow::of_tokens("messages", self.context_tokens, unit)];
+        if let (Some(request), Some(billed)) = (self.request_tokens, &self.billed) {
+            let unit = format!("as billed ({billed})");
+            rows.push(SizeRow::of_tokens("request", request, unit));
+        }
+        rows.push(SizeRow::disk(self.disk_bytes));
+        if self.archive_bytes > Bytes(0) {
+            let unit = format!("with {} in the archive", self.archive_bytes);
+            rows.push(SizeRow::of_bytes("net", self.net_bytes(), unit));
+        }
+        rows
+    }
+}
+
+impl CompactReport {
+    /// What belongs to the session, in words: `with 2 sub-agents`. None if nothing does.
+    pub fn parts(&self) -> Option<String> {
+        let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
+        match (self.files.len(), agents) {
+            (0, _) => None,
+            (_, 0) => Some("with its log".to_owned()),
+            (_, agents) => Some(format!("with {}", plural(agents, "sub-agent"))),
+        }
+    }
+
+    /// The sizes of the session with what belongs to it; none if nothing does.
+    pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
+        let Some(parts) = self.parts() else { return Vec::new() };
+        let (disk, net) = (self.disk_bytes(), self.net_bytes());
+        let tokens = SizeRow::of_tokens("messages", self.tokens(), format!("tokens, {parts}"));
+        let mut rows = vec![tokens, SizeRow::of_bytes("disk", disk, parts.clone())];
+        if net != disk {
+            rows.push(SizeRow::of_bytes("net", net, format!("{parts}, and the archive")));
+        }
+        rows
+    }
+}
+
+fn words<T: Display>(Change { before, after }: Change<T>) -> Change<String> {
+    Change { before: before.to_string(), after: after.to_string() }
+}
