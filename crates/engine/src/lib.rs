@@ -24,6 +24,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod context;
+mod digest;
 mod journal;
 mod middle;
 mod overflow;

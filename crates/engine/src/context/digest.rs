@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::Result;
 use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{DigestRule, FactIndex, Old, View, Why, is_digest};
+use epitome_passes::{DigestRule, FactIndex, View, Why, is_digest};
 
 use super::Context;
 use super::question::as_said;
-use crate::summary::says_more_than_a_summary;
+use crate::digest::{Chosen, Digesting};
 
 fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
@@ -87,22 +87,16 @@ impl Context {
         let end = self.end_of_old(least, rule.tail(&view, target), least);
         // What the user asks for now stays word for word.
         let end = end.min(current_request(transcript));
-        let (old, kept) = transcript.context.split_at(end);
-        if !says_more_than_a_summary(transcript, old) {
-            return Ok(false);
-        }
-        let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
-        let items: Vec<usize> = old.iter().filter(|item| !is_prompt(item)).copied().collect();
-        let mut said = as_said(transcript, kept);
-        // A model's summary says what no line does.
-        said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
-        said.sort_unstable();
-        let stays = kept.iter().chain(old.iter().filter(|item| is_prompt(item)));
-        let stays: Tokens = stays.map(|&item| self.counts.item(item)).sum();
-        let old = Old { items: &items, read: &said, said: &said, kept };
-        let digest = rule.digest_with(index, &view, &old, budget, stays + TOKENS_AROUND);
-        let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
-        let Some(digest) = digest else { return Ok(false) };
+        let said = |old: &[usize], kept: &[usize]| {
+            let mut said = as_said(transcript, kept);
+            // A model's summary says what no line does.
+            said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
+            said.sort_unstable();
+            said
+        };
+        let digesting = Digesting { rule, view: &view, end, budget, around: TOKENS_AROUND };
+        let chosen = digesting.choose(index, said, |item| self.counts.item(item))?;
+        let Some(Chosen { digest, items }) = chosen else { return Ok(false) };
         let goes = items.iter().map(|&item| self.counts.item(item)).sum();
         if !is_worth_while(digest.tokens + TOKENS_AROUND, goes) {
             return Ok(false);

@@ -1,12 +1,12 @@
 //! A digest of a stored session, written as the agent's own record of a summary.
 
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{ErrorKind, Result};
 use epitome_formats::Loaded;
 use epitome_model::{Source, Tokens, Transcript, Unit, units};
-use epitome_passes::{DigestRule, Kept, Old, Plan, View, history};
+use epitome_passes::{DigestRule, FactIndex, Kept, Plan, View, history};
 
 use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
-use crate::summary::says_more_than_a_summary;
+use crate::digest::{Chosen, Digesting};
 
 /// Tokens that a format's own words around a summary have, or more.
 const AROUND: Tokens = Tokens(80);
@@ -33,24 +33,17 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             return Ok(None);
         }
         let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
-        let (old, kept) = transcript.context.split_at(tail);
-        if !says_more_than_a_summary(transcript, old) {
-            return Ok(None);
-        }
-        let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
-        let stays = old.iter().filter(|item| is_prompt(item)).chain(kept);
-        let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
-        let said = history(transcript, source, old);
-        let goes = Old { items: old, read: &said, said: &said, kept };
-        let digest = rule.digest(view, &goes, budget, stays + AROUND);
-        let Some(digest) = digest.map_err(|why| Error::new(ErrorKind::Refused, why))? else {
-            return Ok(None);
-        };
+        let digesting = Digesting { rule, view, end: tail, budget, around: AROUND };
+        let said = |old: &[usize], _: &[usize]| history(transcript, source, old);
+        let tokens = |item| view.item_tokens(item);
+        let chosen = digesting.choose(&mut FactIndex::default(), said, tokens)?;
+        let Some(Chosen { digest, .. }) = chosen else { return Ok(None) };
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
         }
         // Nothing is kept but the tail, which is not chosen by the rules of what is kept.
         let plan = Plan { kept: Kept::default(), ..plan.clone() };
+        let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
             Ok(planned) => {
                 notes.extend(planned.notes);

@@ -1,0 +1,58 @@
+//! The digest stage, of a stored session as of a context in use: the old part of a context becomes
+//! one entry made of its own lines.
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Tokens;
+use epitome_passes::{Digest, DigestRule, FactIndex, Old, View};
+
+use crate::summary::says_more_than_a_summary;
+
+/// A context of which the old part is to become a digest.
+pub(crate) struct Digesting<'a, 't> {
+    pub rule: &'a DigestRule,
+    pub view: &'a View<'t>,
+    /// The place in the context at which the old part ends.
+    pub end: usize,
+    /// Tokens that the whole context is to come to.
+    pub budget: Tokens,
+    /// Tokens that are sent around the digest.
+    pub around: Tokens,
+}
+
+/// A digest, and what it replaces.
+pub(crate) struct Chosen {
+    pub digest: Digest,
+    /// The items that go, in the order in which they are sent.
+    pub items: Vec<usize>,
+}
+
+impl Digesting<'_, '_> {
+    /// The digest; none if nothing is old, or nothing of it is worth a line. `said` returns the
+    /// items that it is made of, for those that go and those that stay; `tokens` counts an item
+    /// that stays.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if what sets rules is more than the budget.
+    pub(crate) fn choose(
+        &self,
+        index: &mut FactIndex,
+        said: impl FnOnce(&[usize], &[usize]) -> Vec<usize>,
+        tokens: impl Fn(usize) -> Tokens,
+    ) -> Result<Option<Chosen>> {
+        let Digesting { rule, view, end, budget, around } = *self;
+        let transcript = view.transcript;
+        let (old, kept) = transcript.context.split_at(end);
+        if !says_more_than_a_summary(transcript, old) {
+            return Ok(None);
+        }
+        let is_prompt = |item: &&usize| transcript.head.prompt.contains(item);
+        let (prompt, items): (Vec<usize>, Vec<usize>) = old.iter().partition(is_prompt);
+        let stays: Tokens = kept.iter().chain(&prompt).map(|&item| tokens(item)).sum();
+        let said = said(old, kept);
+        let old = Old { items: &items, read: &said, said: &said, kept };
+        let digest = rule.digest_with(index, view, &old, budget, stays + around);
+        let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
+        Ok(digest.map(|digest| Chosen { digest, items }))
+    }
+}
