@@ -12,6 +12,7 @@ mod digest;
 mod excerpt;
 mod fallback;
 mod ingest;
+mod list;
 mod log;
 mod origin;
 mod overflow;
@@ -43,6 +44,7 @@ use crate::Journal;
 
 use calls::Calls;
 use count::Counts;
+use list::KnownBytes;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
@@ -50,6 +52,7 @@ use tool::CompactionRequest;
 
 pub use contents::{Content, Share};
 pub use epitome_formats::epitome::{Origin, Said, Speaker};
+pub use list::ListChange;
 pub use overflow::Recovery;
 pub use prepare::Preparation;
 pub use question::Question;
@@ -88,6 +91,8 @@ pub struct Context {
     /// What it held with the last answer of the model.
     answered: SeenMark,
     calls: Calls,
+    /// The bytes of the messages of a client.
+    known: KnownBytes,
     /// What digests know of the log.
     index: FactIndex,
     pending: Option<Pending>,
@@ -168,6 +173,7 @@ impl Context {
             seen: Seen::default(),
             answered: SeenMark::default(),
             calls: Calls::default(),
+            known: KnownBytes::default(),
             index: FactIndex::default(),
             pending: None,
             focus: (None, focus),

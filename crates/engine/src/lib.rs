@@ -32,9 +32,9 @@ pub mod stored;
 mod summary;
 
 pub use context::{
-    Called, Content, Context, Hit, Next, NotDone, Origin, Outcome, Outgoing, Preparation, Question,
-    RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker, WindowUse, compact_tool,
-    said_before,
+    Called, Content, Context, Hit, ListChange, Next, NotDone, Origin, Outcome, Outgoing,
+    Preparation, Question, RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker,
+    WindowUse, compact_tool, said_before,
 };
 pub use epitome_passes::history;
 pub use journal::Journal;

@@ -160,6 +160,12 @@ impl Server {
             }
             Request::Reset(begin) => Ok(self.reset(&begin)?.to_string()),
             Request::Open(open) => Ok(self.open(open)?.to_string()),
+            Request::View(view) => {
+                self.view(&view)?;
+                drop(view);
+                drop(line);
+                self.go_on(PendingOp::Call)
+            }
             Request::Call(call) => {
                 self.call(&call)?;
                 // It may be hundreds of megabytes, and the log has it now.
@@ -192,6 +198,13 @@ impl Server {
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
         let (wire, billed) = (self.options.api.clone(), call.billed()?);
         say(&mut self.session()?.context, &wire, &call.messages, billed)
+    }
+
+    fn view(&mut self, view: &Call<'_>) -> Result<()> {
+        let (wire, billed) = (self.ways.wire.clone(), view.billed()?);
+        let messages: Vec<&str> = view.messages.iter().map(|message| message.get()).collect();
+        let context = &mut self.session()?.context;
+        context.sync(&wire, &messages, billed).map(drop).map_err(not_said)
     }
 
     fn answered(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<String> {
@@ -396,7 +409,11 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Usage
         | Request::Answer(_)
         | Request::Recall(_) => Ok(()),
-        Request::Call(_) | Request::Compact(_) | Request::Refused(_) | Request::Undo => {
+        Request::Call(_)
+        | Request::View(_)
+        | Request::Compact(_)
+        | Request::Refused(_)
+        | Request::Undo => {
             let what = format!("the question that `{}` asked has no answer yet", pending.op());
             Err(usage(what).with_hint("`answer` it first, with `failed` if nobody can"))
         }
@@ -410,13 +427,18 @@ fn say(
     billed: Option<Tokens>,
 ) -> Result<()> {
     let messages: Vec<&str> = messages.iter().map(|message| message.get()).collect();
-    context.push_messages(wire, &messages, billed).map_err(|err| match err.kind() {
+    context.push_messages(wire, &messages, billed).map_err(not_said)
+}
+
+/// Why messages are not taken.
+fn not_said(err: Error) -> Error {
+    match err.kind() {
         ErrorKind::Unreadable => {
             let refused = usage(err.to_string());
             err.hint().into_iter().fold(refused, Error::with_hint)
         }
         _ => err,
-    })
+    }
 }
 
 /// What a log holds, so that a client knows which messages it need not send again.

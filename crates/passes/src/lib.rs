@@ -72,7 +72,9 @@ pub use overlay::{Inputs, Overlay, SummaryOverlay};
 pub use pins::{
     Pin, PinKind, PinSource, fitted, names as names_of_pins, pinned_text, pins, room_beside,
 };
-pub use recipe::{BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in};
+pub use recipe::{
+    BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in, overflow_recipes,
+};
 pub use rule_files::RuleFiles;
 pub use settings::PassSettings;
 pub use summary::{

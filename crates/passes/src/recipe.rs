@@ -214,6 +214,23 @@ pub const BUILT_IN: [(&str, &str); 11] = [
     ("pi", include_str!("recipes/pi.toml")),
 ];
 
+/// The recipes that are tried in turn where a provider refuses a request as too long and a recipe is
+/// not enough: all that was answered, then what was not, too.
+const OVERFLOW: [&str; 2] = [
+    include_str!("recipes/overflow/answered.toml"),
+    include_str!("recipes/overflow/unanswered.toml"),
+];
+
+/// The recipes that are tried in turn where a context is too large for its window and its own
+/// recipe is not enough. They are not offered by name.
+///
+/// # Panics
+///
+/// If a file in the program is no recipe; a test reads them all.
+pub fn overflow_recipes() -> [Recipe; 2] {
+    OVERFLOW.map(|text| Recipe::parse(text).expect("a test reads every recipe of the program"))
+}
+
 /// A recipe in the program, by name.
 ///
 /// # Panics
@@ -233,6 +250,7 @@ mod tests {
         for (name, _) in BUILT_IN {
             assert_eq!(built_in(name).map(|recipe| recipe.name).as_deref(), Some(name));
         }
+        assert!(overflow_recipes().iter().all(|recipe| recipe.name == "overflow"));
     }
 
     #[test]

@@ -491,3 +491,30 @@ fn half_of_a_character_is_refused_with_a_hint_that_helps() {
     assert!(told.contains("cut in half") && told.contains("U+FFFD"), "{told}");
     assert!(!told.contains("has such messages"), "{told}");
 }
+
+#[test]
+fn a_client_that_sends_its_whole_list_is_answered_what_to_send_of_it() {
+    let world = World::new();
+    let message = |role: &str, text: &str| format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+    let (hi, hello) = (message("user", "Hi."), message("assistant", "Hello."));
+    let (go, stop) = (message("user", "Go."), message("user", "Stop."));
+    let view = |list: &[&String]| {
+        let list: Vec<&str> = list.iter().map(|it| it.as_str()).collect();
+        format!(r#"{{"op":"view","messages":[{}]}}"#, list.join(","))
+    };
+    let lines = [
+        view(&[&hi, &hello, &go]),
+        // The same again, one that goes on, one that goes back, and one that differs.
+        view(&[&hi, &hello, &go]),
+        view(&[&hi, &hello, &go, &hello]),
+        view(&[&hi]),
+        view(&[&hi, &hello, &stop]),
+        format!(r#"{{"op":"call","messages":[{hello}]}}"#),
+        view(&[&hi, &hello, &stop, &hello, &go]),
+        r#"{"op":"view","messages":[{"role":"user","content":"Hi."},{"role":"tool"}]}"#.to_owned(),
+        r#"{"op":"view","focus":"what"}"#.to_owned(),
+        r#"{"op":"usage"}"#.to_owned(),
+    ];
+    let args = ["engine", "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}

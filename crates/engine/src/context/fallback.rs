@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use epitome_error::{ErrorKind, Result};
 use epitome_model::Tokens;
-use epitome_passes::Why;
+use epitome_passes::{Why, overflow_recipes};
 use tracing::debug_span;
 
 use super::Context;
-use super::overflow::harder;
 
 /// Of what a request may have, in per cent: what a digest aims at, as in the default recipe.
 const AIM: u64 = 45;
@@ -28,7 +27,7 @@ impl Context {
         let mut by_tier = BTreeMap::new();
         let refused = self.digest_within(limit, &mut by_tier)?;
         if self.tokens() > limit {
-            for recipe in harder()? {
+            for recipe in overflow_recipes() {
                 self.carry_out_within(why, limit, recipe, &mut by_tier)?;
             }
         }

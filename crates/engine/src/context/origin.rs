@@ -41,7 +41,7 @@ impl Context {
         Ok(true)
     }
 
-    fn append_line(&mut self, line: &str) -> Result<()> {
+    pub(super) fn append_line(&mut self, line: &str) -> Result<()> {
         self.log.append(line.as_bytes())?;
         self.recount();
         Ok(())

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{KnownBy, Overflow, overflow};
 use epitome_model::{Block, Tokens};
-use epitome_passes::{PerKind, Recipe, Target, View, Why, pins};
+use epitome_passes::{PerKind, Recipe, Target, View, Why, overflow_recipes, pins};
 use serde::Serialize;
 
 use tracing::debug_span;
 
 use super::Context;
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{ErrorKind, Result};
 
 /// What becomes of a request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,55 +41,9 @@ pub enum Recovery {
     },
 }
 
-/// What is tried in turn when the recipe is not enough: everything but what was not answered yet,
-/// then that, too.
-const HARDER: [&str; 2] = [
-    r#"
-        name = "overflow"
-        about = "All that can go."
-        keep = { unanswered = true }
-        stages.passes = [
-            { pass = "results", style = "evidence", width = 200, again = true },
-            { pass = "arguments", min_bytes = 200, width = 40 },
-            { pass = "images" },
-            { pass = "thinking" },
-        ]
-    "#,
-    r#"
-        name = "overflow"
-        about = "The newest results, too."
-
-        [[stages.passes]]
-        pass = "results"
-        style = "ends"
-        head = 20
-        tail = 20
-        min_bytes = 4000
-        everywhere = true
-
-        [[stages.passes]]
-        pass = "results"
-        style = "beginning"
-        width = 1000
-        min_bytes = 4000
-        everywhere = true
-        again = true
-    "#,
-];
-
 /// Of what fitted last, or of the limit that was told, in per cent: the provider counts
 /// differently than we do, or there would have been no overflow.
 const MARGIN: u64 = 90;
-
-/// What is tried in turn when the recipe is not enough.
-pub(super) fn harder() -> Result<Vec<Recipe>> {
-    let parse = |text| {
-        Recipe::parse(text).map_err(|err| {
-            Error::new(ErrorKind::Broken, "a built-in recipe is broken").because(err)
-        })
-    };
-    HARDER.into_iter().map(parse).collect()
-}
 
 impl Context {
     /// What to do with a request that was refused. An overflow is tried once more with a smaller
@@ -117,7 +71,7 @@ impl Context {
         let gauge = self.gauge();
         self.machine.step(&gauge);
         let mut recipes = vec![self.recipe.clone()];
-        recipes.extend(harder()?);
+        recipes.extend(overflow_recipes());
         let mut by_tier = BTreeMap::new();
         for recipe in recipes {
             self.carry_out_within(Why::Overflow, wanted, recipe, &mut by_tier)?;
@@ -251,17 +205,5 @@ impl Context {
         all.sort_by(|one, other| other.cmp(one));
         all.truncate(3);
         all.into_iter().map(|(tokens, what)| format!("{what}: {tokens} tokens")).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_tried_at_last_are_recipes() {
-        for text in HARDER {
-            assert!(Recipe::parse(text).is_ok(), "{text}");
-        }
     }
 }

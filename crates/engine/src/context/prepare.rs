@@ -8,6 +8,7 @@ use epitome_formats::named;
 use epitome_model::Violation;
 use epitome_passes::{AskTotals, NoReply, Reply, Seen, SeenMark, Why};
 
+use super::list::KnownBytes;
 use super::{Context, Next, Pending, Question};
 
 /// A compaction on a copy of a context. It can be worked on in another thread, and is then given
@@ -214,6 +215,7 @@ impl Context {
             seen: Seen::default(),
             answered: SeenMark::default(),
             calls: self.calls.clone(),
+            known: KnownBytes::default(),
             index: self.index.clone(),
             pending: None,
             focus: self.focus.clone(),

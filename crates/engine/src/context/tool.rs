@@ -154,6 +154,11 @@ impl CompactionRequest {
         self.calls
     }
 
+    /// Keeps those of the calls that wait for it.
+    pub(super) fn retain_calls(&mut self, stays: impl Fn(&str) -> bool) {
+        self.calls.retain(|call| stays(call));
+    }
+
     /// Whether nothing needs to be done.
     pub(super) fn is_needless(&self) -> bool {
         matches!(self.not_done, Some(NotDone::Small { .. }))

@@ -7,9 +7,13 @@ use std::ops::Range;
 use epitome_api::{APIS, Api, Made, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
-use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind, Transcript, decode};
+use epitome_model::{
+    Block, Entry, HiddenRecord, Item, Role, Source, Tokens, ToolKind, Transcript, decode,
+};
 use epitome_passes::FactIndex;
 
+use super::calls::{AGAIN, NO_CALL, OpenCalls};
+use super::list::{KnownBytes, hash_of};
 use super::{Context, Speaker};
 
 /// What is to be sent: a transcript and its bytes.
@@ -101,32 +105,9 @@ impl Context {
         messages: &[&str],
         billed: Option<Tokens>,
     ) -> Result<()> {
-        let wire = named(wire)?;
-        let mut read = Vec::new();
-        for (idx, message) in messages.iter().enumerate() {
-            read.push(ParsedMessage::of(wire, message).map_err(|why| {
-                let place = format!("message {} of {}", idx + 1, messages.len());
-                let err = Error::new(
-                    ErrorKind::Unreadable,
-                    format!("{place} is none of {}: {why}", wire.name),
-                );
-                match elsewhere(message) {
-                    Some(other) => err.with_hint(format!("{other} has such messages")),
-                    None if has_half_a_character(message) => {
-                        err.with_hint("send U+FFFD (\\ufffd) in its place: no text can hold it")
-                    }
-                    None => err,
-                }
-            })?);
-        }
-        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
-        for (idx, heard) in read.iter_mut().enumerate() {
-            self.tie(heard, &mut ties).map_err(|why| {
-                let place = format!("message {} of {}", idx + 1, messages.len());
-                Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
-            })?;
-        }
-        self.push_parsed(&read, billed)
+        let mut read = ParsedMessage::all(named(wire)?, messages, 0)?;
+        self.tie_all(&mut read, 0, messages.len())?;
+        self.all_or_nothing(|context| context.push_all(&read, billed))
     }
 
     /// Adds the response of a model, with what its provider counted. Returns its calls in order,
@@ -153,8 +134,9 @@ impl Context {
     pub fn push_response(&mut self, response: &Response) -> Result<Vec<Called>> {
         let message = String::from_utf8_lossy(&response.source);
         let source = Framed { before: String::new(), message, after: "" };
-        let mut read = ParsedMessage { source, entries: vec![(false, response.entry.clone())] };
-        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        let entries = vec![(false, response.entry.clone())];
+        let mut read = ParsedMessage { source, entries, hash: None };
+        let mut ties = self.ties();
         self.tie(&mut read, &mut ties).map_err(|why| Error::new(ErrorKind::Unreadable, why))?;
         let blocks = read.entries.iter().flat_map(|(_, entry)| &entry.blocks);
         let called = blocks.filter_map(|block| match block {
@@ -167,32 +149,64 @@ impl Context {
             _ => None,
         });
         let called = called.collect();
-        self.push_parsed(&[read], None)?;
+        self.all_or_nothing(|context| context.push_all(&[read], None))?;
         Ok(called)
     }
 
-    /// Adds all of these messages, or none.
-    fn push_parsed(&mut self, read: &[ParsedMessage<'_>], billed: Option<Tokens>) -> Result<()> {
+    /// Adds all that `add` adds to the log, or nothing if it fails.
+    pub(super) fn all_or_nothing(
+        &mut self,
+        add: impl FnOnce(&mut Context) -> Result<()>,
+    ) -> Result<()> {
         let (from, told) = (self.log.bytes().len(), (self.anchor, self.factor, self.overflows));
         self.log.gather();
-        let said = self.push_all(read, billed).and_then(|()| self.log.write_gathered());
-        if said.is_err() {
+        let added = add(self).and_then(|()| self.log.write_gathered());
+        if added.is_err() {
             self.log.forget(from);
             self.calls = self.all_calls();
             self.index = FactIndex::default();
+            self.known = KnownBytes::default();
             self.recount();
             (self.anchor, self.factor, self.overflows) = told;
         }
-        said
+        added
     }
 
-    fn push_all(&mut self, messages: &[ParsedMessage<'_>], billed: Option<Tokens>) -> Result<()> {
+    /// Ties messages to what was said and to each other. They are those behind the first ones of a
+    /// list of so many.
+    pub(super) fn tie_all(
+        &self,
+        messages: &mut [ParsedMessage<'_>],
+        first: usize,
+        of: usize,
+    ) -> Result<()> {
+        let mut ties = self.ties();
+        for (idx, message) in messages.iter_mut().enumerate() {
+            self.tie(message, &mut ties).map_err(|why| {
+                let place = format!("message {} of {of}", first + idx + 1);
+                Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn ties(&self) -> Ties {
+        Ties { open: self.calls.open().clone(), made: HashSet::new() }
+    }
+
+    pub(super) fn push_all(
+        &mut self,
+        messages: &[ParsedMessage<'_>],
+        billed: Option<Tokens>,
+    ) -> Result<()> {
         let last = messages.iter().rposition(ParsedMessage::is_response);
         if let (Some(billed), None) = (billed, last) {
             self.billed(billed);
         }
         for (idx, heard) in messages.iter().enumerate() {
-            self.push_heard(heard, Some(self.messages() + 1))?;
+            let message = self.messages() + 1;
+            self.push_heard(heard, Some(message))?;
+            self.known.set_last(self.log.log().message_items().len() - 1, heard.hash);
             if let (Some(billed), true) = (billed, last == Some(idx)) {
                 self.billed(billed);
             }
@@ -212,8 +226,7 @@ impl Context {
         let mut heard = ParsedMessage::read(wire, body).map_err(|why| {
             Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
         })?;
-        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
-        self.tie(&mut heard, &mut ties)
+        self.tie(&mut heard, &mut self.ties())
             .map_err(|why| Error::new(ErrorKind::Unreadable, format!("in this body: {why}")))?;
         self.push_heard(&heard, None)
     }
@@ -225,8 +238,7 @@ impl Context {
 
     /// Calls that have no result yet: their ids and the names of their tools, in order.
     pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
-        let open = self.calls.open().iter();
-        open.map(|call| (call.id.clone(), call.tool.clone())).collect()
+        self.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
 
     fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
@@ -260,14 +272,11 @@ impl Context {
                         n += 1;
                     }
                     made.insert(call.id.clone());
-                    open.push((call.id.clone(), call.name.clone()));
+                    open.make(call);
                 }
                 Block::Output(output) => {
-                    let by_id = open.iter().position(|(id, _)| *id == output.call);
-                    let again = || open.iter().position(|(id, _)| is_again(id, &output.call));
-                    let name = output.call.strip_prefix("no call of ");
-                    let by_name = || open.iter().position(|(_, open)| Some(&**open) == name);
-                    let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
+                    output.call = open.answer(&output.call).ok_or_else(|| {
+                        let name = output.call.strip_prefix(NO_CALL);
                         let id = epitome_model::short(name.unwrap_or(&output.call), 80);
                         let known = self.calls.get(&output.call).is_some();
                         if known || made.contains(&output.call) {
@@ -276,7 +285,6 @@ impl Context {
                             format!("a result of `{id}`, which nobody called")
                         }
                     })?;
-                    output.call = open.remove(found).0;
                 }
                 _ => {}
             }
@@ -309,24 +317,15 @@ fn arguments(json: &[u8]) -> String {
 
 /// Calls while messages are tied to each other.
 struct Ties {
-    /// Those without a result: their ids and tools.
-    open: Vec<(Box<str>, Box<str>)>,
+    /// Those without a result.
+    open: OpenCalls,
     /// Ids of those that these messages make.
     made: HashSet<Box<str>>,
 }
 
-/// What stands between the id of a call and a number, when there was such an id before. Every wire
-/// takes these characters.
-const AGAIN: &str = "_again_";
-
-fn is_again(id: &str, said: &str) -> bool {
-    let number = id.strip_prefix(said).and_then(|rest| rest.strip_prefix(AGAIN));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-}
-
 /// The bytes of a message with what makes a body of it. The message may be hundreds of megabytes:
 /// it is not copied.
-struct Framed<'m> {
+pub(super) struct Framed<'m> {
     before: String,
     message: Cow<'m, str>,
     after: &'static str,
@@ -356,23 +355,51 @@ impl Source for Framed<'_> {
 }
 
 /// What a message says.
-struct ParsedMessage<'m> {
-    source: Framed<'m>,
+pub(super) struct ParsedMessage<'m> {
+    pub(super) source: Framed<'m>,
     /// Each with whether it is the prompt.
-    entries: Vec<(bool, Entry)>,
+    pub(super) entries: Vec<(bool, Entry)>,
+    /// Of its bytes, if it is a message alone.
+    hash: Option<u64>,
 }
 
 impl<'m> ParsedMessage<'m> {
+    /// The messages of a list from this one on.
+    pub(super) fn all(
+        api: &Api,
+        messages: &[&'m str],
+        first: usize,
+    ) -> Result<Vec<ParsedMessage<'m>>> {
+        let parsed = messages.iter().enumerate().skip(first).map(|(idx, message)| {
+            ParsedMessage::of(api, message).map_err(|why| {
+                let place = format!("message {} of {}", idx + 1, messages.len());
+                let what = format!("{place} is none of {}: {why}", api.name);
+                let err = Error::new(ErrorKind::Unreadable, what);
+                match elsewhere(message) {
+                    Some(other) => err.with_hint(format!("{other} has such messages")),
+                    None if has_half_a_character(message) => {
+                        err.with_hint("send U+FFFD (\\ufffd) in its place: no text can hold it")
+                    }
+                    None => err,
+                }
+            })
+        });
+        parsed.collect()
+    }
+
     /// Of a message that its wire understands.
-    fn of(wire: &Api, message: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
+    pub(super) fn of(
+        wire: &Api,
+        message: &'m str,
+    ) -> std::result::Result<ParsedMessage<'m>, String> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
+        let hash = Some(hash_of(message));
         let message = (wire.parse_message)(message).map_err(|why| why.to_string())?;
-        ParsedMessage::read(
-            wire,
-            Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" },
-        )
+        let before = format!("{{\"{}\":[", wire.list);
+        let parsed = ParsedMessage::read(wire, Framed { before, message, after: "]}" })?;
+        Ok(ParsedMessage { hash, ..parsed })
     }
 
     fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<ParsedMessage<'m>, String> {
@@ -381,10 +408,14 @@ impl<'m> ParsedMessage<'m> {
         if let Some(fault) = faults.first() {
             return Err(fault.what.clone());
         }
-        let prompt = |item| transcript.head.prompt.contains(&item);
-        let entries =
-            transcript.context().map(|(item, entry)| (prompt(item), entry.clone())).collect();
-        Ok(ParsedMessage { source, entries })
+        let Transcript { head, mut items, context } = transcript;
+        let none = || Item::Kept(HiddenRecord::default());
+        let take = |item: usize| match std::mem::replace(&mut items[item], none()) {
+            Item::Entry(entry) => Some((head.prompt.contains(&item), *entry)),
+            Item::Kept(_) => None,
+        };
+        let entries = context.into_iter().filter_map(take).collect();
+        Ok(ParsedMessage { source, entries, hash: None })
     }
 
     fn is_response(&self) -> bool {

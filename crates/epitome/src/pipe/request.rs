@@ -21,6 +21,8 @@ pub enum Request<'l> {
     Reset(Begin),
     Open(Open),
     Call(Call<'l>),
+    /// The whole list of messages instead of the new ones.
+    View(Call<'l>),
     Force(Force<'l>),
     Usage,
     Compact(Compact),
@@ -31,7 +33,8 @@ pub enum Request<'l> {
 }
 
 /// Their names, as errors tell them.
-const OPS: &str = "hello, reset, open, call, force, usage, compact, refused, answer, recall, undo";
+const OPS: &str =
+    "hello, reset, open, call, view, force, usage, compact, refused, answer, recall, undo";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -160,6 +163,7 @@ impl<'l> Request<'l> {
             "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
+            "view" => Request::View(members(&op, said)?),
             "force" => Request::Force(members::<Force>(&op, said)?.checked()?),
             "usage" => members::<Nothing>(&op, said).map(|_| Request::Usage)?,
             "compact" => Request::Compact(members::<Compact>(&op, said)?.checked()?),

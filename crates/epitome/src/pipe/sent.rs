@@ -5,19 +5,22 @@ use std::collections::BTreeMap;
 use crate::live::{Context, Recovery};
 use epitome_passes::Event;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to be sent, and what happened.
-#[derive(Serialize)]
 pub struct Sent {
-    /// In Anthropic's API.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<Box<RawValue>>,
-    /// In another API: the body of a request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Box<RawValue>>,
+    /// What the member with the view is called: on Anthropic's API the list of messages, on another
+    /// the body of a request.
+    name: &'static str,
+    /// The view, as JSON.
+    view: String,
+    others: Others,
+}
+
+/// The other members of an answer.
+#[derive(Serialize)]
+struct Others {
     refs: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Recovery>,
@@ -27,31 +30,29 @@ pub struct Sent {
 
 impl Sent {
     pub fn of(api: &str, context: &mut Context) -> Result<Sent> {
-        let view = context.as_it_is();
-        let raw = |text: String| {
-            RawValue::from_string(text)
-                .map_err(|err| Error::new(ErrorKind::Broken, format!("a view is no JSON: {err}")))
+        let outgoing = context.as_it_is();
+        let (name, view) = match api {
+            "anthropic" => ("messages", outgoing.messages()),
+            api => ("body", outgoing.body(api)?.body),
         };
-        let (mut messages, mut body) = (None, None);
-        match api {
-            "anthropic" => messages = Some(raw(view.messages())?),
-            api => {
-                let made = view.body(api)?.body;
-                body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
-            }
-        }
+        let view = if view.is_empty() { "null".to_owned() } else { view };
         let refs = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
         let refs = refs.chain(context.digested_calls());
         let refs = refs.map(|(call, name)| (call.to_owned(), name)).collect();
-        Ok(Sent { messages, body, refs, refused: None, events: context.events() })
+        let others = Others { refs, refused: None, events: context.events() };
+        Ok(Sent { name, view, others })
     }
 
     /// The same after a refusal.
     pub fn after(self, recovery: Recovery) -> Sent {
-        Sent { refused: Some(recovery), ..self }
+        Sent { others: Others { refused: Some(recovery), ..self.others }, ..self }
     }
 
+    /// The line. The view may be megabytes: it is JSON already, and not parsed again.
     pub fn line(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))
+        let others = serde_json::to_string(&self.others)
+            .map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))?;
+        let others = others.trim_start_matches('{');
+        Ok(format!(r#"{{"{}":{},{others}"#, self.name, self.view))
     }
 }

@@ -1,14 +1,14 @@
 //! The lines appended to a log when its context is compacted: existing lines never change.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_json::Document;
 use epitome_json::write::{self, Unwritable};
 use epitome_model::{Cut, Edit, Ref, Source, Span, Splice, Summary, Transcript, Verb, encode};
 
-use super::SHAPES;
+use super::{Log, SHAPES};
 
 /// The origin of a batch of edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +199,28 @@ pub fn undo(by: Undone) -> &'static str {
         Undone::Asked => "{\"type\":\"undo\",\"asked\":true}\n",
         Undone::Refused => "{\"type\":\"undo\"}\n",
     }
+}
+
+/// The line that goes back to so many client messages, line feed included: what was said in these
+/// items is no part of the conversation any more. It cannot be undone. An older epitome reads it as
+/// entries of which nothing is left.
+///
+/// # Errors
+///
+/// The reason, if an entry cannot be identified.
+pub fn back(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &'static str> {
+    let gone = log.slots().iter().copied().filter(|&item| said.contains(&log.as_said(item)));
+    let mut edits = Vec::new();
+    for item in gone {
+        let entry = log.transcript().items[item].entry();
+        let id = entry.and_then(|entry| entry.id.as_deref()).ok_or("what goes has no id")?;
+        if log.item(id) != Some(item) {
+            return Err("the id of what goes repeats");
+        }
+        edits.push(format!(r#"{{"of":{},"blocks":[]}}"#, encode(id)));
+    }
+    let edits = edits.join(",");
+    Ok(format!("{{\"type\":\"birth\",\"back\":{messages},\"edits\":[{edits}]}}\n"))
 }
 
 /// The same lines for a log in which entries were said since they were made: `next` is the id of

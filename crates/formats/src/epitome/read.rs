@@ -91,8 +91,12 @@ pub struct Log {
     continues: Vec<bool>,
     /// If the user undid the last compaction: the number of entries sent then.
     undone: Option<usize>,
-    /// The number of client messages in it.
+    /// The number of the last client message in it.
     messages: u64,
+    /// The items of each client message.
+    message_items: Vec<Vec<usize>>,
+    /// The items said behind these.
+    unnumbered: Vec<usize>,
     /// Where the conversation is held now.
     origin: Origin,
 }
@@ -169,6 +173,30 @@ impl Log {
         self.messages
     }
 
+    /// The items in which each client message was said, in order.
+    pub fn message_items(&self) -> &[Vec<usize>] {
+        &self.message_items
+    }
+
+    /// The items that were said behind the last client message.
+    pub fn unnumbered(&self) -> &[usize] {
+        &self.unnumbered
+    }
+
+    /// The number of compactions to undo, from the last one on, so that none is left that changed
+    /// what was said in these items.
+    pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
+        let is_about = |undo: &Undo| {
+            let items: Vec<usize> = match undo {
+                Undo::Edits(held) | Undo::Cut(_, held) => held.iter().map(|it| it.1).collect(),
+                Undo::Summary(items) => items.clone(),
+            };
+            items.into_iter().any(|item| said.contains(&self.as_said(item)))
+        };
+        let first = self.undo.iter().position(is_about);
+        first.map_or(0, |first| self.undo.len() - first)
+    }
+
     /// The item with the current content of the entry with this id.
     pub fn item(&self, id: &str) -> Option<usize> {
         self.places.get(id).map(|&slot| self.slots[slot])
@@ -202,7 +230,10 @@ impl Log {
             }
             Some("origin") => self.origin.update(origin_in(root)),
             Some("entry") => self.entry(root, record, faults),
-            Some("birth") => drop(self.edits(root, record, faults)),
+            Some("birth") => match root.get("back").and_then(number) {
+                Some(messages) => self.back(root, messages),
+                None => drop(self.edits(root, record, faults)),
+            },
             Some("compaction") => {
                 let edits = self.edits(root, record, faults);
                 self.undo.push(Undo::Edits(edits));
@@ -225,9 +256,12 @@ impl Log {
         let role = root.word("role").unwrap_or_default();
         let id: Option<Box<str>> = root.boxed("id");
         let item = self.transcript.items.len();
-        let number = |value: &Value<'_>| std::str::from_utf8(value.raw()).ok()?.parse::<u64>().ok();
         let count = |key| root.get("usage").and_then(|usage| usage.get(key)).and_then(number);
-        self.messages = root.get("message").and_then(number).unwrap_or(self.messages);
+        self.unnumbered.push(item);
+        if let Some(message) = root.get("message").and_then(number) {
+            self.messages = message;
+            self.message_items.push(std::mem::take(&mut self.unnumbered));
+        }
         let cache = |read| CacheUse { read, written: count("cache_written").unwrap_or(0) };
         let usage = count("input").map(|input| Usage {
             input,
@@ -382,24 +416,57 @@ impl Log {
         self.send();
     }
 
+    /// Goes back to so many client messages: these entries are no part of the conversation any more,
+    /// and nothing reads them again.
+    fn back(&mut self, root: &Value<'_>, messages: u64) {
+        let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
+        let gone: HashSet<usize> =
+            ids.filter_map(|id| self.item(&id)).map(|item| self.as_said(item)).collect();
+        let is_gone = |log: &Log, item: usize| gone.contains(&log.as_said(item));
+        for item in 0..self.transcript.items.len() {
+            if is_gone(self, item) {
+                let record = self.transcript.items[item].record();
+                let hidden = HiddenRecord { record, copies: Vec::new() };
+                self.transcript.items[item] = Item::Kept(hidden);
+            }
+        }
+        let stays = |items: &[usize]| -> Vec<usize> {
+            items.iter().copied().filter(|item| !is_gone(self, *item)).collect()
+        };
+        let (slots, prompt) = (stays(&self.slots), stays(&self.transcript.head.prompt));
+        let left = usize::try_from(messages).unwrap_or(usize::MAX).min(self.message_items.len());
+        let behind = stays(&self.message_items[left..].concat());
+        let unnumbered = [behind, stays(&self.unnumbered)].concat();
+        self.message_items.truncate(left);
+        (self.slots, self.transcript.head.prompt) = (slots, prompt);
+        (self.messages, self.unnumbered) = (messages, unnumbered);
+        self.place();
+        self.send();
+    }
+
     fn take_back(&mut self) {
         match self.undo.pop() {
             Some(Undo::Cut(at, gone)) => {
-                self.slots.remove(at);
+                if at < self.slots.len() {
+                    self.slots.remove(at);
+                }
                 for (slot, item) in gone {
-                    self.slots.insert(slot, item);
+                    self.slots.insert(slot.min(self.slots.len()), item);
                 }
                 self.place();
             }
             Some(Undo::Edits(held)) => {
                 for (slot, item) in held.into_iter().rev() {
-                    self.slots[slot] = item;
+                    if let Some(held) = self.slots.get_mut(slot) {
+                        *held = item;
+                    }
                 }
             }
             Some(Undo::Summary(items)) => {
                 let told = |item: &usize| self.transcript.head.prompt.contains(item);
                 let prompt = self.slots.iter().take_while(|item| told(item)).count();
-                self.slots.splice(prompt..=prompt, items);
+                let summary = prompt..(prompt + 1).min(self.slots.len());
+                self.slots.splice(summary, items);
                 self.place();
             }
             None => {}
@@ -439,6 +506,10 @@ impl Log {
         let sent = self.slots.iter().copied();
         self.transcript.context = sent.filter(|item| !self.emptied.contains(item)).collect();
     }
+}
+
+fn number(value: &Value<'_>) -> Option<u64> {
+    std::str::from_utf8(value.raw()).ok()?.parse().ok()
 }
 
 fn blocks(value: Option<&Value<'_>>) -> Vec<Block> {

@@ -1,0 +1,308 @@
+use epitome_formats::named as format_named;
+use epitome_model::Tokens;
+use epitome_passes::built_in;
+use proptest::prelude::*;
+
+use super::super::{Next, Setup};
+use super::*;
+use crate::Journal;
+
+/// A journal that keeps nothing.
+struct Nowhere;
+
+impl Journal for Nowhere {
+    fn append(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn setup() -> Setup {
+    let recipe = built_in("epitome").expect("a built-in recipe");
+    Setup::new(recipe).with_window(Tokens(200_000))
+}
+
+fn user(text: &str) -> String {
+    format!(r#"{{"role":"user","content":"{text}"}}"#)
+}
+
+/// A response with a call, and its result of so many lines.
+fn call(id: &str, lines: usize) -> [String; 2] {
+    let text: String =
+        (0..lines).map(|n| format!(r"let value_{n} = compute_all_of_it({n})?;\n")).collect();
+    let call = format!(
+        r#"{{"role":"assistant","content":[{{"type":"text","text":"I look."}},
+        {{"type":"tool_use","id":"{id}","name":"Read","input":{{"path":"{id}.rs"}}}}]}}"#
+    );
+    let result = format!(
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}",
+        "content":"{text}"}}]}}"#
+    );
+    [call, result]
+}
+
+fn strs(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
+}
+
+fn sync(context: &mut Context, list: &[String]) -> ListChange {
+    context.sync("anthropic", &strs(list), None).expect("a list of messages")
+}
+
+fn change(known: u64, left: u64, new: u64) -> ListChange {
+    ListChange { known, left, new }
+}
+
+fn is_valid(context: &Context) -> bool {
+    let invariants = format_named("epitome").expect("our own format").invariants;
+    invariants.check(context.transcript(), context.log.bytes()).is_empty()
+}
+
+/// What is sent for a list that was said message by message.
+fn said_one_by_one(list: &[String]) -> String {
+    let mut context = Context::in_memory(setup());
+    for message in list {
+        context.push_json("anthropic", message).expect("a message");
+        context.view().expect("memory");
+    }
+    context.as_it_is().messages()
+}
+
+#[test]
+fn a_list_that_is_given_again_changes_nothing_and_one_that_goes_on_adds_what_is_new() {
+    let mut context = Context::in_memory(setup());
+    let [first, result] = call("c1", 40);
+    let [second, again] = call("c2", 40);
+    let mut list = vec![user("Look."), first, result];
+    assert_eq!(sync(&mut context, &list), change(0, 0, 3));
+    let (log, sent) = (context.log().to_vec(), context.as_it_is().messages());
+    assert_eq!(sync(&mut context, &list), change(3, 0, 0));
+    assert_eq!(context.log(), log);
+    list.extend([second, again, user("And?")]);
+    assert_eq!(sync(&mut context, &list), change(3, 0, 3));
+    assert!(context.log().starts_with(&log));
+    // A provider's cache holds what was sent before.
+    let begun = sent.strip_suffix(']').expect("a list");
+    assert!(context.as_it_is().messages().starts_with(begun), "{begun}");
+    assert!(String::from_utf8_lossy(context.log()).contains("birth"), "c2 repeats c1");
+    assert_eq!(context.as_it_is().messages(), said_one_by_one(&list));
+    // Of a log that is read again the same list is known, however a client spells it.
+    let mut resumed =
+        Context::resume(context.log().to_vec(), Box::new(Nowhere), setup()).expect("a log");
+    let marked = r#""text":"I look.","cache_control":{"type":"ephemeral"}"#;
+    let spelled: Vec<String> =
+        list.iter().map(|it| it.replace(r#""text":"I look.""#, marked)).collect();
+    for list in [&list, &spelled, &spelled, &list] {
+        assert_eq!(sync(&mut resumed, list), change(6, 0, 0));
+    }
+    assert_eq!(resumed.log(), context.log());
+}
+
+#[test]
+fn a_list_that_ends_before_or_differs_goes_back_to_that_place() {
+    let mut context = Context::in_memory(setup());
+    let [first, result] = call("c1", 3);
+    let [second, again] = call("c2", 4);
+    let all = vec![user("Look."), first.clone(), result.clone(), second, again, user("And?")];
+    sync(&mut context, &all);
+    let log = context.log().to_vec();
+    assert_eq!(sync(&mut context, &all[..3]), change(3, 3, 0));
+    assert_eq!(context.as_it_is().messages(), said_one_by_one(&all[..3]));
+    assert_eq!((context.messages(), context.open_calls()), (3, Vec::new()));
+    let other = vec![user("Look!"), first, result, user("And now?")];
+    assert_eq!(sync(&mut context, &other), change(0, 3, 4));
+    assert_eq!(context.as_it_is().messages(), said_one_by_one(&other));
+    // Back to a call without its result, and on from there.
+    assert_eq!(sync(&mut context, &other[..2]), change(2, 2, 0));
+    assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
+    assert_eq!(sync(&mut context, &all), change(0, 2, 6));
+    assert_eq!(context.as_it_is().messages(), said_one_by_one(&all));
+    assert!(context.log().starts_with(&log), "nothing is lost");
+    assert!(is_valid(&context));
+    assert_eq!(context.report().entries, 6);
+}
+
+#[test]
+fn a_compaction_is_taken_back_only_where_it_is_of_what_the_list_has_no_more() {
+    let mut context = Context::in_memory(setup());
+    let mut list = vec![user("Look.")];
+    list.extend((0..12).flat_map(|n| call(&format!("c{n}"), 40)));
+    list.extend([r#"{"role":"assistant","content":"All is read."}"#.to_owned(), user("And?")]);
+    sync(&mut context, &list);
+    let whole = context.as_it_is().messages();
+    context.compact_to(None, Some(Tokens(900))).expect("memory");
+    let small = context.as_it_is().messages();
+    assert!(small.len() < whole.len());
+    // The last question is another one.
+    *list.last_mut().expect("a message") = user("And now?");
+    let known = list.len() as u64 - 1;
+    assert_eq!(sync(&mut context, &list), change(known, 1, 1));
+    assert_eq!(context.as_it_is().messages(), small.replace("And?", "And now?"));
+    assert_eq!(context.report().compactions, 1);
+    // Back into what the digest stands for.
+    assert_eq!(sync(&mut context, &list[..5]), change(5, known + 1 - 5, 0));
+    assert_eq!(context.as_it_is().messages(), said_one_by_one(&list[..5]));
+    assert_eq!(context.report().compactions, 0);
+    assert!(is_valid(&context));
+    let resumed = Context::resume(context.log().to_vec(), Box::new(Nowhere), setup());
+    let mut resumed = resumed.expect("a log");
+    assert_eq!(resumed.as_it_is().messages(), context.as_it_is().messages());
+    assert_eq!(sync(&mut resumed, &list[..5]), change(5, 0, 0));
+}
+
+#[test]
+fn what_is_no_list_changes_nothing() {
+    let mut context = Context::in_memory(setup());
+    let [first, result] = call("c1", 3);
+    let list = vec![user("Look."), first, result];
+    sync(&mut context, &list);
+    let state = |it: &Context| (it.log().to_vec(), it.usage(), it.messages(), it.open_calls());
+    let before = state(&context);
+    let bad = [
+        (vec![&*list[0], "{}"], "message 2 of 2 is none of anthropic"),
+        (vec![&*list[0], &*list[2]], "message 2 of 2: a result of `c1`, which nobody called"),
+        (vec!["[]", &*list[1]], "message 1 of 2 is none of anthropic"),
+    ];
+    for (list, why) in bad {
+        let err = context.sync("anthropic", &list, None).expect_err("it is no list");
+        assert_eq!(err.kind(), ErrorKind::Unreadable);
+        assert!(err.to_string().starts_with(why), "{err}");
+        assert_eq!(state(&context), before, "{why}");
+    }
+    assert_eq!(sync(&mut context, &list), change(3, 0, 0));
+}
+
+#[test]
+fn a_prompt_that_says_something_else_is_given_that_text() {
+    let mut context = Context::in_memory(setup());
+    let list = |prompt: &str| {
+        let prompt = format!(r#"{{"role":"system","content":"{prompt}"}}"#);
+        [prompt, user("Hello."), r#"{"role":"assistant","content":"Hi."}"#.to_owned()]
+    };
+    let mut sync = |prompt: &str| {
+        let list = list(prompt);
+        let change = context.sync("openai-chat", &strs(&list), None).expect("a list");
+        let body = context.as_it_is().body("openai-chat").expect("an API").body;
+        (change, body.contains(&format!("{prompt}\"")), context.log().len())
+    };
+    assert_eq!(sync("It is Monday."), (change(0, 0, 3), true, sync("It is Monday.").2));
+    let tuesday = sync("It is Tuesday.");
+    assert_eq!((tuesday.0, tuesday.1), (change(3, 0, 0), true));
+    assert_eq!(sync("It is Tuesday.").2, tuesday.2);
+}
+
+#[test]
+fn results_without_ids_are_known_again() {
+    let mut context = Context::in_memory(setup());
+    let part = |role: &str, part: &str| format!(r#"{{"role":"{role}","parts":[{part}]}}"#);
+    let text = |text: &str| format!(r#"{{"text":"{text}"}}"#);
+    let call = r#"{"functionCall":{"name":"read","args":{"path":"a.rs"}}}"#;
+    let result = |text: &str| {
+        format!(r#"{{"functionResponse":{{"name":"read","response":{{"output":"{text}"}}}}}}"#)
+    };
+    let mut list = vec![part("user", &text("Look."))];
+    for n in 0..3 {
+        list.extend([part("model", call), part("user", &result(&format!("result {n}")))]);
+    }
+    let mut sync = |list: &[String]| context.sync("gemini-api", &strs(list), None);
+    assert_eq!(sync(&list).expect("a list"), change(0, 0, 7));
+    let mut resumed =
+        Context::resume(context.log().to_vec(), Box::new(Nowhere), setup()).expect("a log");
+    assert_eq!(resumed.sync("gemini-api", &strs(&list), None).expect("a list"), change(7, 0, 0));
+    assert_eq!(resumed.log(), context.log());
+}
+
+/// An edit of a list.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// What the user says next, or a call and its result.
+    More {
+        calls: usize,
+        lines: usize,
+    },
+    /// So many messages are left.
+    Back(prop::sample::Index),
+    /// This message of the user says something else.
+    Other(prop::sample::Index),
+    Compact,
+    Resume,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        5 => (0..4_usize, 0..40_usize).prop_map(|(calls, lines)| Edit::More { calls, lines }),
+        2 => any::<prop::sample::Index>().prop_map(Edit::Back),
+        2 => any::<prop::sample::Index>().prop_map(Edit::Other),
+        1 => Just(Edit::Compact),
+        1 => Just(Edit::Resume),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// What is sent for a list is what is sent if its messages are said one by one, whatever lists
+    /// there were before; compactions aside.
+    #[test]
+    fn a_list_is_sent_as_if_it_were_said_message_by_message(
+        edits in prop::collection::vec(edit(), 1..12),
+    ) {
+        let mut context = Context::in_memory(setup());
+        let (mut list, mut made, mut compacted) = (vec![user("Look.")], 0, false);
+        for edit in edits {
+            match edit {
+                Edit::More { calls: 0, .. } => {
+                    made += 1;
+                    list.push(user(&format!("Question {made}?")));
+                }
+                Edit::More { calls, lines } => for _ in 0..calls {
+                    made += 1;
+                    list.extend(call(&format!("c{made}"), lines));
+                },
+                Edit::Back(place) => {
+                    list.truncate(place.index(list.len()) + 1);
+                    // What the user says comes behind the result of a call.
+                    if list.last().is_some_and(|it| it.contains("tool_use\"")) {
+                        list.pop();
+                    }
+                }
+                Edit::Other(place) => {
+                    made += 1;
+                    let place = place.index(list.len());
+                    if list[place].contains(r#""role":"user","content":""#) {
+                        list[place] = user(&format!("Question {made}!"));
+                    }
+                }
+                Edit::Compact => {
+                    context.compact_to(None, Some(Tokens(100))).expect("memory");
+                    compacted = true;
+                }
+                Edit::Resume => {
+                    let log = context.log().to_vec();
+                    context = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
+                }
+            }
+            let log = context.log().to_vec();
+            let change = sync(&mut context, &list);
+            prop_assert_eq!(change.known + change.new, list.len() as u64);
+            prop_assert!(context.log().starts_with(&log));
+            prop_assert!(is_valid(&context));
+            prop_assert_eq!(context.messages(), list.len() as u64);
+            let log = context.log().to_vec();
+            prop_assert_eq!(sync(&mut context, &list).known, list.len() as u64);
+            prop_assert_eq!(context.log(), &log);
+            compacted &= context.report().compactions > 0;
+            let sent = context.as_it_is().messages();
+            if !compacted {
+                prop_assert_eq!(&sent, &said_one_by_one(&list));
+            }
+            let read = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
+            prop_assert_eq!(read.as_it_is().messages(), sent);
+            prop_assert_eq!(read.counts.total(), context.counts.total());
+            prop_assert_eq!(context.step().expect("memory"), Next::Send);
+        }
+    }
+}
