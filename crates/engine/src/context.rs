@@ -46,6 +46,7 @@ use calls::Calls;
 use count::Counts;
 use list::KnownBytes;
 use log::ContextLog;
+use prepare::PreparedStep;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
 use tool::CompactionRequest;
@@ -108,6 +109,8 @@ pub struct Context {
     sent: usize,
     /// Whether the attempt under way has written a step: what follows is taken back with it.
     has_begun: bool,
+    /// The steps of a compaction that is prepared, on a copy.
+    steps: Option<Vec<PreparedStep>>,
     /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that an
     /// invariant refused.
     snips: bool,
@@ -184,6 +187,7 @@ impl Context {
             overflows: 0,
             sent: 0,
             has_begun: false,
+            steps: None,
             snips: true,
         };
         context.sent = context.transcript().items.len();
@@ -373,6 +377,9 @@ impl Context {
     fn take_back_step(&mut self) -> Result<()> {
         self.leave();
         self.log.append(undo(Undone::Refused).as_bytes())?;
+        if let Some(steps) = &mut self.steps {
+            steps.push(PreparedStep::TakeBack);
+        }
         self.recount();
         Ok(())
     }

@@ -7,7 +7,7 @@ mod invariants;
 mod read;
 mod record;
 
-pub use append::{Batch, Undone, back, batch, behind, continuing, undo};
+pub use append::{Batch, Undone, back, batch, continuing, undo};
 pub use read::{Log, id, last_origin, origin};
 pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, said, said_again};
 

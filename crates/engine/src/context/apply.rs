@@ -12,6 +12,7 @@ use epitome_passes::{Plan, PlannedEdit, Side, verify};
 use super::Context;
 use super::excerpt::{Excerpt, difference};
 use super::log::Trial;
+use super::prepare::PreparedStep;
 
 impl Context {
     /// Carries out a plan that is a step of the attempt under way: what goes is on disk before it
@@ -26,6 +27,10 @@ impl Context {
         let line = if self.has_begun { continuing(line) } else { line };
         self.log.flush()?;
         self.add_line(&line, &mut plan)?;
+        if let Some(steps) = &mut self.steps {
+            let (recipe, continues) = (recipe.map(str::to_owned), self.has_begun);
+            steps.push(PreparedStep::Apply { plan, recipe, continues });
+        }
         self.has_begun = true;
         self.recount();
         Ok(())
@@ -101,33 +106,33 @@ impl Changed<'_> {
         let after = Excerpt::new(self.transcript, items.clone(), is);
         items.retain(|&item| item < self.trial.items());
         let before = Excerpt::new(self.transcript, items, was);
-        let plan = in_excerpt(plan, &before);
+        let plan = moved(plan, |item| before.place(item));
         let side = |excerpt| Side { transcript: Excerpt::transcript(excerpt), source };
         let mode = WriteMode::Append;
         verify(side(&before), side(&after), &plan, mode, invariants, counter)
     }
 }
 
-/// A plan for the items of an excerpt.
-fn in_excerpt(plan: &Plan, excerpt: &Excerpt) -> Plan {
-    let moved = |planned: &PlannedEdit| {
+/// A plan for a transcript in which items are at other places; those without one are left out.
+pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
+    let places = |items: &[usize]| items.iter().filter_map(|&item| place(item)).collect();
+    let edit = |planned: &PlannedEdit| {
         let Edit { at, verb, pass } = &planned.edit;
         let verb = match verb {
             Verb::Replace(_) | Verb::Drop => verb.clone(),
-            Verb::Cut(cut) => Verb::Cut(Cut { items: excerpt.places(&cut.items), ..cut.clone() }),
+            Verb::Cut(cut) => Verb::Cut(Cut { items: places(&cut.items), ..cut.clone() }),
             Verb::Summarise(summary) => {
-                let kept = excerpt.places(&summary.kept);
-                Verb::Summarise(Summary { kept, ..summary.clone() })
+                Verb::Summarise(Summary { kept: places(&summary.kept), ..summary.clone() })
             }
         };
-        let at = at.with_item(excerpt.place(at.item())?);
+        let at = at.with_item(place(at.item())?);
         Some(PlannedEdit { edit: Edit { at, verb, pass }, tokens: planned.tokens })
     };
     let counted = plan.counted.iter();
-    let counted = counted
-        .filter_map(|(&(item, block), tokens)| Some(((excerpt.place(item)?, block), *tokens)));
+    let counted =
+        counted.filter_map(|(&(item, block), tokens)| Some(((place(item)?, block), *tokens)));
     Plan {
-        edits: plan.edits.iter().filter_map(moved).collect(),
+        edits: plan.edits.iter().filter_map(edit).collect(),
         counted: counted.collect(),
         ..Plan::default()
     }

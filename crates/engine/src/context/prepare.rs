@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::behind;
-use epitome_formats::named;
-use epitome_model::Violation;
-use epitome_passes::{AskTotals, NoReply, Reply, Seen, SeenMark, Why};
+use epitome_error::{ErrorKind, Result};
+use epitome_model::Verb;
+use epitome_passes::{AskTotals, NoReply, Plan, Reply, Seen, SeenMark, Why};
 
+use super::apply::moved;
 use super::list::KnownBytes;
 use super::{Context, Next, Pending, Question};
 
@@ -46,12 +45,22 @@ use super::{Context, Next, Pending, Question};
 /// ```
 pub struct Preparation {
     copy: Context,
-    /// Bytes of the log that was copied.
+    /// Bytes of the log that was copied, and items in it.
     read: usize,
+    items: usize,
     /// What was sent then.
     sent: Vec<usize>,
     question: Option<Question>,
     is_done: bool,
+}
+
+/// A step of a compaction that is prepared.
+#[derive(Clone, Debug)]
+pub(super) enum PreparedStep {
+    /// A plan of this recipe is carried out; whether it is taken back with the step before it.
+    Apply { plan: Plan, recipe: Option<String>, continues: bool },
+    /// The last step is taken back.
+    TakeBack,
 }
 
 impl Preparation {
@@ -88,18 +97,13 @@ impl Preparation {
             self.is_done = true;
         }
     }
-
-    fn lines(&self) -> &[u8] {
-        &self.copy.log.bytes()[self.read..]
-    }
 }
 
 impl fmt::Debug for Preparation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = String::from_utf8_lossy(self.lines());
         f.debug_struct("Preparation")
             .field("is_done", &self.is_done)
-            .field("lines", &lines)
+            .field("steps", &self.copy.steps)
             .finish()
     }
 }
@@ -127,8 +131,8 @@ impl Context {
         copy.asked_by(Why::Background, Vec::new());
         copy.machine.force(Why::Background);
         let sent = self.transcript().context.clone();
-        let read = self.log.bytes().len();
-        Some(Preparation { copy, read, sent, question: None, is_done: false })
+        let (read, items) = (self.log.bytes().len(), self.transcript().items.len());
+        Some(Preparation { copy, read, items, sent, question: None, is_done: false })
     }
 
     /// Whether the next [`step`](Context::step) would compact the context without being asked.
@@ -157,45 +161,40 @@ impl Context {
         if !is_there || by_tier.is_empty() {
             return Ok(false);
         }
-        let next = context.get(sent.len()).and_then(|&item| self.transcript().items[item].entry());
-        let next = next.and_then(|entry| entry.id.as_deref());
-        let lines = behind(prepared.lines(), next);
         let before = self.tokens();
-        match self.add_checked(&lines) {
+        match self.all_or_nothing(|context| context.take_steps(&prepared)) {
             Ok(()) => {}
             Err(err) if err.kind() == ErrorKind::Refused => return Ok(false),
             Err(err) => return Err(err),
         }
-        self.recount();
         let after = self.gauge();
         self.machine.swapped(before, &after, by_tier);
         Ok(true)
     }
 
-    /// Adds lines that were made for another context, all or none: not if that violates an
-    /// invariant that was not violated before.
-    fn add_checked(&mut self, lines: &[u8]) -> Result<()> {
-        let from = self.log.bytes().len();
-        let before = self.violations();
-        // What goes is on disk before it goes.
-        self.log.flush()?;
-        self.log.gather();
-        let added = lines.split_inclusive(|byte| *byte == b'\n');
-        let added = added.into_iter().try_for_each(|line| self.log.append(line));
-        let is_new = |violation: &Violation| !before.contains(violation);
-        let checked = added.and_then(|()| match self.violations().into_iter().find(is_new) {
-            None => self.log.write_gathered(),
-            Some(new) => Err(Error::new(ErrorKind::Refused, new.what)),
-        });
-        if checked.is_err() {
-            self.log.forget(from);
+    /// Takes the steps that were taken on a copy: what was said since is kept behind them.
+    fn take_steps(&mut self, prepared: &Preparation) -> Result<()> {
+        let Preparation { copy, items, sent, .. } = prepared;
+        let since = self.transcript().items.len() - items;
+        let new = self.transcript().context[sent.len()..].to_vec();
+        let place = |item: usize| Some(if item < *items { item } else { item + since });
+        for step in copy.steps.iter().flatten() {
+            match step {
+                PreparedStep::Apply { plan, recipe, continues } => {
+                    let mut plan = moved(plan, place);
+                    for planned in &mut plan.edits {
+                        if let Verb::Summarise(summary) = &mut planned.edit.verb {
+                            summary.kept.extend(&new);
+                        }
+                    }
+                    self.has_begun = *continues;
+                    self.apply(plan, recipe.as_deref())?;
+                }
+                PreparedStep::TakeBack => self.take_back_step()?,
+            }
         }
-        checked
-    }
-
-    fn violations(&self) -> Vec<Violation> {
-        let format = named("epitome").expect("our own format is one of them");
-        format.invariants.check(self.transcript(), self.log.bytes())
+        self.has_begun = false;
+        Ok(())
     }
 
     /// The same context without a journal and without what was spent.
@@ -226,6 +225,7 @@ impl Context {
             overflows: self.overflows,
             sent: self.sent,
             has_begun: false,
+            steps: Some(Vec::new()),
             snips: self.snips,
         }
     }

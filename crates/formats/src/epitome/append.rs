@@ -1,8 +1,6 @@
 //! The lines appended to a log when its context is compacted: existing lines never change.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
 
 use epitome_json::Document;
 use epitome_json::write::{self, Unwritable};
@@ -221,27 +219,6 @@ pub fn back(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &
     }
     let edits = edits.join(",");
     Ok(format!("{{\"type\":\"birth\",\"back\":{messages},\"edits\":[{edits}]}}\n"))
-}
-
-/// The same lines for a log in which entries were said since they were made: `next` is the id of
-/// the first. A summary that stands for all that was sent is put before it.
-pub fn behind<'l>(lines: &'l [u8], next: Option<&str>) -> Cow<'l, [u8]> {
-    let Some(next) = next else { return lines.into() };
-    let mut made = Vec::with_capacity(lines.len());
-    for line in lines.split_inclusive(|byte| *byte == b'\n') {
-        let document = Document::parse(line.trim_ascii_end()).ok();
-        let summary = document.filter(|document| document.root.is("type", "summary"));
-        let kept = summary.as_ref().and_then(|it| it.root.get("kept")).filter(|it| it.is_null());
-        match kept.map(|kept| kept.range().clone()) {
-            Some(Range { start, end }) => {
-                made.extend_from_slice(&line[..start]);
-                made.extend_from_slice(encode(next).as_bytes());
-                made.extend_from_slice(&line[end..]);
-            }
-            None => made.extend_from_slice(line),
-        }
-    }
-    made.into()
 }
 
 /// Ends an incomplete last line first.
