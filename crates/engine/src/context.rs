@@ -57,7 +57,6 @@ pub use list::ListChange;
 pub use overflow::Recovery;
 pub use prepare::Preparation;
 pub use question::Question;
-pub use question::said_before;
 pub use recall::{Hit, RECALL, Recalled};
 pub use setup::{Report, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};

@@ -34,7 +34,7 @@ mod summary;
 pub use context::{
     Called, Content, Context, Hit, ListChange, Next, NotDone, Origin, Outcome, Outgoing,
     Preparation, Question, RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker,
-    WindowUse, compact_tool, said_before,
+    WindowUse, compact_tool,
 };
 pub use epitome_passes::history;
 pub use journal::Journal;

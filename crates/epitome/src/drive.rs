@@ -4,7 +4,7 @@ mod who;
 
 use std::sync::Arc;
 
-use epitome_engine::{StartedSummary, SummaryRequest, WINDOW, said_before};
+use epitome_engine::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
@@ -90,11 +90,7 @@ impl SummaryJob {
             rule: recipe.stages.stored.summary.clone().unwrap_or_default(),
             writer,
         };
-        let said = |items: &[usize], kept: &[usize]| match format.name {
-            // Our own logs hold what was said beside what is left of it.
-            "epitome" => said_before(source, kept),
-            _ => (items.to_vec(), items.to_vec()),
-        };
+        let said = |items: &[usize], kept: &[usize]| format.said_before(source, items, kept);
         let begun = request.begin(|end| end, said).map_err(refused)?;
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }

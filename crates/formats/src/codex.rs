@@ -31,6 +31,7 @@ pub const FORMAT: Format = Format {
         reaches: |_, _| true,
         cuts: false,
         copies: CopiesBehind::AreNotSaid,
+        said: None,
         // Appending is the default: Codex has an index of offsets into the file.
         by_default: true,
     })),

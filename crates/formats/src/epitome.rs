@@ -6,10 +6,12 @@ mod append;
 mod invariants;
 mod read;
 mod record;
+mod said;
 
 pub use append::{Batch, Undone, back, batch, continuing, undo};
 pub use read::{Log, id, last_origin, origin};
 pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, said, said_again};
+pub use said::{as_said, first_said};
 
 use epitome_json::write::{self, Gone, Shapes};
 
@@ -23,6 +25,7 @@ pub const FORMAT: Format = Format {
         reaches: append::reaches,
         cuts: true,
         copies: CopiesBehind::AreNotSaid,
+        said: Some(said::said_before),
         // Appending is the only way: a log is never changed.
         by_default: true,
     })),

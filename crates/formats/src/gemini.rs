@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
         reaches: |_, _| true,
         cuts: false,
         copies: CopiesBehind::GoAlong,
+        said: None,
         // Rewriting is the default: no other file contains offsets into this one, it sends the
         // same, and it leaves a fraction of the file.
         by_default: false,

@@ -89,6 +89,20 @@ pub struct Format {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
+    /// What a summary of these items reads, and all that they stand for, as it was said first where
+    /// the session holds that. Behind it `kept` stays.
+    pub fn said_before(
+        &self,
+        source: &dyn Source,
+        items: &[usize],
+        kept: &[usize],
+    ) -> (Vec<usize>, Vec<usize>) {
+        match self.native {
+            Some(Native::Append(Append { said: Some(said), .. })) => said(source, kept),
+            Some(Native::Append(_) | Native::Mark(_)) | None => (items.to_vec(), items.to_vec()),
+        }
+    }
+
     /// A format without anything of its own but these.
     const fn new(
         name: &'static str,
@@ -196,6 +210,8 @@ pub struct Append {
     pub cuts: bool,
     /// What happens to the copies in a record that is appended again.
     pub copies: CopiesBehind,
+    /// What was said of a history that is summarised, if earlier edits leave it in the session.
+    pub said: Option<SaidBefore>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,
 }
@@ -208,6 +224,10 @@ pub enum CopiesBehind {
     /// They are included: the whole record is appended, with edits of its copies applied.
     GoAlong,
 }
+
+/// Returns what a summary of all but the end of a context reads, as it was said first, and all that
+/// was said before that end and in earlier summaries: indices into `Transcript::items`.
+pub type SaidBefore = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
 
 /// Turns edits into bytes to append to a file.
 pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;

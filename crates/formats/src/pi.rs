@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
         reaches: append::reaches,
         cuts: false,
         copies: CopiesBehind::AreNotSaid,
+        said: None,
         // Rewriting is the default: versions before 1.0 ignore appended records and would send
         // everything again.
         by_default: false,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use epitome_error::Result;
+use epitome_formats::epitome::as_said;
 use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
 use epitome_passes::{DigestRule, FactIndex, View, Why, is_digest};
 
 use super::Context;
-use super::question::as_said;
 use crate::digest::{Chosen, Digesting};
 
 fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use epitome_formats::epitome::Log;
-use epitome_formats::{lines, named};
-use epitome_model::{Block, Edit, Role, Source, Summary, Tokens, Transcript};
+use epitome_formats::epitome::{as_said, first_said};
+use epitome_formats::named;
+use epitome_model::{Edit, Role, Summary, Tokens};
 use epitome_passes::{
     Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
 };
@@ -214,32 +214,4 @@ impl Context {
         let summary = Summary { text: text.to_owned(), kept: sent[last + 1..].to_vec(), tokens };
         self.apply(Plan::of_edit(Edit::summary(summary, &sent, "summary")), None)
     }
-}
-
-/// Of a stored log, what goes now as it was said, and all that went ever.
-pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    let mut log = Log::default();
-    lines(source, |line| log.line(&line, &mut ()));
-    (first_said(&log, kept), as_said(log.transcript(), kept))
-}
-
-/// What goes now, as it was said: also what edits left nothing of. Summaries as they stand.
-fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
-    let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
-    let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
-    let goes = slots[..end.unwrap_or(slots.len())].iter().filter(|item| !prompt.contains(item));
-    goes.map(|&item| log.as_said(item)).collect()
-}
-
-/// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what
-/// was said, others are what it says since.
-pub(super) fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
-    let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
-    let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();
-    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
-    let entries = transcript.entries().filter(|(item, entry)| {
-        !transcript.head.prompt.contains(item) && !entry.blocks.iter().any(is_summary)
-    });
-    let firsts = entries.filter(|(_, entry)| entry.id.as_deref().is_some_and(|id| seen.insert(id)));
-    firsts.map(|(item, _)| item).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use epitome::Loaded;
 use epitome::compaction::{CompactionPlan, Note, Way};
-use epitome_engine::{SummaryRequest, said_before};
+use epitome_engine::SummaryRequest;
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{
@@ -345,10 +345,8 @@ fn summary(session: &Session, recipe: &Recipe) -> Option<String> {
         rule,
         writer: Writer { window: Tokens(100_000), counter: Arc::new(Estimate::new()) },
     };
-    let said = |items: &[usize], kept: &[usize]| match session.agent {
-        "epitome" => said_before(&source, kept),
-        _ => (items.to_vec(), items.to_vec()),
-    };
+    let format = named(session.agent).expect("a format");
+    let said = |items: &[usize], kept: &[usize]| format.said_before(&source, items, kept);
     let mut writing = request.begin(|end| end, said).expect("there is room")?.writing;
     loop {
         let reply = Reply { text: told.clone(), stopped: StopReason::End, used: None };
