@@ -18,9 +18,9 @@ const ROWS: [usize; 4] = [500, 1_000, 2_000, 3_000];
 /// What says that this process is a row.
 const ROW: &str = "--row";
 /// Lines of a result, of some 45 bytes each.
-const LINES: usize = 45;
+const LINES: usize = 30;
 /// Of these, so many are of the result before: what repeats is left out before it is sent.
-const AGAIN: usize = 20;
+const AGAIN: usize = 14;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
