@@ -201,7 +201,7 @@ impl Server {
     }
 
     fn view(&mut self, view: &Call<'_>) -> Result<()> {
-        let (wire, billed) = (self.ways.wire.clone(), view.billed()?);
+        let (wire, billed) = (self.options.api.clone(), view.billed()?);
         let messages: Vec<&str> = view.messages.iter().map(|message| message.get()).collect();
         let context = &mut self.session()?.context;
         context.sync(&wire, &messages, billed).map(drop).map_err(not_said)

@@ -214,8 +214,8 @@ pub const BUILT_IN: [(&str, &str); 11] = [
     ("pi", include_str!("recipes/pi.toml")),
 ];
 
-/// The recipes that are tried in turn where a provider refuses a request as too long and a recipe is
-/// not enough: all that was answered, then what was not, too.
+/// The recipes that are tried in turn where a provider refuses a request as too long and a recipe
+/// is not enough: all that was answered, then what was not, too.
 const OVERFLOW: [&str; 2] = [
     include_str!("recipes/overflow/answered.toml"),
     include_str!("recipes/overflow/unanswered.toml"),

@@ -416,8 +416,8 @@ impl Log {
         self.send();
     }
 
-    /// Goes back to so many client messages: these entries are no part of the conversation any more,
-    /// and nothing reads them again.
+    /// Goes back to so many client messages: these entries are no part of the conversation any
+    /// more, and nothing reads them again.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
         let gone: HashSet<usize> =
