@@ -8,29 +8,19 @@ use std::collections::HashSet;
 use std::fs::{self, TryLockError};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-#[cfg(feature = "sqlite")]
-use std::time::Duration;
 use std::time::SystemTime;
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::Format;
 use epitome_formats::codex::{self, Origin, origin};
-use epitome_store::regular;
-#[cfg(feature = "sqlite")]
-use epitome_store::rows::open_to_write;
 use epitome_store::store::{User, users_of};
+use epitome_store::{regular, rows};
 use rayon::prelude::*;
-#[cfg(feature = "sqlite")]
-use rusqlite::{Connection, TransactionBehavior};
 
 use crate::agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
-
-/// How long another program may be writing to the database.
-#[cfg(feature = "sqlite")]
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Codex.
 pub(crate) struct Codex;
@@ -309,7 +299,6 @@ fn users(home: &Path, session: &Path) -> Vec<User> {
 const SHOWN: &str = "thread_history_1.sqlite";
 
 /// Its tables, each with a column `thread_id`.
-#[cfg(feature = "sqlite")]
 const TABLES: [&str; 4] =
     ["thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state"];
 
@@ -326,37 +315,12 @@ fn forget(home: &Path, session: &Path) -> Result<()> {
     if !database.is_file() {
         return Ok(());
     }
-    let failed = || {
+    rows::delete(&database, &TABLES, "thread_id", id(&stem(&rollout))).map_err(|err| {
         Error::new(ErrorKind::Disk, "cannot change what Codex shows of the session")
             .at(&database)
             .with_hint("nothing was changed")
-    };
-    delete(&database, id(&stem(&rollout)), &failed)
-}
-
-#[cfg(not(feature = "sqlite"))]
-fn delete(database: &Path, _thread: &str, failed: &dyn Fn() -> Error) -> Result<()> {
-    Err(failed().because(epitome_store::rows::absent(database)))
-}
-
-#[cfg(feature = "sqlite")]
-fn delete(database: &Path, thread: &str, failed: &dyn Fn() -> Error) -> Result<()> {
-    let mut connection = open_to_write(database).map_err(|err| failed().because(err))?;
-    delete_rows(&mut connection, thread).map_err(|err| failed().because(err))
-}
-
-#[cfg(feature = "sqlite")]
-fn delete_rows(connection: &mut Connection, thread: &str) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for table in TABLES {
-        let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
-        if transaction.prepare(known)?.exists([table])? {
-            let rows = format!("DELETE FROM {table} WHERE thread_id = ?1");
-            transaction.execute(&rows, [thread])?;
-        }
-    }
-    transaction.commit()
+            .because(err)
+    })
 }
 
 fn holders(path: &Path) -> Vec<User> {
@@ -384,6 +348,8 @@ fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection;
+
     use super::*;
 
     #[test]

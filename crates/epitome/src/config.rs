@@ -292,7 +292,6 @@ impl Config {
     }
 
     /// What was installed, and what hooks did.
-    #[cfg(feature = "render")]
     pub(crate) fn hooks(&self) -> PathBuf {
         self.home.join("hooks")
     }

@@ -1,12 +1,9 @@
 //! Live contexts, with their log in memory or in a file. See [`epitome_engine`] and
 //! `docs/library.md`.
 
-#[cfg(feature = "sessions")]
 mod log;
 
-#[cfg(feature = "sessions")]
 use epitome_llm::{Model, Stop};
-#[cfg(feature = "sessions")]
 use epitome_passes::{NoReply, Reply};
 
 pub use epitome_engine::{
@@ -15,14 +12,11 @@ pub use epitome_engine::{
     compact_tool, overflow,
 };
 pub use epitome_formats::epitome::{last_origin, origin as first_origin};
-#[cfg(feature = "sessions")]
 pub use log::{create, open};
 
-#[cfg(feature = "sessions")]
 use crate::drive::no_reply;
 
 /// Summaries written by a model, for [`Context::view_with`].
-#[cfg(feature = "sessions")]
 pub fn written_by<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,

@@ -45,7 +45,6 @@ pub use losses::{
     AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossGroup, LossMembers,
     LossReport, Piece, WayBack, planned_losses, session_losses, session_text,
 };
-#[cfg(feature = "render")]
 pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
 pub(crate) use quote::timestamp;

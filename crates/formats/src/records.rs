@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use epitome_json::{Document, Value};
 use epitome_model::{
     Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Transcript,
+    parallel,
 };
 use rayon::prelude::*;
 

@@ -8,10 +8,8 @@ use std::ops::Range;
 
 use epitome_model::{
     At, Block, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript, Verb,
-    encode, encode_as,
+    encode, encode_as, parallel,
 };
-
-use rayon::prelude::*;
 
 use crate::cursor::{self, Cursor, Kind};
 
@@ -163,10 +161,9 @@ pub fn splices_with(
     }
     let drops: Vec<(Span, Vec<(Span, At)>)> = drops.into_iter().collect();
     let cuts_of =
-        |(record, children): &(Span, Vec<(Span, At)>)| cuts(&source.at(*record), *record, children);
+        |(record, children): (Span, Vec<(Span, At)>)| cuts(&source.at(record), record, &children);
     // The first record that cannot be edited is the error, whichever core comes to it first.
-    let cuts: Vec<Result<Vec<(Span, At)>, Unwritable>> = drops.par_iter().map(cuts_of).collect();
-    for cuts in cuts {
+    for cuts in parallel::map(drops, cuts_of) {
         let gone = cuts?.into_iter();
         splices.extend(gone.map(|(span, at)| (Splice { span, with: Box::default() }, at)));
     }

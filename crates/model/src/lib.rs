@@ -20,6 +20,7 @@ mod inner;
 mod invariant;
 mod literal;
 mod nested;
+pub mod parallel;
 mod paths;
 mod request;
 mod source;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use epitome_model::{
     At, Block, Counter, Cut, Edit, Entry, Invariant, Invariants, Item, Output, Part, Role, Source,
     Span, Summary, TOKENS_AROUND, Text, Tokens, Transcript, Verb, Violation, WriteMode,
-    block_has_at_least, block_tokens,
+    block_has_at_least, block_tokens, parallel,
 };
 
 use crate::Plan;
@@ -52,7 +52,9 @@ pub fn verify(
         return vec![Violation { invariant: Invariant::Tree, line: 0, what }];
     };
     let check = |side: Side<'_>| invariants.check(side.transcript, side.source);
-    let (old, new) = rayon::join(|| check(before), || check(after));
+    let mut found = parallel::map(vec![before, after], check);
+    let new = found.pop().unwrap_or_default();
+    let old = found.pop().unwrap_or_default();
     violations.extend(added(old, new));
     violations.sort();
     violations

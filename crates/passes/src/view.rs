@@ -7,10 +7,8 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use epitome_model::{
     At, Block, CHARS_AROUND, Call, Counter, Edit, Entry, Lines, Output, Part, Ref, Role, Source,
     Stub, Text, Tokens, ToolKind, Transcript, Verb, as_seen, block_chars, block_tokens, decode,
-    encode, encode_as, has_at_least, is_left_by_recipe, line_count, short,
+    encode, encode_as, has_at_least, is_left_by_recipe, line_count, parallel, short,
 };
-
-use rayon::prelude::*;
 
 use crate::ingest::SHORTENED;
 use crate::level::ContextSize;
@@ -583,11 +581,7 @@ pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
 /// another core takes longer than a few short texts.
 pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     const ENOUGH: usize = 64;
-    if all.len() < ENOUGH {
-        all.into_iter().map(each).collect()
-    } else {
-        all.into_par_iter().map(each).collect()
-    }
+    if all.len() < ENOUGH { all.into_iter().map(each).collect() } else { parallel::map(all, each) }
 }
 
 /// Who only reads pays for no tokens.

@@ -2,9 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use epitome_model::{Counter, Tokens};
-#[cfg(feature = "parallel")]
-use rayon::prelude::*;
+use epitome_model::{Counter, Tokens, parallel};
 
 /// Counts the tokens of OpenAI's `o200k_base`, its models' vocabulary since GPT-4o.
 ///
@@ -65,27 +63,12 @@ impl Counter for O200k {
         if let Some((_, tokens)) = known().iter().find(|(known, _)| *known == hash) {
             return *tokens;
         }
-        let tokens = count_all(windows(text, WINDOW), count);
+        let tokens = parallel::map(windows(text, WINDOW).collect(), count).into_iter().sum();
         let mut known = known();
         known.truncate(REMEMBERED - 1);
         known.insert(0, (hash, tokens));
         tokens
     }
-}
-
-/// The sum of the counts of all windows, on all cores.
-#[cfg(feature = "parallel")]
-fn count_all<'t>(
-    windows: impl Iterator<Item = &'t str> + Send,
-    count: impl Fn(&str) -> Tokens + Send + Sync,
-) -> Tokens {
-    windows.par_bridge().map(count).reduce(Tokens::default, |one, other| one + other)
-}
-
-/// The sum of the counts of all windows, one after the other.
-#[cfg(not(feature = "parallel"))]
-fn count_all<'t>(windows: impl Iterator<Item = &'t str>, count: impl Fn(&str) -> Tokens) -> Tokens {
-    windows.map(count).sum()
 }
 
 /// Size in bytes from which a text is counted on all cores, and its count cached: several steps of

@@ -4,8 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
-use epitome_model::{Counter, Tokens};
-use rayon::prelude::*;
+use epitome_model::{Counter, Tokens, parallel};
 
 use crate::facts::facts;
 
@@ -127,12 +126,12 @@ impl<'p> Choice<'p> {
         }
         let focus = Focus::new(wanted.focus.unwrap_or_default(), old);
         let mut choice = Choice { old, values, candidates: Vec::new(), known, focus, stays, whole };
-        let pieces = old.par_iter().enumerate().filter(|(n, _)| choice.is_open(*n));
-        let found = pieces.flat_map_iter(|(n, piece)| {
-            let is_first = |line: &Line| line.is_frame || !is_framed(piece);
+        let open = (0..old.len()).filter(|n| choice.is_open(*n)).collect();
+        let found = parallel::map(open, |n| {
+            let is_first = |line: &Line| line.is_frame || !is_framed(&old[n]);
             choice.of_piece(n, is_first, counter)
         });
-        choice.candidates = found.collect();
+        choice.candidates = found.into_iter().flatten().collect();
         choice
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use rayon::prelude::*;
+use epitome_model::parallel;
 use regex::{RegexSet, RegexSetBuilder, escape};
 
-use super::pieces::{Line, Piece, Who};
+use super::pieces::{Piece, Who};
 
 /// What a line with all words of the focus is worth apart from its facts.
 const WORTH: f64 = 4.0;
@@ -30,18 +30,15 @@ impl Focus {
         let Some(set) = set.filter(|set| !set.is_empty()) else {
             return Focus { words: None, worth: Vec::new() };
         };
-        let said = pieces.par_iter().filter(|piece| piece.speaker != Who::Thinking);
-        let lines = said.flat_map_iter(|piece| &piece.lines);
-        let count = |mut sums: Vec<u64>, line: &Line| {
-            sums[0] += 1;
-            set.matches(&line.text).iter().for_each(|word| sums[word + 1] += 1);
-            sums
-        };
-        let none = || vec![0; set.len() + 1];
-        let add = |one: Vec<u64>, other: Vec<u64>| {
-            one.iter().zip(other).map(|(one, other)| one + other).collect()
-        };
-        let sums: Vec<u64> = lines.fold(none, count).reduce(none, add);
+        let said = pieces.iter().filter(|piece| piece.speaker != Who::Thinking).collect();
+        let found = parallel::map(said, |piece: &Piece| {
+            let words = piece.lines.iter().map(|line| set.matches(&line.text));
+            words.flatten().collect::<Vec<usize>>()
+        });
+        let lines = pieces.iter().filter(|piece| piece.speaker != Who::Thinking);
+        let mut sums = vec![0; set.len() + 1];
+        sums[0] = lines.map(|piece| piece.lines.len() as u64).sum();
+        found.iter().flatten().for_each(|word| sums[word + 1] += 1);
         let rarity = |with: &u64| (sums[0] as f64 / (*with).max(1) as f64).ln_1p();
         let rarities: Vec<f64> = sums[1..].iter().map(rarity).collect();
         // A word that no line has does not make the others worth less.

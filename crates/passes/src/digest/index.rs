@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use epitome_model::{Block, Counter, Entry, Output, Source, Tokens};
-use rayon::prelude::*;
+use epitome_model::{Block, Counter, Entry, Output, Source, Tokens, parallel};
 
 use crate::View;
 use crate::facts::{FactId, FactMap};
@@ -72,11 +71,10 @@ impl FactIndex {
         let Parts { all, old, responses } = Parts::of(view, said, kept);
         let is_new = |(at, part, _): &&(_, Part<'_>, u32)| self.piece(*at, part).is_none();
         let new: Vec<&(_, Part<'_>, u32)> = all.iter().filter(is_new).collect();
-        let found = new.par_iter().map(|((item, block), part, _)| {
+        let found = parallel::map(new, |((item, block), part, _)| {
             let tokens = || view.tokens(*item, *block);
             ((*item, *block), part.found(view.source, view.counter, tokens, rule))
         });
-        let found: Vec<_> = found.collect();
         for (at, found) in found {
             self.take(at, found);
         }

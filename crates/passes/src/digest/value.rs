@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use rayon::prelude::*;
+use epitome_model::parallel;
 
 use crate::facts::{FactId, FactKind};
 
@@ -85,7 +85,7 @@ impl Values {
             let rarity = (f64::from(*texts) / f64::from(it.texts)).ln_1p();
             rarity * it.chance(pieces.responses).powf(GAMMA)
         };
-        Values(facts.par_iter().map(|it| it.as_ref().map_or(0.0, value)).collect())
+        Values(parallel::map(facts.iter().collect(), |it| it.as_ref().map_or(0.0, value)))
     }
 
     /// The value of a fact.

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use epitome_model::{
-    Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, first_words, short,
+    Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, first_words, parallel, short,
 };
-use rayon::prelude::*;
 
 use super::marks::own_marks;
 use super::patched::patched;
@@ -71,8 +70,8 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let context = view.transcript.context.iter().copied();
     let all = before.iter().copied().chain(context.filter(|item| !is_other_summary(*item)));
     let all: Vec<usize> = all.collect();
-    let mut states: Vec<State> =
-        all.par_iter().flat_map_iter(|&item| of_item(view, item)).collect();
+    let found = parallel::map(all, |item| of_item(view, item));
+    let mut states: Vec<State> = found.into_iter().flatten().collect();
     forget_unproven(view, &mut states);
     let mut newest: HashMap<Key, BTreeMap<PinSource, usize>> = HashMap::new();
     let mut is_newest = Vec::new();

@@ -149,7 +149,7 @@ pub(super) fn written(database: &Path) -> SystemTime {
 
 /// Opens a database to change it; one that is not there is not made. SQLite recovers one that a
 /// killed program left in the middle of a commit.
-pub fn open_to_write(database: &Path) -> Result<Connection> {
+pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
     only_files(database)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = |err| cannot_write(err, database);

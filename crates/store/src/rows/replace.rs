@@ -2,31 +2,20 @@
 //! read.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek};
 
 use epitome_formats::database::{Table, data, line, split};
 use epitome_model::{Bytes, Source};
 use rusqlite::{Connection, Statement, TransactionBehavior};
 
+use super::Rows;
 use super::connection::{cannot_write, open_to_write};
-use super::sqlite::{Row, Rows};
+use super::sqlite::Row;
 use crate::source::FileSource;
 use crate::store::Replaced;
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Rows {
-    /// What `write` writes, in a file without a name, to be put in the place of the rows.
-    ///
-    /// # Errors
-    ///
-    /// What `write` says; `Disk`.
-    pub fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
-        let failed = |err| Error::writing(err, "the session", &self.address());
-        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
-        write(&mut out)?;
-        out.into_inner().map_err(|err| failed(err.into_error()))
-    }
-
     /// Puts the lines `after` in the place of the lines `before`: at once, and only where they
     /// differ. Lines of rows that epitome makes may be new or gone; their rows come or go. Rows
     /// that were added since stay behind them.

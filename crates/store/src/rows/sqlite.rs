@@ -1,38 +1,20 @@
 //! Rows of a database, with SQLite.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use epitome_formats::database::{Database, Document, ListedBy, folder, line};
+use epitome_formats::database::{Database, ListedBy, folder, line};
 use epitome_formats::databases;
 use epitome_model::{Bytes, Tokens};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Statement};
+use rusqlite::{Connection, Statement, TransactionBehavior};
 use tracing::debug_span;
 
 use super::connection::{self, cannot_read, cannot_write, open_to_write, reading};
-use super::{SessionRow, Stored, address};
+use super::{Rows, SessionRow, Stored, Which};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
-
-/// The rows of one session.
-#[derive(Clone, Debug)]
-pub struct Rows {
-    pub(super) database: PathBuf,
-    kind: &'static Database,
-    pub(super) session: String,
-    pub(super) document: &'static Document,
-}
-
-/// Which sessions of a database.
-enum Which<'a> {
-    All,
-    Id(&'a str),
-    PartsOf(&'a str),
-    /// Those that are no part of another; no more than two.
-    TwoRoots,
-}
 
 /// A row of a document: which, and what tells it from others.
 pub(super) struct Row {
@@ -42,113 +24,6 @@ pub(super) struct Row {
 }
 
 impl Rows {
-    /// The rows that `name` means in a database: the id of a session, and behind a dot what of
-    /// it, if it is not the conversation.
-    pub fn named(database: &Path, name: &str) -> Option<Rows> {
-        let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
-        let (kind, sessions) = sessions_of(database, &Which::Id(id)).ok()?;
-        let document = kind.documents.iter().find(|document| document.name == of_it)?;
-        let session = sessions.into_iter().next()?.id;
-        Some(Rows { database: database.to_owned(), kind, session, document })
-    }
-
-    /// The only session of a database that is not a part of another.
-    pub fn alone(database: &Path) -> Option<Rows> {
-        let (kind, sessions) = sessions_of(database, &Which::TwoRoots).ok()?;
-        let [session] = sessions.as_slice() else { return None };
-        let (session, document) = (session.id.clone(), kind.documents.first()?);
-        Some(Rows { database: database.to_owned(), kind, session, document })
-    }
-
-    /// The file that the rows are in.
-    pub fn database(&self) -> &Path {
-        &self.database
-    }
-
-    /// Whether sessions of such databases are ever written.
-    pub fn are_written(&self) -> bool {
-        let tables = self.kind.documents.iter().flat_map(|document| document.tables);
-        tables.into_iter().any(|table| table.update.is_some())
-    }
-
-    /// The id of the session.
-    pub fn session(&self) -> &str {
-        &self.session
-    }
-
-    /// The same rows of the database by another path.
-    pub fn at(&self, database: &Path) -> Rows {
-        Rows { database: database.to_owned(), ..self.clone() }
-    }
-
-    /// The same rows by the real path of their database.
-    ///
-    /// # Errors
-    ///
-    /// `NotFound`, `NoPermission` and what else a system says of paths.
-    pub fn real(&self) -> Result<Rows> {
-        let database = self.database.canonicalize();
-        let database =
-            database.map_err(|err| Error::reading(err, "the session", &self.database))?;
-        Ok(self.at(&database))
-    }
-
-    /// The address by which they are found again.
-    pub fn address(&self) -> PathBuf {
-        address(&self.database, &self.session, self.document.name)
-    }
-
-    /// The name of the agent whose database it is, as that of its format.
-    pub fn agent(&self) -> &'static str {
-        self.kind.agent
-    }
-
-    /// The addresses of the rows that belong to the session in addition to its conversation.
-    pub fn companions(&self) -> Vec<PathBuf> {
-        self.parts().unwrap_or_default().iter().map(Rows::address).collect()
-    }
-
-    /// The rows that belong to the session in addition to its conversation: the rest of what is
-    /// stored of it, and the sessions of its sub-agents with theirs.
-    ///
-    /// # Errors
-    ///
-    /// `Locked`, `NoPermission`, `Unreadable` when the database cannot be read.
-    pub fn parts(&self) -> Result<Vec<Rows>> {
-        if !self.is_conversation() {
-            return Ok(Vec::new());
-        }
-        let mut wanted = vec![self.session.clone()];
-        let mut found = Vec::new();
-        let mut at = 0;
-        while let Some(id) = wanted.get(at).cloned() {
-            at += 1;
-            for document in self.kind.documents {
-                if id != self.session || !document.name.is_empty() {
-                    found.push(Rows { session: id.clone(), document, ..self.clone() });
-                }
-            }
-            let (_, below) = sessions_of(&self.database, &Which::PartsOf(&id))?;
-            for part in below {
-                if !wanted.contains(&part.id) {
-                    wanted.push(part.id);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether they are a conversation, and not a log that belongs to one.
-    pub fn is_conversation(&self) -> bool {
-        self.document.name.is_empty()
-    }
-
-    /// Whether the database holds them. If it cannot be read they are taken to exist.
-    pub fn exists(&self) -> bool {
-        sessions_of(&self.database, &Which::Id(&self.session))
-            .map_or(true, |(_, sessions)| !sessions.is_empty())
-    }
-
     /// The rows as lines, in a file without a name: it is gone when it is closed.
     pub fn open(&self) -> Result<FileSource> {
         let _span = debug_span!("rows.export").entered();
@@ -222,16 +97,10 @@ impl Rows {
     }
 }
 
-/// All sessions of a database, and what kind it is of.
-///
-/// # Errors
-///
-/// `UnknownFormat` when no agent that epitome knows keeps such a database; what opening says.
-pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
-    sessions_of(database, &Which::All)
-}
-
-fn sessions_of(database: &Path, which: &Which<'_>) -> Result<(&'static Database, Vec<Stored>)> {
+pub(super) fn sessions_of(
+    database: &Path,
+    which: &Which<'_>,
+) -> Result<(&'static Database, Vec<Stored>)> {
     reading(database, |connection| {
         let failed = |err| cannot_read(err, database);
         let kind = kind_of(connection).map_err(failed)?.ok_or_else(|| {
@@ -307,6 +176,28 @@ fn stored(
 pub fn vacuum(database: &Path) -> Result<()> {
     let connection = open_to_write(database)?;
     connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
+}
+
+/// Deletes the rows of these tables whose `column` is `id`: all of them, or none. A table that is
+/// not there has none.
+///
+/// # Errors
+///
+/// `Locked`, `NoPermission`, `Disk`.
+pub fn delete(database: &Path, tables: &[&str], column: &str, id: &str) -> Result<()> {
+    let mut connection = open_to_write(database)?;
+    let mut delete = || {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for table in tables {
+            let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+            if transaction.prepare(known)?.exists([table])? {
+                let rows = format!("DELETE FROM {table} WHERE {column} = ?1");
+                transaction.execute(&rows, [id])?;
+            }
+        }
+        transaction.commit()
+    };
+    delete().map_err(|err| cannot_write(err, database))
 }
 
 fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database>> {

@@ -1,7 +1,6 @@
 //! Rows cannot be replaced.
 
 use std::fs::File;
-use std::io::Write;
 
 use epitome_error::Result;
 
@@ -10,21 +9,7 @@ use crate::source::FileSource;
 use crate::store::Replaced;
 
 impl Rows {
-    /// Fails.
-    ///
-    /// # Errors
-    ///
-    /// `Unsupported`.
-    pub fn written(&self, _write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
-        Err(absent(&self.address()))
-    }
-
-    /// Fails.
-    ///
-    /// # Errors
-    ///
-    /// `Unsupported`.
-    pub fn replace(&self, _before: &FileSource, _after: &File) -> Result<Replaced> {
+    pub(crate) fn replace(&self, _before: &FileSource, _after: &File) -> Result<Replaced> {
         Err(absent(&self.address()))
     }
 }
