@@ -1,13 +1,15 @@
 //! The recipe of a command, with the changes from the command line.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use epitome::recipes;
-use epitome_model::Tokens;
-use epitome_passes::{All, Keep, Overlay, PerKind, Recipe, Target, ThinkingMode};
+use epitome::settings::values::{self, Compaction, JsonSchema, Keep, Values};
+use epitome_passes::{self as passes, All, Recipe, Target, ThinkingMode};
+use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::session::{parse_number, parse_size, parse_tokens};
+use crate::session::{parse_number, parse_size, parse_target, parse_tokens};
 
 /// Options that choose and change a recipe.
 #[derive(Args, Clone, Debug, Default)]
@@ -17,9 +19,10 @@ pub struct Choice {
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
 
-    /// Stop when the context has shrunk to this many tokens (20000, 50k)
-    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
-    pub target: Option<u64>,
+    /// Stop when the context has shrunk to this many tokens (20000, 50k), or per cent of the window
+    /// (60%), or characters (80000chars)
+    #[arg(long, value_name = "TOKENS", value_parser = parse_target)]
+    pub target: Option<Target>,
 
     /// Keep the last N turns whole
     ///
@@ -37,24 +40,32 @@ pub struct Choice {
     pub keep_tokens: Option<u64>,
 
     /// Keep or drop old reasoning, whatever the recipe says
-    #[arg(long, value_name = "MODE", hide_short_help = true)]
-    pub thinking: Option<Thinking>,
+    #[arg(long, value_name = "MODE", hide_short_help = true,
+          value_parser = one_of::<ThinkingMode>())]
+    pub thinking: Option<ThinkingMode>,
 
     /// Leave texts of at most this many bytes unchanged (300, 2KB)
     #[arg(long, value_name = "BYTES", value_parser = parse_size, hide_short_help = true)]
     pub min_size: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Thinking {
-    Keep,
-    Drop,
+/// Parses one of the words that a type of settings takes. They live as long as the command line.
+pub fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: JsonSchema + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let words = values::words::<T>().into_iter();
+    let words = words.map(|(word, about)| {
+        PossibleValue::new(&*word.leak()).help(about.trim_end_matches('.').to_owned())
+    });
+    PossibleValuesParser::new(words)
+        .map(|word| serde_json::from_value(word.into()).expect("it is one of the words"))
 }
 
 impl Choice {
     /// The recipe with the changes of settings and options applied.
     pub fn recipe(&self, app: &App, summary: bool) -> Result<Recipe> {
-        let keep = Keep {
+        let rules = passes::Keep {
             turns: self.keep_turns,
             results: self.keep_results,
             tokens: self.keep_tokens,
@@ -63,21 +74,17 @@ impl Choice {
                 Some(_) => All::Kept,
                 None => All::Tail,
             },
-            ..Keep::default()
+            ..passes::Keep::default()
         };
-        let thinking = self.thinking.map(|mode| match mode {
-            Thinking::Keep => ThinkingMode::Keep,
-            Thinking::Drop => ThinkingMode::Drop,
-        });
-        let target = self.target.map(Tokens).map(Target::of_tokens);
-        let overlay = Overlay {
-            keep,
-            target: PerKind { stored: target, live: None },
-            thinking,
+        let compaction = Compaction {
+            target: self.target,
+            keep: Keep { rules, pins: None },
+            thinking: self.thinking,
             min_bytes: self.min_size,
-            summarise: summary,
-            ..Overlay::default()
+            ..Compaction::default()
         };
-        Ok(recipes::resolve(&app.config, app.settings()?, self.recipe.as_deref(), &overlay)?)
+        let options = Values { compaction, ..Values::default() };
+        let (settings, name) = (app.settings()?, self.recipe.as_deref());
+        Ok(recipes::resolve_with(&app.config, settings, name, &options, summary)?)
     }
 }

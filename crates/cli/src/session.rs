@@ -14,6 +14,8 @@ use epitome::ops::is_run_in;
 use epitome::storage::{load, writer};
 use epitome::{History, Loaded, Version};
 use epitome_formats::named;
+use epitome_model::Tokens;
+use epitome_passes::Target;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
@@ -271,6 +273,14 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
     let of = u32::try_from(tenths.len()).ok().and_then(|n| 10_u64.checked_pow(n));
     let part = part.checked_mul(unit).zip(of).map(|(part, of)| part / of).ok_or_else(wrong)?;
     number.checked_mul(unit).and_then(|it| it.checked_add(part)).ok_or_else(wrong)
+}
+
+/// `50k` is 50,000 tokens, `60%` that of the window, `80000chars` characters.
+pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
+    let tokens = parse_tokens(text).map(|tokens| Target::of_tokens(Tokens(tokens)));
+    let target = tokens.or_else(|_| text.parse::<Target>());
+    target
+        .map_err(|_| format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"))
 }
 
 /// How many of something.

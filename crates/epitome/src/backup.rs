@@ -2,18 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::archive::{SessionKey, safe_name};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{FileSource, copy};
 use crate::store::{disk, write_new};
 
-/// Where a backup goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a whole copy is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum BackupPlace {
-    /// Into the archive's folder of the session.
+    /// In the folder of the archive.
     Archive,
-    /// Beside the session. Agents list every session file of their folder, copies too.
+    /// Next to the session: most agents list it there as a session.
     Beside,
 }
 

@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_passes::{BUILT_IN, Overlay, Recipe, RuleFiles, built_in};
+use epitome_passes::{BUILT_IN, Recipe, RuleFiles, built_in};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::settings::Settings;
+use crate::settings::{Settings, Values};
 
 /// A recipe that can be named, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,21 +82,30 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
 }
 
 /// The recipe for stored sessions: that of `name`, else the one of the settings, else the default;
-/// with what the settings change of it and then `options`, those of one call.
+/// with what the settings change of it.
 ///
 /// # Errors
 ///
 /// As [`find`].
-pub fn resolve(
+pub fn resolve(config: &Config, settings: &Settings, name: Option<&str>) -> Result<Recipe> {
+    resolve_with(config, settings, name, &Values::default(), false)
+}
+
+/// The same with what the options of one call change after that. With `summarise`, a recipe without
+/// a summary gets one, as the settings describe it.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn resolve_with(
     config: &Config,
     settings: &Settings,
     name: Option<&str>,
-    options: &Overlay,
+    options: &Values,
+    summarise: bool,
 ) -> Result<Recipe> {
     let recipe = find(config, name.or(settings.recipe()).unwrap_or(BUILT_IN[0].0))?;
-    // A summary that only the call wants is as the settings describe it.
-    let settings = Overlay { summarise: options.summarise, ..settings.overlay() };
-    Ok(recipe.with(&settings).with(options))
+    Ok(options.apply_to(settings.values.apply_to(recipe, summarise), summarise))
 }
 
 /// The files that set rules for the agent, as the recipe for stored sessions and the settings name
@@ -106,7 +115,7 @@ pub fn resolve(
 ///
 /// As [`find`].
 pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFiles> {
-    Ok(resolve(config, settings, None, &Overlay::default())?.rule_files)
+    Ok(resolve(config, settings, None)?.rule_files)
 }
 
 /// The recipe for contexts in use: that of `name`, else the one of the settings, else the default;
@@ -117,5 +126,5 @@ pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFil
 /// As [`find`].
 pub fn resolve_live(config: &Config, settings: &Settings, name: Option<&str>) -> Result<Recipe> {
     let name = name.or(settings.live_recipe()).unwrap_or(BUILT_IN[0].0);
-    Ok(find(config, name)?.with(&settings.overlay()))
+    Ok(settings.values.apply_to(find(config, name)?, false))
 }

@@ -11,7 +11,6 @@ use epitome_model::{
     Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Record, Role, Source, Transcript,
     parallel,
 };
-use rayon::prelude::*;
 
 use crate::Line;
 use crate::lines::{ParseLine, batches, lines, record};
@@ -103,7 +102,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
             if batch.iter().map(|line| line.record.span.len()).sum::<u64>() < ENOUGH {
                 batch.iter().map(parsed::<A>).collect()
             } else {
-                batch.par_iter().map(parsed::<A>).collect()
+                parallel::map(batch.iter().collect(), parsed::<A>)
             };
         for (line, (record, faults)) in batch.iter().zip(parsed) {
             session.line = line.record.line;

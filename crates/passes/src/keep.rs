@@ -10,6 +10,7 @@ use crate::View;
 
 /// What is kept whole. A rule that is not set keeps nothing; the rules' union is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Keep {
     /// The last turns: a user message and everything until the next.
@@ -23,8 +24,10 @@ pub struct Keep {
     /// Of what `tokens` keeps, no more than these per cent of the session's results, from 0 to
     /// 100: in a session that is hardly longer than that tail nearly all would stay. It counts
     /// results, which a compaction leaves as many as they were, so that twice is once.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub share: Option<u64>,
     /// Results that the model has not yet answered.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub unanswered: bool,
     /// What is kept when `turns` and `results` cover the whole session.
     #[serde(skip)]

@@ -1,6 +1,6 @@
 //! The two kinds of contexts that a recipe shortens, and what it has for each.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kind of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,8 @@ pub enum ContextKind {
 }
 
 /// A value for each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct PerKind<T> {
     /// The value for stored sessions.
     pub stored: T,

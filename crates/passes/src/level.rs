@@ -2,6 +2,7 @@
 //! it goes ([`Target`]).
 
 use std::fmt;
+use std::str::FromStr;
 
 use epitome_model::Tokens;
 use serde::de::value::MapAccessDeserializer;
@@ -138,6 +139,27 @@ impl Target {
     }
 }
 
+/// A text that is no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTarget;
+
+impl FromStr for Target {
+    type Err = NoTarget;
+
+    /// Parses tokens (`20000`), per cent of the window (`60%`) or characters (`80000 chars`).
+    fn from_str(text: &str) -> Result<Target, NoTarget> {
+        let number = |digits: &str| digits.trim_end().parse::<u64>().map_err(|_| NoTarget);
+        if let Some(digits) = text.strip_suffix('%') {
+            let percent = number(digits).ok().filter(|it| (1..=100).contains(it));
+            return Ok(Target { percent: Some(percent.ok_or(NoTarget)?), ..Target::default() });
+        }
+        if let Some(digits) = text.strip_suffix("chars") {
+            return Ok(Target { chars: Some(number(digits)?), ..Target::default() });
+        }
+        Ok(Target::of_tokens(Tokens(number(text)?)))
+    }
+}
+
 impl<'de> Deserialize<'de> for Target {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Target, D::Error> {
         from.deserialize_any(NumberOrTable)
@@ -159,6 +181,10 @@ impl<'de> Visitor<'de> for NumberOrTable {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number of tokens, or a table with `tokens`, `percent` or `chars`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Target, E> {
+        text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 
     fn visit_u64<E>(self, tokens: u64) -> Result<Target, E> {

@@ -33,7 +33,6 @@ mod live;
 mod live_settings;
 pub mod losses;
 mod numbers;
-mod overlay;
 mod pins;
 mod recipe;
 mod repeats;
@@ -50,6 +49,7 @@ mod trim;
 mod verify;
 mod view;
 
+pub use arguments::DigestStyle;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, compact, for_reading};
 pub use digest::{
@@ -61,14 +61,13 @@ pub use history::history;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, SeenMark, only_text};
 pub use keep::{All, Keep, KeepRule, Kept};
 pub use kind::{ContextKind, PerKind};
-pub use level::{ContextSize, Level, Target};
+pub use level::{ContextSize, Level, NoTarget, Target};
 pub use live::{Event, Machine, Missed, Step, Why};
 pub use live_settings::{Live, ToolRule, When};
 pub use numbers::{
     Name, SaidText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
     results_of_calls, texts_at_calls, texts_of_responses,
 };
-pub use overlay::{Inputs, Overlay, SummaryOverlay};
 pub use pins::{
     Pin, PinKind, PinSource, fitted, names as names_of_pins, pinned_text, pins, room_beside,
 };

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// What only a context in use has: when the stages run, how much of the window is left free, and
 /// the model's own tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// When the stages run.
     pub when: When,

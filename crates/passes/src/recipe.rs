@@ -1,5 +1,6 @@
 //! Recipes: which stages run in which order, with which settings, as data.
 
+mod change;
 mod file;
 
 use std::fmt;
@@ -8,7 +9,6 @@ use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::PassSettings;
-use crate::thinking::Thinking;
 use crate::{
     DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, TrimRule,
 };
@@ -30,34 +30,43 @@ use crate::{
 /// assert_eq!(recipe.name, "mine");
 /// # Ok::<(), epitome_passes::RecipeError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// Its name.
     pub name: String,
     /// What it does, in a sentence.
     pub about: String,
     /// What is kept whole.
+    #[serde(default)]
     pub keep: Keep,
     /// The names of files that set rules for the agent: their texts stay. In a file `keep.pins`.
+    #[serde(default)]
     pub rule_files: RuleFiles,
     /// What starts it. See [`Recipe::live_trigger`].
+    #[serde(default)]
     pub trigger: PerKind<Level>,
     /// What it should come to. Without one, the passes do all that they can.
+    #[serde(default)]
     pub target: PerKind<Option<Target>>,
     /// Where it may stop once the target is reached.
+    #[serde(default)]
     pub stop: Stop,
     /// Tokens that it has to save: what saves less is not worth what a provider has cached.
     pub at_least: Option<u64>,
     /// Tools whose calls and results stay, whatever the pass.
+    #[serde(default)]
     pub exempt_tools: Vec<String>,
     /// What it does, in order.
     pub stages: PerKind<Stages>,
     /// What only a context in use has.
+    #[serde(default)]
     pub live: Live,
 }
 
 /// The stages of a recipe, in the order in which they run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Stages {
     /// How results are shortened before they are first sent; in a stored session, as if they had
     /// been.
@@ -89,9 +98,9 @@ pub enum Stop {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingMode {
-    /// It stays.
+    /// Old reasoning stays.
     Keep,
-    /// It goes, whole.
+    /// Old reasoning is removed, whole.
     Drop,
 }
 
@@ -167,35 +176,6 @@ impl Recipe {
         let Stages { ingest, trim, passes, digest, summary } = &self.stages.stored;
         let others = ingest.is_some() || trim.is_some() || digest.is_some();
         summary.is_some() && passes.is_empty() && !others
-    }
-}
-
-impl Stages {
-    /// Removes the pass for reasoning, or adds it.
-    pub(crate) fn set_thinking(&mut self, mode: ThinkingMode) {
-        let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
-        match mode {
-            ThinkingMode::Keep => self.passes.retain(|pass| !is_thinking(pass)),
-            ThinkingMode::Drop if !self.passes.iter().any(is_thinking) => {
-                self.passes.push(PassSettings::Thinking(Thinking::default()));
-            }
-            ThinkingMode::Drop => {}
-        }
-    }
-
-    /// Leaves everything that is at most `bytes` long.
-    pub(crate) fn set_min_bytes(&mut self, bytes: u64) {
-        for pass in &mut self.passes {
-            match pass {
-                PassSettings::Stale(pass) => pass.min_bytes = bytes,
-                PassSettings::Repeats(pass) => pass.min_bytes = bytes,
-                PassSettings::Results(pass) => pass.min_bytes = bytes,
-                PassSettings::Arguments(pass) => pass.min_bytes = bytes,
-                PassSettings::Images(pass) => pass.min_bytes = bytes,
-                PassSettings::Copies(pass) => pass.min_bytes = bytes,
-                PassSettings::Thinking(_) => {}
-            }
-        }
     }
 }
 

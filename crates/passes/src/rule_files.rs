@@ -23,7 +23,7 @@ const BUILT_IN: [&str; 12] = [
 const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "dist-packages", "bower_components"];
 
 /// The names of rule files: those that agents have, and those that recipes and settings add.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct RuleFiles {
     added: Vec<String>,
@@ -47,12 +47,11 @@ impl RuleFiles {
         &self.added
     }
 
-    /// Takes what another says: a list is added, and an empty one removes what was added before.
-    pub(crate) fn overlay(&mut self, added: Option<&[String]>) {
-        match added {
-            Some([]) => self.added.clear(),
-            Some(more) => self.added.extend(more.iter().cloned()),
-            None => {}
+    /// Adds names; an empty list removes what was added before.
+    pub fn add(&mut self, names: &[String]) {
+        match names {
+            [] => self.added.clear(),
+            more => self.added.extend(more.iter().cloned()),
         }
     }
 
@@ -131,12 +130,8 @@ mod tests {
     #[test]
     fn a_list_adds_and_an_empty_one_removes_what_was_added() {
         let mut files = RuleFiles::with(vec!["a".into()]);
-        for (list, expect) in [
-            (None, vec!["a"]),
-            (Some(vec!["b".to_owned()]), vec!["a", "b"]),
-            (Some(vec![]), vec![]),
-        ] {
-            files.overlay(list.as_deref());
+        for (list, expect) in [(vec!["b".to_owned()], vec!["a", "b"]), (vec![], vec![])] {
+            files.add(&list);
             assert_eq!(files.added(), expect);
         }
         assert!(files.has("AGENTS.md"), "what is built in stays");

@@ -11,7 +11,7 @@ use epitome::compaction::{CompactionPlan, Saving};
 use epitome::ops::{Change, Compact, CompactReport, OpenSession, SizeRow};
 use epitome::recipes;
 use epitome_model::{Source, Tokens, plural};
-use epitome_passes::{BUILT_IN, Overlay, Recipe};
+use epitome_passes::{BUILT_IN, Recipe};
 use epitome_redact::Redactor;
 use epitome_render::{DiffLine, LineChange, diff_lines};
 use maud::{Markup, html};
@@ -54,7 +54,7 @@ impl PlanQuery {
             let what = format!("no recipe is called `{name}`");
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what));
         }
-        Ok(recipes::resolve(config, settings, name, &Overlay::default())?)
+        Ok(recipes::resolve(config, settings, name)?)
     }
 }
 

@@ -14,7 +14,7 @@ use epitome::list::{Listed, SessionInfo, known, list};
 use epitome::recipes;
 use epitome::{Config, Settings};
 use epitome_model::Bytes;
-use epitome_passes::{Overlay, built_in};
+use epitome_passes::built_in;
 
 use crate::sums::Used;
 
@@ -142,7 +142,7 @@ impl SessionCache {
     /// Reads the sessions that are not cached, the newest first, after loading the cache on disk.
     fn read_all(&self) {
         // An invalid recipe is reported where a session is planned.
-        let recipe = recipes::resolve(&self.config, &self.settings, None, &Overlay::default())
+        let recipe = recipes::resolve(&self.config, &self.settings, None)
             .ok()
             .or_else(|| built_in("epitome"))
             .expect("the recipe is part of the program");

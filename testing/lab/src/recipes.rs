@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use epitome::Loaded;
 use epitome::compaction::CompactionPlan;
 use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
-use epitome_passes::{All, BUILT_IN, Keep, Overlay, Recipe, built_in};
+use epitome_passes::{All, BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::O200k;
 
 use fixtures::skipped;
@@ -103,7 +103,8 @@ fn recipes() -> Result<Vec<(String, Recipe)>> {
     let mut recipes = Vec::new();
     for (name, _) in BUILT_IN {
         let recipe = built_in(name).context("a built-in recipe")?;
-        let one_turn = recipe.clone().with(&Overlay { keep, ..Overlay::default() });
+        let mut one_turn = recipe.clone();
+        one_turn.set_keep(keep);
         recipes.push((name.to_owned(), recipe));
         recipes.push((format!("{name} --keep-turns 1"), one_turn));
     }

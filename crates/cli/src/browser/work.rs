@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use epitome::list::{Listed, list};
 use epitome::recipes;
-use epitome_passes::Overlay;
 use epitome_web::{Server, Which};
 use tempfile::NamedTempFile;
 
@@ -138,7 +137,7 @@ impl Worker {
 
     fn list(&self, looked: impl Fn(usize) + Sync) -> Result<Vec<Listed>> {
         let app = &self.app;
-        let recipe = recipes::resolve(&app.config, app.settings()?, None, &Overlay::default())?;
+        let recipe = recipes::resolve(&app.config, app.settings()?, None)?;
         let found = epitome::agents::all(&app.config.agents, app.agent());
         let all = found.sessions.len();
         Ok(list(&app.with_rules()?, found.sessions, &recipe, || looked(all)))

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use epitome::archive::Run;
 use epitome::compaction::{BackupPlace, CompactionPlan, Way};
 use epitome::ops::{
@@ -22,7 +22,7 @@ use epitome_model::Source;
 use epitome_passes::Recipe;
 
 use crate::app::App;
-use crate::choice::Choice;
+use crate::choice::{Choice, one_of};
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::losses::render_planned;
@@ -141,9 +141,10 @@ pub struct How {
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or next to the session
     #[arg(
         long, value_name = "WHERE", num_args = 0..=1, require_equals = true,
-        default_missing_value = "archive", conflicts_with = "out", hide_short_help = true
+        default_missing_value = "archive", conflicts_with = "out", hide_short_help = true,
+        value_parser = one_of::<BackupPlace>()
     )]
-    pub keep_backup: Option<Backup>,
+    pub keep_backup: Option<BackupPlace>,
 }
 
 #[derive(ClapArgs, Clone, Debug)]
@@ -160,14 +161,6 @@ pub struct Many {
     /// question)
     #[arg(long, short)]
     pub yes: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Backup {
-    /// In the folder of the archive
-    Archive,
-    /// Next to the session: most agents list it there as a session
-    Beside,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -203,7 +196,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     };
     let (force, out) = (how.force, how.out.as_deref());
     let usual = Compact::with_settings(app.settings()?, &recipe, app.counter(), &run);
-    let backup = how.keep_backup.map(BackupPlace::from).or(usual.backup);
+    let backup = how.keep_backup.or(usual.backup);
     let compact = Compact { way, summary, force, backup, out, ..usual };
     let job = Job {
         app,
@@ -419,15 +412,6 @@ impl Difference {
                 Err(_) => screen.of_session(&planned.session.source),
             };
             self.text.push_str(&diff::render(planned, job.app.counter(), screen));
-        }
-    }
-}
-
-impl From<Backup> for BackupPlace {
-    fn from(backup: Backup) -> BackupPlace {
-        match backup {
-            Backup::Archive => BackupPlace::Archive,
-            Backup::Beside => BackupPlace::Beside,
         }
     }
 }

@@ -13,7 +13,6 @@ use epitome::recipes;
 use epitome::storage::writer;
 use epitome_formats::named;
 use epitome_model::{Bytes, Tokens};
-use epitome_passes::Overlay;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -92,7 +91,7 @@ struct Row<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
-    let recipe = recipes::resolve(&app.config, settings, None, &Overlay::default())?;
+    let recipe = recipes::resolve(&app.config, settings, None)?;
     let found = session::all(app);
     let bar = app.bar("reading {bar:30} {pos}/{len} sessions {elapsed}", found.sessions.len());
     let mut listed = list(&app.with_rules()?, found.sessions, &recipe, || bar.inc(1));

@@ -16,6 +16,7 @@ use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::choice::one_of;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{Redaction, Taken};
 use crate::session::{self, Input, State, Which, note_missing, read_stdin};
@@ -74,8 +75,8 @@ pub struct Args {
     pub compact: Option<Compact>,
 
     /// How much is shown [default: full in a terminal, steps elsewhere]
-    #[arg(long, value_name = "DETAIL")]
-    pub detail: Option<DetailLevel>,
+    #[arg(long, value_name = "DETAIL", value_parser = one_of::<settings::Detail>())]
+    pub detail: Option<settings::Detail>,
 
     /// Show only this turn, or these: 12, 3..5; `epitome search` names turns. With `--format
     /// markdown` it can be pasted into an issue
@@ -184,18 +185,6 @@ impl ValueEnum for Format {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DetailLevel {
-    /// Everything, including messages that the agent itself sent to the model
-    Full,
-    /// Messages and actions; of long texts the beginning and the end
-    Steps,
-    /// Messages, and a line for each call
-    Calls,
-    /// The messages between the user and the agent
-    Conversation,
-}
-
 impl From<settings::Form> for Format {
     fn from(form: settings::Form) -> Format {
         match form {
@@ -208,33 +197,11 @@ impl From<settings::Form> for Format {
     }
 }
 
-impl From<settings::Detail> for DetailLevel {
-    fn from(detail: settings::Detail) -> DetailLevel {
-        match detail {
-            settings::Detail::Full => DetailLevel::Full,
-            settings::Detail::Steps => DetailLevel::Steps,
-            settings::Detail::Calls => DetailLevel::Calls,
-            settings::Detail::Conversation => DetailLevel::Conversation,
-        }
-    }
-}
-
 fn compacted(set: settings::Compacted) -> Option<Compact> {
     match set {
         settings::Compacted::No => None,
         settings::Compacted::Yes => Some(Compact::Bare),
         settings::Compacted::NoThinking => Some(Compact::NoThinking),
-    }
-}
-
-impl From<DetailLevel> for Detail {
-    fn from(told: DetailLevel) -> Detail {
-        match told {
-            DetailLevel::Full => Detail::Full,
-            DetailLevel::Steps => Detail::Steps,
-            DetailLevel::Calls => Detail::Calls,
-            DetailLevel::Conversation => Detail::Conversation,
-        }
     }
 }
 
@@ -267,7 +234,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     formats.dedup();
     let finder = args.redaction.finder(app)?;
     let recipe = args.compact().or(set.compact.and_then(compacted)).map(Compact::recipe);
-    let detail = args.detail.or(set.detail.map(DetailLevel::from));
+    let detail = args.detail.or(set.detail);
     // What is for a terminal is not for a folder.
     let files = !formats.contains(&Format::Terminal);
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files && args.turn.is_none()));

@@ -66,6 +66,9 @@ pub(super) fn takes(schema: &Value) -> String {
     let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
     let (names, one_of, any_of) =
         (list(&schema["enum"]), list(&schema["oneOf"]), list(&schema["anyOf"]));
+    if let Some(takes) = schema["x-takes"].as_str() {
+        return takes.to_owned();
+    }
     if schema["x-path"] == "recipe" {
         return "a recipe by name, or the path of one".to_owned();
     }

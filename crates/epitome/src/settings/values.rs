@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use epitome_passes::{BUILT_IN, Level, Sections, SummaryRole, Target, ThinkingMode};
-use schemars::JsonSchema;
+use epitome_passes::{
+    self as passes, BUILT_IN, Level, Sections, SummaryRole, Target, ThinkingMode,
+};
+pub use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::foreign::FOREIGN;
+use crate::backup::BackupPlace;
 
 /// All that can be set in `epitome.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +39,11 @@ pub struct Compaction {
     /// A recipe by name, or the path of a file.
     #[schemars(extend("default" = "epitome", "x-path" = "recipe"))]
     pub recipe: Option<String>,
-    /// Tokens of context at which a compaction stops.
-    pub target: Option<u64>,
+    /// Where a compaction stops: at so many tokens of context, at per cent of the window (`"60%"`),
+    /// at characters (`"80000 chars"`), or at a table of `tokens`, `percent` and `chars`, all of
+    /// which have to be reached.
+    #[schemars(with = "TargetTaken", extend("x-takes" = TARGET_TAKEN))]
+    pub target: Option<Target>,
     /// What is kept whole. Any of these replaces what the recipe keeps.
     pub keep: Keep,
     /// What starts a compaction.
@@ -59,7 +65,7 @@ pub struct Compaction {
     /// Whether texts that the reply repeats are kept once.
     pub repeats: Option<bool>,
     /// Keep a whole copy of a session before it is compacted, in the archive or beside it.
-    pub backup: Option<Backup>,
+    pub backup: Option<BackupPlace>,
     /// The model that writes summaries.
     #[schemars(extend("x-yours" = true))]
     pub model: Option<String>,
@@ -74,18 +80,31 @@ pub struct Compaction {
     pub tries: Option<u32>,
 }
 
-/// What is kept whole: the union of these.
+/// What [`Compaction::target`] takes.
+const TARGET_TAKEN: &str =
+    "a whole number of tokens, per cent like 60%, or a table of tokens, percent and chars";
+
+/// [`Target`], for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum TargetTaken {
+    /// Tokens.
+    Tokens(u64),
+    /// Per cent of the window, or characters.
+    Text(#[schemars(regex(pattern = "^[0-9]+ *(%|chars)$"))] String),
+    /// All of these.
+    All(Target),
+}
+
+/// What is kept whole: the union of these, and names of rule files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(extend("additionalProperties" = false))]
 pub struct Keep {
-    /// The last turns.
-    pub turns: Option<u64>,
-    /// The last results.
-    pub results: Option<u64>,
-    /// The last messages.
-    pub messages: Option<u64>,
-    /// The last tokens.
-    pub tokens: Option<u64>,
+    /// The rules.
+    #[serde(flatten)]
+    pub rules: passes::Keep,
     /// Names of files that set rules, beside those of agents and of the recipe.
     pub pins: Option<Vec<String>>,
 }
@@ -109,16 +128,6 @@ pub enum Inputs {
     All(bool),
     /// Of calls of these tools.
     Of(Vec<String>),
-}
-
-/// Where a whole copy is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Backup {
-    /// In the folder of the archive.
-    Archive,
-    /// Beside the session: most agents list it there as a session.
-    Beside,
 }
 
 /// Contexts in use.
@@ -241,14 +250,25 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
-    /// Everything.
+    /// Everything, including messages that the agent itself sent to the model.
     Full,
-    /// What was said and done.
+    /// Messages and actions; of long texts the beginning and the end.
     Steps,
-    /// What was said, and a line for each call.
+    /// Messages, and a line for each call.
     Calls,
-    /// What the user and the agent said to each other.
+    /// The messages between the user and the agent.
     Conversation,
+}
+
+impl From<Detail> for epitome_render::Detail {
+    fn from(detail: Detail) -> epitome_render::Detail {
+        match detail {
+            Detail::Full => epitome_render::Detail::Full,
+            Detail::Steps => epitome_render::Detail::Steps,
+            Detail::Calls => epitome_render::Detail::Calls,
+            Detail::Conversation => epitome_render::Detail::Conversation,
+        }
+    }
 }
 
 /// How a session is told small.
@@ -309,6 +329,15 @@ pub struct Trust {
     /// Folders of projects whose files may set everything, with all that is below them.
     #[schemars(extend("x-path" = "file", "x-yours" = true))]
     pub projects: Option<Vec<PathBuf>>,
+}
+
+/// The words that a type of settings takes, each with what it means: for an option that takes the
+/// same.
+pub fn words<T: JsonSchema>() -> Vec<(String, String)> {
+    let schema = Value::from(schemars::schema_for!(T));
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let words = schema["oneOf"].as_array().into_iter().flatten();
+    words.map(|word| (text(&word["const"]), text(&word["description"]))).collect()
 }
 
 /// The JSON Schema of `epitome.toml`, tables of other programs' names included.

@@ -1,196 +1,125 @@
-//! The keys of a recipe's file, and those that earlier versions had for the same.
+//! A recipe's file: its keys are the members of [`Recipe`], but for a few that are shorter in a
+//! file, and those that earlier versions had for the same.
 
 use serde::Deserialize;
 use serde::de::Error as _;
-use toml::de::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use super::{Recipe, Stages, Stop};
-use crate::settings::PassSettings;
-use crate::{
-    DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, ToolRule,
-    TrimRule, When,
-};
+use super::Recipe;
 
-/// A recipe as its file has it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecipeFile {
-    name: String,
-    about: String,
-    #[serde(default)]
-    keep: KeepKeys,
-    #[serde(default)]
-    trigger: TriggerKeys,
-    target: Option<Target>,
-    #[serde(default)]
-    stop: Stop,
-    at_least: Option<u64>,
-    #[serde(default)]
-    exempt_tools: Vec<String>,
-    stages: Option<StageKeys>,
-    #[serde(default)]
-    live: LiveKeys,
-    // Of earlier versions.
-    target_chars: Option<u64>,
-    passes: Option<Vec<PassSettings>>,
-}
+/// Keys of earlier versions, and what they are now.
+const RENAMED: [(&str, &str); 9] = [
+    ("passes", "stages.passes"),
+    ("target_chars", "target.chars"),
+    ("live.trigger", "trigger.live"),
+    ("live.passes", "stages.live.passes"),
+    ("live.birth", "stages.live.ingest"),
+    ("live.ingest", "stages.live.ingest"),
+    ("live.snip", "stages.live.trim"),
+    ("live.trim", "stages.live.trim"),
+    ("live.summary", "stages.summary"),
+];
 
-/// The rules of what is kept whole, and names of files whose text stays wherever it stands.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct KeepKeys {
-    turns: Option<u64>,
-    results: Option<u64>,
-    messages: Option<u64>,
-    tokens: Option<u64>,
-    share: Option<u64>,
-    unanswered: bool,
-    pins: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct TriggerKeys {
-    stored: Option<Level>,
-    live: Option<Level>,
-    // Of earlier versions: of stored sessions.
-    tokens: Option<u64>,
-    bytes: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StageKeys {
-    ingest: Option<IngestRule>,
-    trim: Option<TrimRule>,
-    passes: Option<Vec<PassSettings>>,
-    digest: Option<DigestRule>,
-    summary: Option<SummaryRule>,
-    #[serde(default)]
-    live: LiveStages,
-}
-
-/// What a context in use has in place of the same keys of `stages`.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct LiveStages {
-    ingest: Option<IngestRule>,
-    trim: Option<TrimRule>,
-    passes: Option<Vec<PassSettings>>,
-    digest: Option<DigestRule>,
-    summary: Option<SummaryRule>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct LiveKeys {
-    when: When,
-    target: Option<Target>,
-    reserve: Option<u64>,
-    warn: Option<u64>,
-    background: bool,
-    tool: ToolRule,
-    // Of earlier versions.
-    trigger: Option<Level>,
-    passes: Option<Vec<PassSettings>>,
-    #[serde(alias = "birth")]
-    ingest: Option<IngestRule>,
-    #[serde(alias = "snip")]
-    trim: Option<TrimRule>,
-    summary: Option<SummaryRule>,
-}
+type Value<'i> = Spanned<DeValue<'i>>;
 
 pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
-    let mut file: RecipeFile = toml::from_str(text)?;
-    let target = file.target()?;
-    let trigger = file.trigger()?;
-    let stages = file.stages()?;
-    let LiveKeys { when, reserve, warn, background, tool, .. } = file.live;
-    let live = Live::default();
-    let (reserve, warn) = (reserve.unwrap_or(live.reserve), warn.unwrap_or(live.warn));
-    let KeepKeys { turns, results, messages, tokens, share, unanswered, pins } = file.keep;
-    Ok(Recipe {
-        name: file.name,
-        about: file.about,
-        keep: Keep { turns, results, messages, tokens, share, unanswered, ..Keep::default() },
-        rule_files: RuleFiles::with(pins),
-        trigger,
-        target,
-        stop: file.stop,
-        at_least: file.at_least,
-        exempt_tools: file.exempt_tools,
-        stages,
-        live: Live { when, reserve, warn, background, tool },
+    let mut file = DeTable::parse(text)?;
+    let recipe =
+        use_members(file.get_mut()).and_then(|()| Recipe::deserialize(Deserializer::from(file)));
+    recipe.map_err(|mut err| {
+        err.set_input(Some(text));
+        err
     })
 }
 
-impl RecipeFile {
-    fn trigger(&self) -> Result<PerKind<Level>, Error> {
-        let TriggerKeys { stored, live, tokens, bytes } = self.trigger;
-        let before = Level { tokens, bytes, ..Level::default() };
-        let before = Some(before).filter(|it| *it != Level::default());
-        let stored = one(("trigger.stored", stored), ("trigger", before))?;
-        let live = one(("trigger.live", live), ("live.trigger", self.live.trigger))?;
-        Ok(PerKind { stored: stored.unwrap_or_default(), live: live.unwrap_or_default() })
+/// Puts what a file says where [`Recipe`] has it.
+fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
+    // Of an earlier version, the target is that of stored sessions alone.
+    let is_target_shared = !file.contains_key("passes");
+    let is_number = matches!(file.get("target").map(Spanned::get_ref), Some(DeValue::Integer(_)));
+    if is_number && let Some(tokens) = take(file, "target") {
+        put(file, "target.tokens", tokens);
     }
-
-    /// A file of an earlier version has all its passes at the top, and its target there is that of
-    /// stored sessions alone.
-    fn target(&self) -> Result<PerKind<Option<Target>>, Error> {
-        let chars = self.target.and_then(|target| target.chars);
-        let chars = one(("target.chars", chars), ("target_chars", self.target_chars))?;
-        let target = match (self.target, chars) {
-            (None, None) => None,
-            (target, chars) => Some(Target { chars, ..target.unwrap_or_default() }),
-        };
-        let shared = target.filter(|_| self.passes.is_none());
-        Ok(PerKind { stored: target, live: self.live.target.or(shared) })
-    }
-
-    fn stages(&mut self) -> Result<PerKind<Stages>, Error> {
-        if self.passes.is_none() && self.stages.is_none() {
-            return Err(Error::missing_field("stages"));
+    let mut stored = DeTable::new();
+    for key in ["trigger.tokens", "trigger.bytes"] {
+        if let Some(value) = take(file, key) {
+            put(&mut stored, key, value);
         }
-        let keys = self.stages.take();
-        let (shared, own) = match keys {
-            Some(StageKeys { ingest, trim, passes, digest, summary, live }) => {
-                (LiveStages { ingest, trim, passes, digest, summary }, live)
-            }
-            None => Default::default(),
-        };
-        let before = &mut self.live;
-        let passes = one(("stages.passes", shared.passes), ("passes", self.passes.take()))?;
-        let summary = ("live.summary", before.summary.take());
-        let stored = Stages {
-            ingest: shared.ingest,
-            trim: shared.trim,
-            passes: passes.unwrap_or_default(),
-            digest: shared.digest,
-            summary: one(("stages.summary", shared.summary), summary)?,
-        };
-        let ingest = one(("stages.live.ingest", own.ingest), ("live.ingest", before.ingest))?;
-        let trim = one(("stages.live.trim", own.trim), ("live.trim", before.trim))?;
-        let passes = ("live.passes", before.passes.take());
-        let passes = one(("stages.live.passes", own.passes), passes)?;
-        let live = Stages {
-            ingest: ingest.or(stored.ingest),
-            trim: trim.or(stored.trim),
-            passes: passes.unwrap_or_else(|| stored.passes.clone()),
-            digest: own.digest.or_else(|| stored.digest.clone()),
-            summary: own.summary.or_else(|| stored.summary.clone()),
-        };
-        Ok(PerKind { stored, live })
+    }
+    if let Some(trigger) = take(&mut stored, "trigger") {
+        put_renamed(file, ("trigger", "trigger.stored"), trigger)?;
+    }
+    for (before, now) in RENAMED {
+        if let Some(value) = take(file, before) {
+            put_renamed(file, (before, now), value)?;
+        }
+    }
+    if let Some(pins) = take(file, "keep.pins") {
+        put_renamed(file, ("keep.pins", "rule_files"), pins)?;
+    }
+    let (target, own) = (take(file, "target"), take(file, "live.target"));
+    if let Some(live) = own.or_else(|| target.clone().filter(|_| is_target_shared)) {
+        put(file, "target.live", live);
+    }
+    if let Some(stored) = target {
+        put(file, "target.stored", stored);
+    }
+    if let Some(stages) = take(file, "stages") {
+        put_stages(file, stages);
+    }
+    Ok(())
+}
+
+/// The stages of a context in use are those of a stored session, but for those of its own.
+fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
+    let own = match stages.get_mut() {
+        DeValue::Table(stages) => stages.remove("live"),
+        _ => None,
+    };
+    let mut live = stages.clone();
+    match (live.get_mut(), own.map(Spanned::into_inner)) {
+        (DeValue::Table(live), Some(DeValue::Table(own))) => live.extend(own),
+        (live, Some(own)) => *live = own,
+        (_, None) => {}
+    }
+    put(file, "stages.stored", stages);
+    put(file, "stages.live", live);
+}
+
+fn put_renamed<'i>(
+    file: &mut DeTable<'i>,
+    (before, now): (&str, &'static str),
+    value: Value<'i>,
+) -> Result<(), Error> {
+    if put(file, now, value) {
+        return Ok(());
+    }
+    Err(Error::custom(format!("`{before}` is what `{now}` was called before: leave one out")))
+}
+
+fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
+    let Some((first, rest)) = path.split_once('.') else { return table.remove(path) };
+    match table.get_mut(first)?.get_mut() {
+        DeValue::Table(inner) => take(inner, rest),
+        _ => None,
     }
 }
 
-/// The value of a key, or of the key that earlier versions had for it.
-fn one<T>(now: (&str, Option<T>), before: (&str, Option<T>)) -> Result<Option<T>, Error> {
-    match (now, before) {
-        ((now, Some(_)), (before, Some(_))) => {
-            let what = format!("`{before}` is what `{now}` was called before: leave one out");
-            Err(Error::custom(what))
+/// Whether there is room for the value. What is no table where there should be one is an error of
+/// its own.
+fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> bool {
+    let Some((first, rest)) = path.split_once('.') else {
+        let is_free = !table.contains_key(path);
+        if is_free {
+            table.insert(Spanned::new(0..0, path.into()), value);
         }
-        ((_, now), (_, before)) => Ok(now.or(before)),
+        return is_free;
+    };
+    let none = || Spanned::new(value.span(), DeValue::Table(DeTable::new()));
+    match table.entry(Spanned::new(0..0, first.into())).or_insert_with(none).get_mut() {
+        DeValue::Table(inner) => put(inner, rest, value),
+        _ => true,
     }
 }
 

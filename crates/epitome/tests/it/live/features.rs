@@ -1,12 +1,10 @@
 //! What each feature does.
 
 use epitome::live::{self, Context, Next, Recovery, Said, Setup};
+use epitome::settings::Values;
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
-use epitome_passes::{
-    Event, Inputs, Level, NoReply, Overlay, PerKind, Reply, StopReason, TrimRule, When, Why,
-    built_in,
-};
+use epitome_passes::{Event, NoReply, Reply, StopReason, TrimRule, When, Why, built_in};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
@@ -57,13 +55,11 @@ fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
 
 #[test]
 fn what_somebody_wants_otherwise_holds_live() {
-    let talk = |overlay: &Overlay| {
-        let trigger = Level { tokens: Some(2_000), ..Level::default() };
-        let overlay = Overlay {
-            trigger: PerKind { stored: Level::default(), live: trigger },
-            ..overlay.clone()
-        };
-        let recipe = built_in("clear-tool-uses").expect("a recipe").with(&overlay);
+    let talk = |settings: &str| {
+        let settings = format!("live.trigger.tokens = 2_000\n{settings}");
+        let values: Values = toml::from_str(&settings).expect("settings");
+        let recipe = built_in("clear-tool-uses").expect("a recipe");
+        let recipe = values.apply_to(recipe, false);
         let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
         context.user("Read them all.").expect("memory is written");
         let content = json!({ "path": "out.rs", "content": lines("out.rs", 20) }).to_string();
@@ -80,23 +76,20 @@ fn what_somebody_wants_otherwise_holds_live() {
         let sent = context.as_it_is().messages();
         (stubs, sent.contains("[cleared to save context]"))
     };
-    let nothing = Overlay::default();
-    let (all, none) = (Some(Inputs::All), Some(Inputs::None));
-    let others = Some(Inputs::Of(vec!["Bash".into()]));
-    for (overlay, expect) in [
-        (nothing.clone(), (2, false)),
-        (Overlay { at_least: Some(500), ..nothing.clone() }, (2, false)),
-        (Overlay { at_least: Some(50_000), ..nothing.clone() }, (0, false)),
-        (Overlay { exempt_tools: vec!["read".into()], ..nothing.clone() }, (0, false)),
-        (Overlay { clear_inputs: all, ..nothing.clone() }, (2, true)),
-        (Overlay { clear_inputs: others, ..nothing.clone() }, (2, false)),
-        (Overlay { clear_inputs: none, ..nothing.clone() }, (2, false)),
-        (Overlay { auto: Some(false), ..nothing.clone() }, (0, false)),
+    for (settings, expect) in [
+        ("", (2, false)),
+        ("compaction.clear_at_least = 500", (2, false)),
+        ("compaction.clear_at_least = 50_000", (0, false)),
+        ("compaction.exempt_tools = ['read']", (0, false)),
+        ("compaction.clear_tool_inputs = true", (2, true)),
+        ("compaction.clear_tool_inputs = ['Bash']", (2, false)),
+        ("compaction.clear_tool_inputs = false", (2, false)),
+        ("live.auto = false", (0, false)),
     ] {
-        assert_eq!(cleared(&talk(&overlay)), expect, "{overlay:?}");
+        assert_eq!(cleared(&talk(settings)), expect, "{settings}");
     }
     // Who asks for it takes what there is.
-    let mut context = talk(&Overlay { at_least: Some(50_000), ..nothing });
+    let mut context = talk("compaction.clear_at_least = 50_000");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(cleared(&context), (2, false));
 }

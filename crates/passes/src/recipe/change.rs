@@ -1,0 +1,114 @@
+//! What settings and options change of a recipe, whichever recipe it is.
+
+use epitome_model::FieldRole;
+
+use super::{Recipe, Stages, ThinkingMode};
+use crate::arguments::{Arguments, DigestStyle};
+use crate::repeats::Repeats;
+use crate::results::Results;
+use crate::thinking::Thinking;
+use crate::{Keep, PassSettings};
+
+impl Recipe {
+    /// Replaces all rules of what is kept but the one for results that the model has not answered,
+    /// if any is set. A recipe that leaves the newest results alone one by one leaves `results` of
+    /// them.
+    ///
+    /// ```
+    /// use epitome_passes::{Keep, built_in};
+    ///
+    /// let mut recipe = built_in("epitome").expect("a built-in recipe");
+    /// recipe.set_keep(Keep { results: Some(5), ..Keep::default() });
+    /// assert_eq!(recipe.keep.results, Some(5));
+    /// ```
+    pub fn set_keep(&mut self, keep: Keep) {
+        if keep == Keep::default() {
+            return;
+        }
+        let mut counted_by_pass = false;
+        if let Some(results) = keep.results {
+            let stages = self.stages.both_mut().into_iter();
+            for pass in stages.flat_map(|stages| &mut stages.passes) {
+                if let PassSettings::Results(Results { newest, .. }) = pass
+                    && *newest > 0
+                {
+                    *newest = results as usize;
+                    counted_by_pass = true;
+                }
+            }
+        }
+        let results = keep.results.filter(|_| !counted_by_pass);
+        let unanswered = self.keep.unanswered || keep.unanswered;
+        self.keep = Keep { results, unanswered, ..keep };
+    }
+}
+
+impl Stages {
+    /// Removes the pass for reasoning, or adds it.
+    pub fn set_thinking(&mut self, mode: ThinkingMode) {
+        let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
+        match mode {
+            ThinkingMode::Keep => self.passes.retain(|pass| !is_thinking(pass)),
+            ThinkingMode::Drop if !self.passes.iter().any(is_thinking) => {
+                self.passes.push(PassSettings::Thinking(Thinking::default()));
+            }
+            ThinkingMode::Drop => {}
+        }
+    }
+
+    /// Adds the pass for texts that the reply repeats, or removes it.
+    pub fn set_repeats(&mut self, is_wanted: bool) {
+        let is_of_repeats = |pass: &PassSettings| matches!(pass, PassSettings::Repeats(_));
+        self.passes.retain(|pass| is_wanted || !is_of_repeats(pass));
+        if is_wanted && !self.passes.iter().any(is_of_repeats) {
+            self.passes.insert(0, PassSettings::Repeats(Repeats::default()));
+        }
+    }
+
+    /// Clears calls of their arguments once their results are old: those of these tools, of all
+    /// for an empty list, or none.
+    pub fn set_cleared_inputs(&mut self, tools: Option<Vec<String>>) {
+        let style = DigestStyle::Placeholder;
+        self.passes
+            .retain(|pass| !matches!(pass, PassSettings::Arguments(pass) if pass.style == style));
+        let roles = FieldRole::ALL.to_vec();
+        let cleared = tools.map(|tools| Arguments { roles, style, tools, ..Arguments::default() });
+        self.passes.extend(cleared.map(PassSettings::Arguments));
+    }
+
+    /// Leaves everything that is at most `bytes` long.
+    pub fn set_min_bytes(&mut self, bytes: u64) {
+        for pass in &mut self.passes {
+            match pass {
+                PassSettings::Stale(pass) => pass.min_bytes = bytes,
+                PassSettings::Repeats(pass) => pass.min_bytes = bytes,
+                PassSettings::Results(pass) => pass.min_bytes = bytes,
+                PassSettings::Arguments(pass) => pass.min_bytes = bytes,
+                PassSettings::Images(pass) => pass.min_bytes = bytes,
+                PassSettings::Copies(pass) => pass.min_bytes = bytes,
+                PassSettings::Thinking(_) => {}
+            }
+        }
+    }
+
+    /// Leaves results that are at most `bytes` long.
+    pub fn set_min_result_bytes(&mut self, bytes: u64) {
+        for pass in &mut self.passes {
+            if let PassSettings::Results(pass) = pass {
+                pass.min_bytes = bytes;
+            }
+        }
+    }
+
+    /// Leaves contents of written files that are at most `bytes` long.
+    pub fn set_min_content_bytes(&mut self, bytes: u64) {
+        for pass in &mut self.passes {
+            if let PassSettings::Arguments(pass) = pass
+                && pass.roles.contains(&FieldRole::Content)
+                && pass.style != DigestStyle::Placeholder
+            {
+                pass.min_bytes = bytes;
+            }
+        }
+    }
+}
