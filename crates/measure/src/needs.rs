@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use epitome_model::Tokens;
-use epitome_passes::facts::{FactId, FactMap, each_fact};
+use epitome_passes::facts::{FactId, FactMap, FactUses};
 
 use crate::history::History;
 use crate::lines::LineId;
@@ -128,19 +128,15 @@ impl Needs {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
         let later = &history.pieces[first..end.unwrap_or(history.pieces.len())];
-        let mut seen: HashSet<FactId> = HashSet::new();
-        let mut used = Vec::new();
+        let (mut uses, mut used) = (FactUses::default(), Vec::new());
         for piece in later.iter().filter(|piece| piece.kind != PieceKind::Thinking) {
             if piece.by_model {
-                each_fact(&piece.text, |_, text| {
-                    let fact = FactId::of(text);
-                    if !seen.contains(&fact) {
-                        used.extend(self.used(history, cut, first, fact, text));
-                        seen.insert(fact);
-                    }
+                uses.write(&piece.text, |fact, _, text| {
+                    used.extend(self.used(history, cut, first, fact, text));
                 });
+            } else {
+                uses.bring_back(piece.facts.iter().copied());
             }
-            seen.extend(&piece.facts);
         }
         used
     }

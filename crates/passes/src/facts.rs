@@ -40,6 +40,31 @@ pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     found
 }
 
+/// What is used of earlier facts after some place in a session: a fact is used there if the model
+/// writes it before any other text brings it back.
+#[derive(Debug, Default)]
+pub struct FactUses {
+    seen: FactMap<()>,
+}
+
+impl FactUses {
+    /// Takes a text that the model wrote, and reports the facts that it uses if they are known from
+    /// before.
+    pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
+        each_fact(text, |kind, fact| {
+            let id = FactId::of(fact);
+            if self.seen.insert(id, ()).is_none() {
+                used(id, kind, fact);
+            }
+        });
+    }
+
+    /// Takes the facts of a text that the model reads: they are brought back.
+    pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
+        self.seen.extend(facts.into_iter().map(|id| (id, ())));
+    }
+}
+
 /// A map from facts.
 pub type FactMap<T> = HashMap<FactId, T, BuildHasherDefault<IdHasher>>;
 

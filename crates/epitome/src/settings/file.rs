@@ -65,11 +65,11 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
             })?)
         }
     };
-    let found = knowing(&value, |foreign| foreign.at, |_, _| true);
+    let found = knowing(&value, |foreign| &foreign.at, |_, _| true);
     // Or the table alone, if it holds a name that only one program has.
     let found = found.or_else(|| knowing(&value, |_| &[], is_its_own));
     let Some((foreign, table)) = found else {
-        let names: Vec<&str> = FOREIGN.iter().map(|foreign| foreign.of).collect();
+        let names: Vec<&str> = FOREIGN.iter().map(|foreign| &*foreign.of).collect();
         let what = format!("{}: no settings of {}", path.display(), names.join(", "));
         return Err(Error::new(ErrorKind::Settings, what));
     };
@@ -77,7 +77,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
         table.iter().partition(|(name, _)| foreign.name(name).is_some());
     let taken: Table = taken.into_iter().map(|(name, it)| (name.clone(), it.clone())).collect();
     let mut named = Table::new();
-    named.insert(foreign.table.to_owned(), Value::Table(taken));
+    named.insert(foreign.table.clone(), Value::Table(taken));
     let left = left.into_iter().map(|(name, _)| name.clone()).collect();
     Ok((format!("{}\n", named.to_string().trim_end()), left))
 }
@@ -85,7 +85,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
 /// Of several programs that keep theirs in one place, the one that knows most of the names.
 fn knowing(
     value: &Value,
-    at: impl Fn(&'static Foreign) -> &'static [&'static str],
+    at: impl Fn(&'static Foreign) -> &'static [String],
     counts: impl Fn(&Foreign, &str) -> bool,
 ) -> Option<(&'static Foreign, &Table)> {
     let known = FOREIGN.iter().filter_map(|foreign| {
@@ -107,7 +107,7 @@ fn is_its_own(foreign: &Foreign, name: &str) -> bool {
 }
 
 /// The table at a place; of a list, the first that is one.
-fn inner<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Table> {
+fn inner<'v>(value: &'v Value, at: &[String]) -> Option<&'v Table> {
     let found = at.iter().try_fold(value, |value, name| value.get(name))?;
     match found {
         Value::Table(table) => Some(table),
@@ -156,7 +156,7 @@ impl Reader<'_> {
                     let foreign = Foreign::named(&name).ok_or_else(|| {
                         let tables = KEYS.iter().filter_map(|key| key.name.split_once('.'));
                         let tables = tables.map(|(table, _)| table);
-                        let others = FOREIGN.iter().map(|foreign| foreign.table);
+                        let others = FOREIGN.iter().map(|foreign| &*foreign.table);
                         unknown(&place, &name, nearest(&name, tables.chain(others)))
                     })?;
                     self.foreign(foreign, &place, spans, values)?;
@@ -177,9 +177,9 @@ impl Reader<'_> {
         spans: &Spans<'_>,
         values: &Table,
     ) -> Result<()> {
-        if let Some(recipe) = foreign.recipe {
-            let value = Value::String(recipe.to_owned());
-            let by = Some(foreign.table.to_owned());
+        if let Some(recipe) = &foreign.recipe {
+            let value = Value::String(recipe.clone());
+            let by = Some(foreign.table.clone());
             let key = known("compaction.recipe", place)?;
             self.found.push((key, Set { value, place: place.clone(), by }));
         }
@@ -187,7 +187,7 @@ impl Reader<'_> {
             let word: &str = key.get_ref();
             let (by, place) = (format!("{}.{word}", foreign.table), self.place(key));
             let name = foreign.name(word).ok_or_else(|| {
-                let near = nearest(word, foreign.names.iter().map(|name| name.name));
+                let near = nearest(word, foreign.names.iter().map(|name| &*name.name));
                 let near = near.map(|near| format!("{}.{near}", foreign.table));
                 unknown(&place, &by, near.as_deref())
             })?;

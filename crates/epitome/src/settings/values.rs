@@ -347,7 +347,7 @@ pub fn schema() -> Value {
     let mut schema = Value::from(schema);
     tidied(&mut schema);
     schema["title"] = "epitome.toml".into();
-    let tables = FOREIGN.iter().map(|foreign| (foreign.table.to_owned(), foreign.schema(&schema)));
+    let tables = FOREIGN.iter().map(|foreign| (foreign.table.clone(), foreign.schema(&schema)));
     let tables: Vec<(String, Value)> = tables.collect();
     if let Some(properties) = schema["properties"].as_object_mut() {
         properties.extend(tables);

@@ -7,7 +7,7 @@ use epitome_model::{Block, Call, Output, Role, Tokens, ToolKind};
 use super::left::{Placed, Target, is_same as alike, path, text_of};
 use super::{Again, Because, UsedFact};
 use crate::View;
-use crate::facts::{FactId, FactMap, each_fact};
+use crate::facts::{FactId, FactMap, FactUses, each_fact};
 
 /// What came after a compaction.
 pub(super) struct Later<'v, 'a> {
@@ -40,18 +40,18 @@ impl<'v, 'a> Later<'v, 'a> {
     }
 
     /// The facts that were used though they were gone; and notes at each piece what was needed of
-    /// it. What came back is gone no more.
+    /// it.
     pub fn needs(
         &self,
         pieces: &mut [Placed],
-        gone: &mut FactMap<(usize, usize)>,
+        gone: &FactMap<(usize, usize)>,
         targets: &HashMap<Target, Vec<usize>>,
         before: &View<'_>,
     ) -> Vec<UsedFact> {
         let places: HashMap<(usize, usize), usize> =
             pieces.iter().enumerate().map(|(idx, (_, at))| (*at, idx)).collect();
         let mut changed = Changed::default();
-        let mut used = Vec::new();
+        let (mut uses, mut used) = (FactUses::default(), Vec::new());
         for &item in self.items {
             let Some(entry) = self.view.transcript.items[item].entry() else { continue };
             if entry.repeated {
@@ -59,18 +59,19 @@ impl<'v, 'a> Later<'v, 'a> {
             }
             for (block, said) in entry.blocks.iter().enumerate() {
                 let text = text_of(self.view, said);
-                each_fact(&text, |kind, fact| {
-                    let Some(at) = gone.remove(&FactId::of(fact)) else { return };
-                    if entry.role != Role::Assistant {
-                        return;
-                    }
-                    if let Some(&idx) = places.get(&at) {
-                        pieces[idx].0.used += 1;
-                    }
-                    let from = before.transcript.items[at.0].record().line;
-                    let line = entry.record.line;
-                    used.push(UsedFact { fact: fact.to_owned(), kind, line, from });
-                });
+                if entry.role == Role::Assistant {
+                    uses.write(&text, |id, kind, fact| {
+                        let Some(at) = gone.get(&id) else { return };
+                        if let Some(&idx) = places.get(at) {
+                            pieces[idx].0.used += 1;
+                        }
+                        let from = before.transcript.items[at.0].record().line;
+                        let line = entry.record.line;
+                        used.push(UsedFact { fact: fact.to_owned(), kind, line, from });
+                    });
+                } else {
+                    each_fact(&text, |_, fact| uses.bring_back([FactId::of(fact)]));
+                }
                 if let Block::Call(call) = said {
                     self.call(call, (item, block), before, pieces, targets, &changed);
                     changed.note(self.view, call, &text);
