@@ -12,6 +12,7 @@ mod digest;
 mod excerpt;
 mod fallback;
 mod ingest;
+mod known;
 mod list;
 mod log;
 mod origin;
@@ -42,11 +43,11 @@ use tracing::trace_span;
 
 use crate::Journal;
 
+use apply::PreparedStep;
 use calls::Calls;
 use count::Counts;
-use list::KnownBytes;
+use known::KnownBytes;
 use log::ContextLog;
-use prepare::PreparedStep;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
 use tool::CompactionRequest;

@@ -343,8 +343,13 @@ fn codex_is_told_how_long_results_are_and_what_to_show() {
         })
         .collect();
     let expect = [
-        "task_started", "item_completed UserMessage read it", "item_completed AgentMessage I do.",
-        "task_complete", "task_started", "item_completed UserMessage thanks", "task_complete",
+        "task_started",
+        "item_completed UserMessage read it",
+        "item_completed AgentMessage I do.",
+        "task_complete",
+        "task_started",
+        "item_completed UserMessage thanks",
+        "task_complete",
     ];
     assert_eq!(events, expect);
     assert_eq!(made.messages, 5);

@@ -22,8 +22,16 @@ const DATA: [[&str; 2]; 8] = [
 ];
 /// Keys that a part may have in addition to its data.
 const BESIDE: [&str; 10] = [
-    "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata",
-    "mediaResolution", "media_resolution", "partMetadata", "part_metadata", "toolResponse",
+    "thought",
+    "thoughtSignature",
+    "thought_signature",
+    "videoMetadata",
+    "video_metadata",
+    "mediaResolution",
+    "media_resolution",
+    "partMetadata",
+    "part_metadata",
+    "toolResponse",
 ];
 const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
 

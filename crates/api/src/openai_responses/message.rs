@@ -11,8 +11,12 @@ pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
 
 /// Calls that the service answers itself: sent unchanged, to this API only.
 pub const SERVICE_CALLS: [&str; 6] = [
-    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-    "mcp_call", "mcp_list_tools",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
 ];
 
 /// Parses an item. A refusal of the model is read as text.

@@ -8,8 +8,15 @@ use crate::Body;
 
 /// Keys that requests of this API have, and other requests with an `input` do not.
 const OWN: [&str; 9] = [
-    "instructions", "previous_response_id", "conversation", "reasoning", "include", "store",
-    "max_output_tokens", "prompt_cache_key", "truncation",
+    "instructions",
+    "previous_response_id",
+    "conversation",
+    "reasoning",
+    "include",
+    "store",
+    "max_output_tokens",
+    "prompt_cache_key",
+    "truncation",
 ];
 
 /// Whether it is an object with an `input` that is a list of items, or with keys of this API.

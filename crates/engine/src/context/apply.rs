@@ -12,7 +12,15 @@ use epitome_passes::{Plan, PlannedEdit, Side, verify};
 use super::Context;
 use super::excerpt::{Excerpt, difference};
 use super::log::Trial;
-use super::prepare::PreparedStep;
+
+/// A step of a compaction that is prepared.
+#[derive(Clone, Debug)]
+pub(super) enum PreparedStep {
+    /// A plan of this recipe is carried out; whether it is taken back with the step before it.
+    Apply { plan: Box<Plan>, recipe: Option<String>, continues: bool },
+    /// The last step is taken back.
+    TakeBack,
+}
 
 impl Context {
     /// Carries out a plan that is a step of the attempt under way: what goes is on disk before it
@@ -29,7 +37,7 @@ impl Context {
         self.add_line(&line, &mut plan)?;
         if let Some(steps) = &mut self.steps {
             let (recipe, continues) = (recipe.map(str::to_owned), self.has_begun);
-            steps.push(PreparedStep::Apply { plan, recipe, continues });
+            steps.push(PreparedStep::Apply { plan: Box::new(plan), recipe, continues });
         }
         self.has_begun = true;
         self.recount();

@@ -2,7 +2,6 @@
 //! back to where the list differs from what was said before.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
@@ -12,6 +11,7 @@ use epitome_passes::FactIndex;
 use serde::Serialize;
 
 use super::calls::{OpenCalls, without_again};
+use super::known::hash_of;
 use super::wire::{ParsedMessage, named};
 use super::{Context, Outgoing};
 
@@ -24,37 +24,6 @@ pub struct ListChange {
     pub left: u64,
     /// Messages of the list that are new.
     pub new: u64,
-}
-
-/// The bytes of the messages of a context, as hashes, as far as they are known: a message that is
-/// given again need not be parsed.
-#[derive(Clone, Debug, Default)]
-pub struct KnownBytes(Vec<Option<u64>>);
-
-impl KnownBytes {
-    /// Remembers the bytes of a message; what was behind it is forgotten.
-    pub fn set_last(&mut self, at: usize, hash: Option<u64>) {
-        self.0.resize(at, None);
-        self.0.push(hash);
-    }
-
-    fn is(&self, at: usize, hash: u64) -> bool {
-        self.0.get(at) == Some(&Some(hash))
-    }
-
-    fn set(&mut self, at: usize, hash: u64) {
-        if self.0.len() <= at {
-            self.0.resize(at + 1, None);
-        }
-        self.0[at] = Some(hash);
-    }
-}
-
-/// A hash of a message's bytes.
-pub fn hash_of(message: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    message.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The beginning of a list that was said before.

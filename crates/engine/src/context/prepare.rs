@@ -4,10 +4,10 @@ use std::fmt;
 
 use epitome_error::{ErrorKind, Result};
 use epitome_model::Verb;
-use epitome_passes::{AskTotals, NoReply, Plan, Reply, Seen, SeenMark, Why};
+use epitome_passes::{AskTotals, NoReply, Reply, Seen, SeenMark, Why};
 
-use super::apply::moved;
-use super::list::KnownBytes;
+use super::apply::{PreparedStep, moved};
+use super::known::KnownBytes;
 use super::{Context, Next, Pending, Question};
 
 /// A compaction on a copy of a context. It can be worked on in another thread, and is then given
@@ -52,15 +52,6 @@ pub struct Preparation {
     sent: Vec<usize>,
     question: Option<Question>,
     is_done: bool,
-}
-
-/// A step of a compaction that is prepared.
-#[derive(Clone, Debug)]
-pub(super) enum PreparedStep {
-    /// A plan of this recipe is carried out; whether it is taken back with the step before it.
-    Apply { plan: Plan, recipe: Option<String>, continues: bool },
-    /// The last step is taken back.
-    TakeBack,
 }
 
 impl Preparation {

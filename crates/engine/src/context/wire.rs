@@ -13,7 +13,7 @@ use epitome_model::{
 use epitome_passes::FactIndex;
 
 use super::calls::{AGAIN, NO_CALL, OpenCalls};
-use super::list::{KnownBytes, hash_of};
+use super::known::{KnownBytes, hash_of};
 use super::{Context, Speaker};
 
 /// What is to be sent: a transcript and its bytes.

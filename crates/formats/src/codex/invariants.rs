@@ -8,10 +8,23 @@ use crate::pairing::{self, RecordInvariants};
 /// Values that other programs read from a rollout. If reasoning is removed, the id of its item is
 /// removed with it.
 const ACCOUNTING: &[Path] = &[
-    "type", "timestamp", "ordinal", "metadata", "payload.info", "payload.rate_limits",
-    "payload.usage", "payload.turn_token_usage", "payload.thread_token_usage",
-    "payload.session_id", "payload.call_id", "payload.turn_id", "payload.cwd", "payload.git",
-    "payload.model", "payload.model_provider", "payload.cli_version",
+    "type",
+    "timestamp",
+    "ordinal",
+    "metadata",
+    "payload.info",
+    "payload.rate_limits",
+    "payload.usage",
+    "payload.turn_token_usage",
+    "payload.thread_token_usage",
+    "payload.session_id",
+    "payload.call_id",
+    "payload.turn_id",
+    "payload.cwd",
+    "payload.git",
+    "payload.model",
+    "payload.model_provider",
+    "payload.cli_version",
 ];
 
 /// Codex answers a call without a result itself ("aborted") and leaves out a result without its

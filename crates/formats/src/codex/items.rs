@@ -33,12 +33,26 @@ pub const SUMMARY: &str =
 /// Whether the kind of an item is unknown.
 pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
     const KNOWN: [&[u8]; 21] = [
-        b"\"message\"", b"\"agent_message\"", b"\"reasoning\"", b"\"function_call\"",
-        b"\"function_call_output\"", b"\"custom_tool_call\"", b"\"custom_tool_call_output\"",
-        b"\"local_shell_call\"", b"\"tool_search_call\"", b"\"tool_search_output\"",
-        b"\"web_search_call\"", b"\"image_generation_call\"", b"\"additional_tools\"",
-        b"\"compaction\"", b"\"compaction_summary\"", b"\"compaction_trigger\"",
-        b"\"context_compaction\"", b"\"ghost_snapshot\"", b"\"mcp_call\"", b"\"mcp_list_tools\"",
+        b"\"message\"",
+        b"\"agent_message\"",
+        b"\"reasoning\"",
+        b"\"function_call\"",
+        b"\"function_call_output\"",
+        b"\"custom_tool_call\"",
+        b"\"custom_tool_call_output\"",
+        b"\"local_shell_call\"",
+        b"\"tool_search_call\"",
+        b"\"tool_search_output\"",
+        b"\"web_search_call\"",
+        b"\"image_generation_call\"",
+        b"\"additional_tools\"",
+        b"\"compaction\"",
+        b"\"compaction_summary\"",
+        b"\"compaction_trigger\"",
+        b"\"context_compaction\"",
+        b"\"ghost_snapshot\"",
+        b"\"mcp_call\"",
+        b"\"mcp_list_tools\"",
         b"\"other\"",
     ];
     at.literal(&item.kind).is_none_or(|kind| !KNOWN.contains(&kind))
@@ -48,8 +62,11 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
 /// instructions.
 pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
-        "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ",
-        "<permissions instructions>", "<collaboration_mode>",
+        "<environment_context>",
+        "<user_instructions>",
+        "# AGENTS.md instructions for ",
+        "<permissions instructions>",
+        "<collaboration_mode>",
     ];
     let is = |found: &Found, word: &[u8]| at.literal(found) == Some(word);
     if !is(&item.kind, b"\"message\"") {

@@ -10,9 +10,20 @@ use crate::pairing::RecordInvariants;
 
 /// Values that other programs read from messages, wherever these are.
 const ACCOUNTING: &[Path] = &[
-    "id", "type", "timestamp", "model", "tokens", "sessionId", "projectHash", "startTime",
-    "lastUpdated", "$set.messages.*.id", "$set.messages.*.type", "$set.messages.*.timestamp",
-    "$set.messages.*.model", "$set.messages.*.tokens",
+    "id",
+    "type",
+    "timestamp",
+    "model",
+    "tokens",
+    "sessionId",
+    "projectHash",
+    "startTime",
+    "lastUpdated",
+    "$set.messages.*.id",
+    "$set.messages.*.type",
+    "$set.messages.*.timestamp",
+    "$set.messages.*.model",
+    "$set.messages.*.tokens",
 ];
 
 /// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a

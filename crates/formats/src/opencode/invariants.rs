@@ -15,10 +15,34 @@ const HELD: [Path; 3] = ["data", "data.info", "data.part"];
 /// Values that other programs read from rows, messages and parts. The type of a part may change: a
 /// picture becomes text.
 const ACCOUNTING: &[Path] = &[
-    "table", "id", "message_id", "parent_id", "directory", "version", "time_created", "sessionID",
-    "messageID", "parentID", "callID", "role", "agent", "mode", "modelID", "providerID", "model",
-    "path", "cost", "tokens", "finish", "time", "tool", "state.status", "state.time.start",
-    "state.time.end", "state.metadata.sessionId", "state.metadata.model",
+    "table",
+    "id",
+    "message_id",
+    "parent_id",
+    "directory",
+    "version",
+    "time_created",
+    "sessionID",
+    "messageID",
+    "parentID",
+    "callID",
+    "role",
+    "agent",
+    "mode",
+    "modelID",
+    "providerID",
+    "model",
+    "path",
+    "cost",
+    "tokens",
+    "finish",
+    "time",
+    "tool",
+    "state.status",
+    "state.time.start",
+    "state.time.end",
+    "state.metadata.sessionId",
+    "state.metadata.model",
 ];
 
 /// Such values in the metadata of a call: the session and model of a sub-agent.

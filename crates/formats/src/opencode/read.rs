@@ -18,8 +18,18 @@ use crate::records::{RecordContent, Records, Session};
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
 const PARTS: [&str; 12] = [
-    "text", "reasoning", "tool", "file", "compaction", "subtask", "step-start", "step-finish",
-    "patch", "snapshot", "agent", "retry",
+    "text",
+    "reasoning",
+    "tool",
+    "file",
+    "compaction",
+    "subtask",
+    "step-start",
+    "step-finish",
+    "patch",
+    "snapshot",
+    "agent",
+    "retry",
 ];
 
 /// The ids of a part and of its message, if they are next to it.

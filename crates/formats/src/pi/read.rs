@@ -20,13 +20,30 @@ use crate::tree::{self, Orphan};
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
 /// Types of entries; `session` may occur after the first line where files were concatenated.
 const ENTRIES: [&str; 12] = [
-    "session", "message", "model_change", "thinking_level_change", "compaction", "branch_summary",
-    "context_edit", "custom", "custom_message", "label", "session_info", "usage",
+    "session",
+    "message",
+    "model_change",
+    "thinking_level_change",
+    "compaction",
+    "branch_summary",
+    "context_edit",
+    "custom",
+    "custom_message",
+    "label",
+    "session_info",
+    "usage",
 ];
 /// Roles of messages; `hookMessage` was the name of `custom` before version 3.
 const ROLES: [&str; 9] = [
-    "user", "assistant", "toolResult", "bashExecution", "system", "custom", "hookMessage",
-    "branchSummary", "compactionSummary",
+    "user",
+    "assistant",
+    "toolResult",
+    "bashExecution",
+    "system",
+    "custom",
+    "hookMessage",
+    "branchSummary",
+    "compactionSummary",
 ];
 const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 

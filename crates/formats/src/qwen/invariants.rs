@@ -5,7 +5,15 @@ use crate::pairing::{self, RecordInvariants};
 
 /// Values that no edit changes.
 const ACCOUNTING: &[Path] = &[
-    "uuid", "parentUuid", "sessionId", "timestamp", "type", "subtype", "cwd", "version", "model",
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "timestamp",
+    "type",
+    "subtype",
+    "cwd",
+    "version",
+    "model",
     "usageMetadata",
 ];
 

@@ -30,17 +30,38 @@ const KEYS: &[(&str, &[&str])] = &[
 
 /// Kinds of items that a model produces, in addition to those of [`KEYS`].
 const OUTPUTS: [&str; 16] = [
-    "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call",
-    "computer_call", "tool_search_call", "web_search_call", "file_search_call",
-    "code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools",
-    "mcp_approval_request", "compaction", "item_reference",
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+    "tool_search_call",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "compaction",
+    "item_reference",
 ];
 
 /// Kinds of items that a model does not produce.
 const INPUTS: [&str; 12] = [
-    "function_call_output", "custom_tool_call_output", "local_shell_call_output",
-    "shell_call_output", "apply_patch_call_output", "computer_call_output", "tool_search_output",
-    "mcp_approval_response", "message", "reasoning", "compaction_summary", "compaction_trigger",
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+    "shell_call_output",
+    "apply_patch_call_output",
+    "computer_call_output",
+    "tool_search_output",
+    "mcp_approval_response",
+    "message",
+    "reasoning",
+    "compaction_summary",
+    "compaction_trigger",
 ];
 
 /// Whether a model produced it.

@@ -27,7 +27,12 @@ const FROM_USER: [&[u8]; 2] = [
 /// The tool metadata that OpenCode looks up later: the instructions that a read has shown, the
 /// session of a sub-agent, the output of an interrupted call.
 const LOOKED_UP: [&[u8]; 7] = [
-    b"loaded", b"sessionId", b"sessionID", b"parentSessionId", b"model", b"interrupted",
+    b"loaded",
+    b"sessionId",
+    b"sessionID",
+    b"parentSessionId",
+    b"model",
+    b"interrupted",
     b"outputPath",
 ];
 
