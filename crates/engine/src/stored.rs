@@ -270,7 +270,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let session = self.session;
         let Loaded { format, source, transcript, .. } = session;
         let span = debug_span!(
-            "session.attempt",
+            "session.plan",
             format = format.name,
             recipe = self.recipe.name.as_str(),
             ?way,
