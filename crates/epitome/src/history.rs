@@ -115,7 +115,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// As [`Loaded::open`]. That the archive is missing or damaged is none.
+    /// As [`load`](crate::storage::load). That the archive is missing or damaged is none.
     pub fn open(
         config: &Config,
         path: &Path,

@@ -59,7 +59,7 @@ impl<'c> OpenSession<'c> {
     ///
     /// # Errors
     ///
-    /// As [`Loaded::open`].
+    /// As [`load`](crate::storage::load).
     pub fn loaded(&self) -> Result<&Loaded> {
         let loaded = self.loaded.get_or_init(|| self.own.read(self.agent));
         loaded.as_ref().map_err(Error::clone)
