@@ -512,7 +512,8 @@ fn a_client_that_sends_its_whole_list_is_answered_what_to_send_of_it() {
     assert_eq!(texts("view", &[&hi, &hello, &stop]), ["Hi.", "Hello.", "Stop."]);
     assert_eq!(texts("call", &[&hello]), ["Hi.", "Hello.", "Stop.", "Hello."]);
     assert_eq!(texts("view", &[&hi, &hello, &go]), all, "it differs");
-    let bad = engine.ask(r#"{"op":"view","messages":[{"role":"tool"}]}"#);
-    assert_eq!(bad["error"]["kind"], "usage");
+    for bad in [r#"{"op":"view","messages":[{"role":"tool"}]}"#, r#"{"op":"view"}"#] {
+        assert_eq!(engine.ask(bad)["error"]["kind"], "usage", "{bad}");
+    }
     engine.end();
 }

@@ -163,6 +163,10 @@ impl<'l> Request<'l> {
             "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
+            // An empty list takes all back: it has to be meant.
+            "view" if said.iter().all(|(key, _)| *key != "messages") => {
+                return Err(usage("`messages` of `view` is the whole list; it is missing"));
+            }
             "view" => Request::View(members(&op, said)?),
             "force" => Request::Force(members::<Force>(&op, said)?.checked()?),
             "usage" => members::<Nothing>(&op, said).map(|_| Request::Usage)?,
