@@ -45,7 +45,7 @@ impl Started {
 }
 
 impl ChatOptions {
-    /// Makes an agent, with the MCP servers of the settings and `more`. `waits` is told while
+    /// Makes an agent, with the MCP servers of the settings and `more`. `waits` is called while
     /// servers start.
     ///
     /// # Errors

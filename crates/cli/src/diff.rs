@@ -51,7 +51,7 @@ pub fn render<S: Source>(
 pub fn lines(out: &mut String, before: &str, after: &str) {
     for line in changed_lines(before, after, 2) {
         match line {
-            DiffLine::Shown(change, text) => shown(out, change, &text),
+            DiffLine::Shown(change, text) => push_line(out, change, &text),
             DiffLine::Hidden(..) => {
                 let _ = writeln!(out, "  {DIM}…{DIM:#}");
             }
@@ -62,7 +62,7 @@ pub fn lines(out: &mut String, before: &str, after: &str) {
 fn hunk(out: &mut String, before: &str, after: &str) {
     for line in diff_lines(before, after, RUN) {
         match line {
-            DiffLine::Shown(change, text) => shown(out, change, &text),
+            DiffLine::Shown(change, text) => push_line(out, change, &text),
             DiffLine::Hidden(change, lines) => {
                 let (mark, _) = look(change);
                 let _ = writeln!(out, "  {DIM}{mark} … {lines} more lines{DIM:#}");
@@ -71,7 +71,7 @@ fn hunk(out: &mut String, before: &str, after: &str) {
     }
 }
 
-fn shown(out: &mut String, change: LineChange, text: &str) {
+fn push_line(out: &mut String, change: LineChange, text: &str) {
     let (mark, style) = look(change);
     let text = epitome_model::short(&visible(text), WIDTH);
     let _ = writeln!(out, "  {style}{mark} {text}{style:#}");

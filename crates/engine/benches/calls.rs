@@ -41,8 +41,8 @@ fn main() {
     }
 }
 
-/// What an agent does over the pipe: it says a response and the result of its call, and is told
-/// what to send.
+/// What an agent does over the pipe: it adds a response and the result of its call, and asks what
+/// to send.
 fn row(calls: usize) {
     let recipe = built_in("epitome").expect("a built-in recipe");
     let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(200_000)));

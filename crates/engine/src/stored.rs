@@ -279,7 +279,6 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             after = Empty
         );
         let _span = span.clone().entered();
-        session.writer()?;
         let mode = mode_of(way, session)?;
         let splices = format
             .write(transcript, source, &plan.edits(), mode)
@@ -325,17 +324,20 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         splices: &[(Splice, At)],
     ) -> Result<Vec<(Span, At)>> {
         let Loaded { format, source, transcript, .. } = self.session;
-        let edits: Vec<_> = plan.block_edits().map(|planned| planned.edit.clone()).collect();
-        let in_records = match mode {
-            WriteMode::Splice => splices.to_vec(),
-            WriteMode::Append | WriteMode::Mark => format
-                .write(transcript, source, &edits, WriteMode::Splice)
-                .map_err(|err| unwritten(format, Way::Rewrite, err))?,
-        };
         // A record that is added behind the end takes no bytes away.
         let end = Source::len(source);
-        let taken = in_records.into_iter().filter(|(splice, _)| splice.span.start < end);
-        Ok(taken.map(|(splice, at)| (splice.span, at)).collect())
+        let spans = |splices: &[(Splice, At)]| {
+            let taken = splices.iter().filter(|(splice, _)| splice.span.start < end);
+            taken.map(|(splice, at)| (splice.span, *at)).collect()
+        };
+        if mode == WriteMode::Splice {
+            return Ok(spans(splices));
+        }
+        let edits: Vec<_> = plan.block_edits().map(|planned| planned.edit.clone()).collect();
+        let in_records = format
+            .write(transcript, source, &edits, WriteMode::Splice)
+            .map_err(|err| unwritten(format, Way::Rewrite, err))?;
+        Ok(spans(&in_records))
     }
 }
 

@@ -238,7 +238,7 @@ impl Server {
         let wire = self.options.api.clone();
         let context = &mut self.session()?.context;
         match pending {
-            PendingOp::Call => Sent::of(&wire, context)?.line(),
+            PendingOp::Call => Sent::from_context(&wire, context)?.line(),
             PendingOp::Compact => {
                 let (usage, events) = (context.usage(), context.events());
                 let outcome = context.outcome().map(Outcome::to_string);
@@ -246,7 +246,7 @@ impl Server {
             }
             PendingOp::Refused(recovery) => {
                 let recovery = context.recovered(recovery);
-                Sent::of(&wire, context)?.after(recovery).line()
+                Sent::from_context(&wire, context)?.after(recovery).line()
             }
         }
     }
@@ -264,7 +264,7 @@ impl Server {
             Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
             None => context.view()?,
         };
-        Sent::of(wire, &mut context)?.line()
+        Sent::from_context(wire, &mut context)?.line()
     }
 
     fn usage(&mut self) -> Result<String> {

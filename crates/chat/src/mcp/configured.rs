@@ -14,7 +14,7 @@ use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
 /// A workplace with the tools of all servers: those of the settings, and `more`. Programs do not
-/// get the variables `hidden`. The events say which servers have no tools; `waits` is told while
+/// get the variables `hidden`. The events name servers without tools; `waits` is called while
 /// servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,

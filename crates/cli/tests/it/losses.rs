@@ -86,7 +86,7 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_snapshot!("of_none", world.run(&["losses", CLAUDE]));
 }
 
-/// The user's rule files are rules in every report, whoever asks for it.
+/// The user's rule files are rules in every report of losses.
 #[test]
 fn rule_files_of_the_settings_are_rules() {
     let world = World::new();

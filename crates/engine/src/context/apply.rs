@@ -23,8 +23,9 @@ pub(super) enum PreparedStep {
 }
 
 impl Context {
-    /// Carries out a plan that is a step of the attempt under way: what goes is on disk before it
-    /// goes. `recipe` is the recipe that planned edits of blocks.
+    /// Carries out a plan as a step of the attempt under way. The journal is flushed before, so that
+    /// no text leaves the context before it is on disk. `recipe` is the recipe that planned the
+    /// edits of blocks.
     ///
     /// # Errors
     ///

@@ -142,7 +142,7 @@ fn a_compaction_is_taken_back_only_where_it_is_of_what_the_list_has_no_more() {
     assert_eq!(sync(&mut context, &list), change(known, 1, 1));
     assert_eq!(context.as_it_is().messages(), small.replace("And?", "And now?"));
     assert_eq!(context.report().compactions, 1);
-    // Back into what the digest stands for.
+    // Back to a place in what the digest replaces.
     assert_eq!(sync(&mut context, &list[..5]), change(5, known + 1 - 5, 0));
     assert_eq!(context.as_it_is().messages(), said_one_by_one(&list[..5]));
     assert_eq!(context.report().compactions, 0);

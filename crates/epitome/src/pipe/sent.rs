@@ -29,7 +29,7 @@ struct Others {
 }
 
 impl Sent {
-    pub fn of(api: &str, context: &mut Context) -> Result<Sent> {
+    pub fn from_context(api: &str, context: &mut Context) -> Result<Sent> {
         let outgoing = context.as_it_is();
         let (name, view) = match api {
             "anthropic" => ("messages", outgoing.messages()),
