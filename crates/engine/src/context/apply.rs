@@ -23,9 +23,9 @@ pub(super) enum PreparedStep {
 }
 
 impl Context {
-    /// Carries out a plan as a step of the attempt under way. The journal is flushed before, so that
-    /// no text leaves the context before it is on disk. `recipe` is the recipe that planned the
-    /// edits of blocks.
+    /// Carries out a plan as a step of the attempt under way. The journal is flushed first: no text
+    /// leaves the context before it is on disk. `recipe` is the recipe that planned the edits of
+    /// blocks.
     ///
     /// # Errors
     ///
