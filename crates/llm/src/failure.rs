@@ -145,21 +145,10 @@ impl Failure {
 
     /// How long the service asks to wait.
     pub fn after(&self) -> Option<Duration> {
-        match self {
-            Failure::Rate { after, .. } | Failure::Overloaded { after, .. } => *after,
-            Failure::NoKey(_)
-            | Failure::Setup(_)
-            | Failure::Auth(_)
-            | Failure::NoSuchModel(_)
-            | Failure::Rejected(_)
-            | Failure::Refused(_)
-            | Failure::TooLong { .. }
-            | Failure::Unreachable(_)
-            | Failure::TimedOut(_)
-            | Failure::Half(_)
-            | Failure::BadAnswer(_)
-            | Failure::Stopped => None,
-        }
+        let (Failure::Rate { after, .. } | Failure::Overloaded { after, .. }) = self else {
+            return None;
+        };
+        *after
     }
 
     /// Whether the request reached the service, which then may have billed something.

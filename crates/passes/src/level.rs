@@ -7,7 +7,7 @@ use std::str::FromStr;
 use epitome_model::Tokens;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ContextKind;
 
@@ -103,8 +103,9 @@ impl Level {
 }
 
 /// What a compaction should come to: all of these. A bare number in a recipe means tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct Target {
     /// Tokens, prompt and tools included.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
@@ -160,6 +161,12 @@ impl FromStr for Target {
     }
 }
 
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Target::serialize(self, to)
+    }
+}
+
 impl<'de> Deserialize<'de> for Target {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Target, D::Error> {
         from.deserialize_any(NumberOrTable)
@@ -167,14 +174,6 @@ impl<'de> Deserialize<'de> for Target {
 }
 
 struct NumberOrTable;
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Table {
-    tokens: Option<u64>,
-    percent: Option<u64>,
-    chars: Option<u64>,
-}
 
 impl<'de> Visitor<'de> for NumberOrTable {
     type Value = Target;
@@ -198,9 +197,7 @@ impl<'de> Visitor<'de> for NumberOrTable {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Target, A::Error> {
-        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-        let Table { tokens, percent, chars } = table;
-        Ok(Target { tokens, percent, chars })
+        Target::deserialize(MapAccessDeserializer::new(map))
     }
 }
 

@@ -26,10 +26,8 @@ pub struct Key {
     pub words: Vec<String>,
     /// What it takes, in words: `a whole number from 1 to 100`.
     pub takes: String,
-    /// The smallest number that it takes, if it takes numbers.
-    pub least: Option<i64>,
-    /// The largest number that it takes, if there is one.
-    pub most: Option<i64>,
+    /// Its schema.
+    schema: Value,
 }
 
 /// What a path in a setting may be.
@@ -54,6 +52,26 @@ impl Key {
     pub fn variable(&self) -> String {
         format!("EPITOME_{}", self.name.replace('.', "_").to_uppercase())
     }
+
+    /// Whether no number in a value is smaller or larger than its schema says.
+    pub(super) fn is_within(&self, value: &toml::Value) -> bool {
+        is_within(&self.schema, value)
+    }
+}
+
+fn is_within(schema: &Value, value: &toml::Value) -> bool {
+    let ways = schema["anyOf"].as_array();
+    ways.into_iter().flatten().all(|way| is_within(way, value))
+        && match value {
+            toml::Value::Integer(number) => {
+                schema["minimum"].as_i64().is_none_or(|least| *number >= least)
+                    && schema["maximum"].as_i64().is_none_or(|most| *number <= most)
+            }
+            toml::Value::Table(members) => {
+                members.iter().all(|(name, it)| is_within(&schema["properties"][name], it))
+            }
+            _ => true,
+        }
 }
 
 /// The key of a name.
@@ -135,8 +153,7 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
             },
             list,
             takes: takes(property),
-            least: property["minimum"].as_i64(),
-            most: property["maximum"].as_i64(),
+            schema: property.clone(),
             name,
         });
     }

@@ -18,11 +18,8 @@ pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
     let mut table = Table::new();
     put(&mut table, &key.name, set.value.clone());
     let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
-    let number = set.value.as_integer();
-    let small = number.zip(key.least).is_some_and(|(number, least)| number < least);
-    let large = number.zip(key.most).is_some_and(|(number, most)| number > most);
     let name = set.by.as_deref().unwrap_or(&key.name);
-    if fits.is_err() || small || large {
+    if fits.is_err() || !key.is_within(&set.value) {
         let what = format!("{name} is {}; it takes {}", told(&set.value), key.takes);
         return Err(wrong(&set.place, &what));
     }

@@ -82,7 +82,7 @@ pub struct Compaction {
 
 /// What [`Compaction::target`] takes.
 const TARGET_TAKEN: &str =
-    "a whole number of tokens, per cent like 60%, or a table of tokens, percent and chars";
+    "a whole number of tokens, per cent from 1% to 100%, or a table of tokens, percent and chars";
 
 /// [`Target`], for the schema.
 #[derive(JsonSchema)]
@@ -92,7 +92,7 @@ enum TargetTaken {
     /// Tokens.
     Tokens(u64),
     /// Per cent of the window, or characters.
-    Text(#[schemars(regex(pattern = "^[0-9]+ *(%|chars)$"))] String),
+    Text(#[schemars(regex(pattern = "^(0*([1-9][0-9]?|100) *%|[0-9]+ *chars)$"))] String),
     /// All of these.
     All(Target),
 }

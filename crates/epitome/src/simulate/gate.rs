@@ -49,66 +49,43 @@ enum Kind {
     Cost,
 }
 
+const fn figure(
+    name: &'static str,
+    kind: Kind,
+    of: fn(&RecipeReport) -> Option<f64>,
+    none: &'static str,
+) -> Figure {
+    Figure { name, of, kind, none }
+}
+
+const NO_LATER_USE: &str = "no later call uses a fact from before";
+const NO_PRICE: &str = "no call has a price";
+
 /// The figures that conditions can name, as in the JSON of the report.
 const FIGURES: [Figure; 13] = [
-    Figure { name: "kept", of: |it| it.kept, kind: Kind::Forced, none: "nothing was compacted" },
-    Figure {
-        name: "recall",
-        of: |it| it.recall,
-        kind: Kind::Forced,
-        none: "no later call uses a fact from before",
-    },
-    Figure {
-        name: "in_line",
-        of: |it| it.in_line,
-        kind: Kind::Forced,
-        none: "no later call uses a fact from before",
-    },
-    Figure {
-        name: "recoverable",
-        of: |it| it.recoverable,
-        kind: Kind::Forced,
-        none: "no later call uses a fact from before",
-    },
-    Figure {
-        name: "pins",
-        of: |it| it.pins,
-        kind: Kind::Forced,
-        none: "no session has a rule file, a skill or a marked text",
-    },
-    Figure {
-        name: "rereads",
-        of: |it| it.rereads,
-        kind: Kind::Forced,
-        none: "no later edit quotes a line from before",
-    },
-    Figure { name: "cost", of: |it| it.cost, kind: Kind::Cost, none: "no call has a price" },
-    Figure { name: "cost_bp", of: |it| it.cost_bp, kind: Kind::Cost, none: "no call has a price" },
-    Figure {
-        name: "cost_rereads",
-        of: |it| it.cost_rereads,
-        kind: Kind::Cost,
-        none: "no call has a price",
-    },
-    Figure {
-        name: "call_recall",
-        of: |it| it.call_recall,
-        kind: Kind::Live,
-        none: "no response uses a fact from before",
-    },
-    Figure {
-        name: "far_recall",
-        of: |it| it.far_recall,
-        kind: Kind::Live,
-        none: "no response uses a fact from more than ten calls before",
-    },
-    Figure { name: "over", of: |it| Some(it.over), kind: Kind::Live, none: "there is no call" },
-    Figure {
-        name: "live_rereads",
-        of: |it| it.live_rereads,
-        kind: Kind::Live,
-        none: "no edit quotes a line from before",
-    },
+    figure("kept", Kind::Forced, |it| it.kept, "nothing was compacted"),
+    figure("recall", Kind::Forced, |it| it.recall, NO_LATER_USE),
+    figure("in_line", Kind::Forced, |it| it.in_line, NO_LATER_USE),
+    figure("recoverable", Kind::Forced, |it| it.recoverable, NO_LATER_USE),
+    figure(
+        "pins",
+        Kind::Forced,
+        |it| it.pins,
+        "no session has a rule file, a skill or a marked text",
+    ),
+    figure("rereads", Kind::Forced, |it| it.rereads, "no later edit quotes a line from before"),
+    figure("cost", Kind::Cost, |it| it.cost, NO_PRICE),
+    figure("cost_bp", Kind::Cost, |it| it.cost_bp, NO_PRICE),
+    figure("cost_rereads", Kind::Cost, |it| it.cost_rereads, NO_PRICE),
+    figure("call_recall", Kind::Live, |it| it.call_recall, "no response uses a fact from before"),
+    figure(
+        "far_recall",
+        Kind::Live,
+        |it| it.far_recall,
+        "no response uses a fact from more than ten calls before",
+    ),
+    figure("over", Kind::Live, |it| Some(it.over), "there is no call"),
+    figure("live_rereads", Kind::Live, |it| it.live_rereads, "no edit quotes a line from before"),
 ];
 
 impl Gate {
