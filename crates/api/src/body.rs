@@ -30,14 +30,7 @@ pub fn read(
     if std::str::from_utf8(&bytes).is_err() {
         faults.report(Fault::not_utf8(1));
     }
-    let mut body = Body {
-        document: &document,
-        head: Head::default(),
-        model: None,
-        items: Vec::new(),
-        prompt: 0,
-        responses: 0,
-    };
+    let mut body = Body::new(&document);
     each(&mut body, &document.root);
     body.finish()
 }
@@ -76,7 +69,28 @@ pub fn parts(content: Option<&Value<'_>>, part: fn(&Value<'_>) -> Part) -> Vec<P
     }
 }
 
-impl Body<'_> {
+impl<'d> Body<'d> {
+    pub(crate) fn new(document: &'d Document<'d>) -> Body<'d> {
+        Body {
+            document,
+            head: Head::default(),
+            model: None,
+            items: Vec::new(),
+            prompt: 0,
+            responses: 0,
+        }
+    }
+
+    /// The entries in the order in which they are sent, each with whether it is a prompt.
+    pub(crate) fn into_entries(self) -> Vec<(bool, Entry)> {
+        let Body { items, prompt, .. } = self;
+        let entries = items.into_iter().enumerate().filter_map(|(idx, item)| match item {
+            Item::Entry(entry) => Some((idx < prompt, *entry)),
+            Item::Kept(_) => None,
+        });
+        entries.collect()
+    }
+
     /// Sets the model.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());

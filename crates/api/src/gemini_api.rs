@@ -16,7 +16,6 @@ use crate::api;
 
 pub use endpoint::ENDPOINT;
 pub use make::{make, make_as, tool};
-pub use message::parse_message;
 
 api! {
     name: "gemini-api",

@@ -58,6 +58,7 @@ pub use conversation::{
 };
 pub use endpoint::{Auth, Endpoint, HttpRequest};
 pub use format::{BodyFormat, text_block};
+pub use message::{Message, NotUnderstood};
 pub(crate) use request::tools;
 pub use request::{Options, Outgoing};
 pub use response::{BadResponse, Response};
@@ -72,7 +73,7 @@ use std::fmt;
 use epitome_json::Value;
 use epitome_model::{Source, Transcript};
 
-use message::MessageParser;
+use message::{Checked, Instead};
 use response::Parsed;
 use stream::Assembler;
 
@@ -86,8 +87,6 @@ pub struct Api {
     pub list: &'static str,
     /// Reads and checks request bodies.
     pub format: &'static BodyFormat,
-    /// Parses one element of that list, or fails as a whole.
-    pub parse_message: MessageParser,
     /// Makes the body of a request with the context of a transcript.
     pub make: fn(&Transcript, &dyn Source) -> Made,
     /// The same, with the summary in the given role.
@@ -96,6 +95,10 @@ pub struct Api {
     pub tool: fn(&Tool<'_>) -> String,
     /// The service's own endpoint.
     pub endpoint: Endpoint,
+    /// Checks an element of that list: fails if any part of it is unknown.
+    pub(crate) check_message: fn(&Value<'_>, &mut Instead) -> Checked,
+    /// Reads the elements of that list.
+    pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),
     /// The members of a body for the options, each followed by a comma. The second argument is the
     /// rest of the body.
     pub(crate) options: fn(&Options<'_>, &str) -> String,
@@ -135,7 +138,8 @@ macro_rules! api {
             aliases: $aliases,
             list: $list,
             format: &FORMAT,
-            parse_message: message::parse_message,
+            check_message: message::check_message,
+            read_messages: read::messages,
             make,
             make_as,
             tool,

@@ -1,4 +1,4 @@
-//! Parses one message of an API, or fails as a whole: a message of another API is an error, even if
+//! Reads one message of an API, or fails as a whole: a message of another API is an error, even if
 //! it has keys that this API knows.
 
 use std::borrow::Cow;
@@ -7,6 +7,9 @@ use std::fmt;
 use std::ops::Range;
 
 use epitome_json::{Document, Value};
+use epitome_model::Entry;
+
+use crate::{Api, Body};
 
 /// Keys that some API, or a client library, uses for content, calls or results. Any other unknown
 /// key is taken for metadata, and ignored.
@@ -65,15 +68,6 @@ impl fmt::Display for NotUnderstood {
 
 impl std::error::Error for NotUnderstood {}
 
-/// Parses a message: the text of a JSON object, an element of the list in a body. Returns it in the
-/// form that the reader of the API accepts, which differs where the reader supports only text: such
-/// values become text.
-///
-/// # Errors
-///
-/// [`NotUnderstood`], with the reason, if any part of the message is unknown.
-pub type MessageParser = for<'m> fn(&'m str) -> Result<Cow<'m, str>, NotUnderstood>;
-
 /// The result of checking one part of a message.
 pub type Checked = Result<(), NotUnderstood>;
 
@@ -97,33 +91,72 @@ impl Instead {
         let end = object.range().end - 1;
         self.0.push((end..end, format!(",\"{key}\":{value}")));
     }
+
+    /// The message with these values in it.
+    fn replace_in(mut self, message: &str) -> String {
+        self.0.sort_by_key(|(range, _)| range.start);
+        let mut text = String::with_capacity(message.len());
+        let mut end = 0;
+        for (range, with) in self.0 {
+            text.push_str(&message[end..range.start]);
+            text.push_str(&with);
+            end = range.end;
+        }
+        text.push_str(&message[end..]);
+        text
+    }
 }
 
-/// Parses a message with the checks of `each`.
-pub fn parse(
-    message: &str,
-    each: fn(&Value<'_>, &mut Instead) -> Checked,
-) -> Result<Cow<'_, str>, NotUnderstood> {
-    let document = Document::parse(message.as_bytes())
-        .or_else(|bad| no(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))?;
-    if !document.root.is_object() {
-        return no("no object");
+/// One message that was read.
+#[derive(Debug)]
+pub struct Message<'m> {
+    /// The bytes that hold its texts. They differ from those that were given where the reader of
+    /// the API supports only text: such values became text.
+    pub source: Cow<'m, [u8]>,
+    /// What it says, in the order in which it is sent, each with whether it is a prompt.
+    pub entries: Vec<(bool, Entry)>,
+}
+
+impl Api {
+    /// Reads one message: the text of a JSON object, an element of the list in a body.
+    ///
+    /// ```
+    /// let api = epitome_api::named("anthropic").expect("an API");
+    /// let message = api.message(r#"{"role":"user","content":"Hi"}"#).expect("a message");
+    /// assert_eq!(message.entries.len(), 1);
+    /// let refused = api.message(r#"{"role":"tool","content":"Hi"}"#).map(|_| ());
+    /// assert_eq!(refused.map_err(|why| why.to_string()), Err(r#"the role `"tool"`"#.to_owned()));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotUnderstood`], with the reason, if any part of the message is unknown.
+    pub fn message<'m>(&self, message: &'m str) -> Result<Message<'m>, NotUnderstood> {
+        let document = parse(message)?;
+        if !document.root.is_object() {
+            return no("no object");
+        }
+        let mut instead = Instead::default();
+        (self.check_message)(&document.root, &mut instead)?;
+        if instead.0.is_empty() {
+            let entries = self.entries(&document);
+            return Ok(Message { source: Cow::Borrowed(message.as_bytes()), entries });
+        }
+        let text = instead.replace_in(message);
+        let entries = self.entries(&parse(&text)?);
+        Ok(Message { source: Cow::Owned(text.into_bytes()), entries })
     }
-    let mut instead = Instead::default();
-    each(&document.root, &mut instead)?;
-    let Instead(mut places) = instead;
-    if places.is_empty() {
-        return Ok(Cow::Borrowed(message));
+
+    fn entries(&self, document: &Document<'_>) -> Vec<(bool, Entry)> {
+        let mut body = Body::new(document);
+        (self.read_messages)(&mut body, std::slice::from_ref(&document.root));
+        body.into_entries()
     }
-    places.sort_by_key(|(range, _)| range.start);
-    let (mut text, mut at) = (String::with_capacity(message.len()), 0);
-    for (range, with) in places {
-        text.push_str(&message[at..range.start]);
-        text.push_str(&with);
-        at = range.end;
-    }
-    text.push_str(&message[at..]);
-    Ok(Cow::Owned(text))
+}
+
+fn parse(text: &str) -> Result<Document<'_>, NotUnderstood> {
+    Document::parse(text.as_bytes())
+        .or_else(|bad| no(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))
 }
 
 /// Checks that the role is one of these, and returns it.

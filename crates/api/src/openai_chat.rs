@@ -15,7 +15,6 @@ use crate::{api, text_block};
 
 pub use endpoint::ENDPOINT;
 pub use make::{make, make_as, tool};
-pub use message::parse_message;
 
 api! {
     name: "openai-chat",

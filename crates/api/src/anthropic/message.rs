@@ -1,17 +1,10 @@
 //! Parses a message of this API.
 
-use std::borrow::Cow;
-
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, NotUnderstood, kind, no, object, own, text, words};
+use crate::message::{self, Checked, Instead, kind, no, object, own, text, words};
 
-/// Parses a message.
-pub fn parse_message(message: &str) -> Result<Cow<'_, str>, NotUnderstood> {
-    message::parse(message, check_message)
-}
-
-fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
+pub fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
     // The system prompt is not in the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
     if message.word("type").is_some_and(|it| it != "message") {

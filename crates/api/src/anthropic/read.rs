@@ -42,13 +42,21 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
         };
         body.prompt(system, blocks);
     }
-    let messages = root.list_of("messages");
     let thinks = root.get("thinking").is_some_and(|it| it.is("type", "enabled"));
     let bound = root.word("model").is_some_and(|model| super::thinking_is_bound(&model));
+    read_messages(body, root.list_of("messages"), thinks && !bound);
+}
+
+/// Reads messages of a request that is not known.
+pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
+    read_messages(body, messages, false);
+}
+
+/// Reads messages. With `loops`, the reasoning before calls must remain during tool use.
+fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {
-        // During tool use, the reasoning before the calls must remain.
-        let in_loop = thinks && !bound && prompt.is_none_or(|prompt| idx > prompt);
+        let in_loop = loops && prompt.is_none_or(|prompt| idx > prompt);
         self::message(body, message, !in_loop);
     }
 }

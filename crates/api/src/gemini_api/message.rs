@@ -1,14 +1,10 @@
 //! Parses a content of this API.
 
-use std::borrow::Cow;
-
 use epitome_json::Value;
 use epitome_model::encode;
 
 use super::read::TEXTS;
-use crate::message::{
-    self, Checked, Instead, NotUnderstood, is_nothing, list, no, object, own, text,
-};
+use crate::message::{self, Checked, Instead, is_nothing, list, no, object, own, text};
 
 /// The data of a part, in either spelling.
 const PARTS: [[&str; 2]; 7] = [
@@ -24,12 +20,7 @@ const PARTS: [[&str; 2]; 7] = [
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
 
-/// Parses a content. A function result that is not one text is converted to a string of its JSON.
-pub fn parse_message(content: &str) -> Result<Cow<'_, str>, NotUnderstood> {
-    message::parse(content, check_message)
-}
-
-fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
     let role = match content.get("role") {
         Some(_) => message::role(content, &["user", "model", "function"])?,
         None => "user",

@@ -26,7 +26,11 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
         });
         body.prompt(system, words.collect());
     }
-    let contents = root.list_of("contents");
+    messages(body, root.list_of("contents"));
+}
+
+/// Reads the contents of a request.
+pub fn messages(body: &mut Body<'_>, contents: &[Value<'_>]) {
     let prompt = contents.iter().rposition(|it| !it.is("role", "model") && !answers(it));
     let mut reader = Reader { open: Vec::new(), calls: 0 };
     for (idx, content) in contents.iter().enumerate() {

@@ -1,22 +1,15 @@
 //! Parses a message of this API.
 
-use std::borrow::Cow;
-
 use epitome_json::Value;
 
 use crate::message::{
-    self, Checked, Instead, NotUnderstood, is_nothing, kind, list, no, object, own, text, words,
+    self, Checked, Instead, is_nothing, kind, list, no, object, own, text, words,
 };
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
 
-/// Parses a message. A refusal of the model is read as text.
-pub fn parse_message(message: &str) -> Result<Cow<'_, str>, NotUnderstood> {
-    message::parse(message, check_message)
-}
-
-fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
     let role = message::role(message, &["system", "developer", "user", "assistant", "tool"])?;
     if message.get("type").is_some_and(|it| !it.is_null()) {
         return kind(message);

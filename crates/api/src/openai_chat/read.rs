@@ -82,7 +82,11 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads a request body.
 pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     body.model_and_tools(root);
-    let messages = root.list_of("messages");
+    messages(body, root.list_of("messages"));
+}
+
+/// Reads the messages of a request.
+pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
     let prompts = messages.iter().take_while(is_prompt).count();
     let last = messages.iter().rposition(|it| it.is("role", "user")).unwrap_or(0);

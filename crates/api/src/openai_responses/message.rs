@@ -1,10 +1,8 @@
 //! Parses an item of this API.
 
-use std::borrow::Cow;
-
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, NotUnderstood, kind, no, own, text, words};
+use crate::message::{self, Checked, Instead, kind, no, own, text, words};
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
@@ -19,12 +17,7 @@ pub const SERVICE_CALLS: [&str; 6] = [
     "mcp_list_tools",
 ];
 
-/// Parses an item. A refusal of the model is read as text.
-pub fn parse_message(item: &str) -> Result<Cow<'_, str>, NotUnderstood> {
-    message::parse(item, check_message)
-}
-
-fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
     match item.word("type").as_deref() {
         Some("message") => message(item, instead),
         None if item.get("type").is_none() => message(item, instead),

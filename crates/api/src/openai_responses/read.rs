@@ -41,9 +41,14 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     if input.is_text() {
         body.say(input, Role::User, vec![Block::Text(input.source())]);
     }
+    messages(body, input.list());
+}
+
+/// Reads the items of a request.
+pub fn messages(body: &mut Body<'_>, items: &[Value<'_>]) {
     let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
-    let prompts = input.list().iter().take_while(is_prompt).count();
-    for (idx, it) in input.list().iter().enumerate() {
+    let prompts = items.iter().take_while(is_prompt).count();
+    for (idx, it) in items.iter().enumerate() {
         item(body, it, idx < prompts);
     }
 }

@@ -156,11 +156,11 @@ impl Context {
                 spelled(entry, *is_prompt, source, answers)
             };
             let was = spelled(said, self.log.bytes(), &mut |id| Some(id.into()));
-            let is = spelled(entry, &parsed.source, &mut |id| open.answer(id));
+            let is = spelled(entry, &parsed.source(), &mut |id| open.answer(id));
             match (was == is, entry.blocks.as_slice()) {
                 (true, _) => {}
                 (false, [Block::Text(text)]) if *is_prompt && items.len() == 1 => {
-                    let text = text.read(&parsed.source).into_owned();
+                    let text = text.read(&parsed.source()).into_owned();
                     return Compared::Prompt(id.into(), text);
                 }
                 (false, _) => return Compared::Other,

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::ops::Range;
 
-use epitome_api::{APIS, Api, Made, Response, SummaryAs, anthropic};
+use epitome_api::{APIS, Api, Made, Message, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
 use epitome_model::{
@@ -132,8 +131,7 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written; nothing was added then.
     pub fn push_response(&mut self, response: &Response) -> Result<Vec<Called>> {
-        let message = String::from_utf8_lossy(&response.source);
-        let source = Framed { before: String::new(), message, after: "" };
+        let source = Cow::Borrowed(&*response.source);
         let entries = vec![(false, response.entry.clone())];
         let mut read = ParsedMessage { source, entries, hash: None };
         let mut ties = self.ties();
@@ -144,7 +142,7 @@ impl Context {
                 id: call.id.clone(),
                 name: call.name.clone(),
                 kind: call.kind,
-                arguments: arguments(&read.source.at(call.arguments)),
+                arguments: arguments(&read.source().at(call.arguments)),
             }),
             _ => None,
         });
@@ -222,8 +220,7 @@ impl Context {
     /// be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
-        let body = Framed { before: String::new(), message: body.into(), after: "" };
-        let mut heard = ParsedMessage::read(wire, body).map_err(|why| {
+        let mut heard = ParsedMessage::of_body(wire, body).map_err(|why| {
             Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
         })?;
         self.tie(&mut heard, &mut self.ties())
@@ -248,7 +245,7 @@ impl Context {
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
             // What is said is copied to be put into the log, and not kept any longer.
-            let item = self.log_entry(&speaker, &said(entry, &heard.source))?;
+            let item = self.log_entry(&speaker, &said(entry, &heard.source()))?;
             self.take_entry(item, &speaker)?;
         }
         Ok(())
@@ -323,40 +320,9 @@ struct Ties {
     made: HashSet<Box<str>>,
 }
 
-/// The bytes of a message with what makes a body of it. The message may be hundreds of megabytes:
-/// it is not copied.
-pub(super) struct Framed<'m> {
-    before: String,
-    message: Cow<'m, str>,
-    after: &'static str,
-}
-
-impl Source for Framed<'_> {
-    fn len(&self) -> u64 {
-        (self.before.len() + self.message.len() + self.after.len()) as u64
-    }
-
-    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
-        let mut from = 0;
-        let mut parts = Vec::new();
-        for part in [self.before.as_bytes(), self.message.as_bytes(), self.after.as_bytes()] {
-            let len = part.len() as u64;
-            let within = |at: u64| at.saturating_sub(from).min(len) as usize;
-            let (start, end) = (within(range.start), within(range.end));
-            parts.extend((start < end).then(|| &part[start..end]));
-            from += len;
-        }
-        match parts.as_slice() {
-            [] => Cow::Borrowed(&[]),
-            [part] => Cow::Borrowed(part),
-            parts => Cow::Owned(parts.concat()),
-        }
-    }
-}
-
 /// What a message says.
 pub(super) struct ParsedMessage<'m> {
-    pub(super) source: Framed<'m>,
+    source: Cow<'m, [u8]>,
     /// Each with whether it is the prompt.
     pub(super) entries: Vec<(bool, Entry)>,
     /// Of its bytes, if it is a message alone.
@@ -395,16 +361,14 @@ impl<'m> ParsedMessage<'m> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
-        let hash = Some(hash_of(message));
-        let message = (wire.parse_message)(message).map_err(|why| why.to_string())?;
-        let before = format!("{{\"{}\":[", wire.list);
-        let parsed = ParsedMessage::read(wire, Framed { before, message, after: "]}" })?;
-        Ok(ParsedMessage { hash, ..parsed })
+        let read = wire.message(message).map_err(|why| why.to_string())?;
+        let Message { source, entries } = read;
+        Ok(ParsedMessage { source, entries, hash: Some(hash_of(message)) })
     }
 
-    fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<ParsedMessage<'m>, String> {
+    fn of_body(wire: &Api, body: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
         let mut faults = Vec::new();
-        let transcript = (wire.format.read)(&source, &mut faults);
+        let transcript = (wire.format.read)(&body.as_bytes(), &mut faults);
         if let Some(fault) = faults.first() {
             return Err(fault.what.clone());
         }
@@ -415,7 +379,13 @@ impl<'m> ParsedMessage<'m> {
             Item::Kept(_) => None,
         };
         let entries = context.into_iter().filter_map(take).collect();
+        let source = Cow::Borrowed(body.as_bytes());
         Ok(ParsedMessage { source, entries, hash: None })
+    }
+
+    /// The bytes that hold its texts.
+    pub(super) fn source(&self) -> &[u8] {
+        &self.source
     }
 
     fn is_response(&self) -> bool {
@@ -449,7 +419,7 @@ fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;
     }
-    APIS.iter().find(|wire| (wire.parse_message)(message).is_ok()).map(|wire| wire.name)
+    APIS.iter().find(|wire| wire.message(message).is_ok()).map(|wire| wire.name)
 }
 
 pub(super) fn named(wire: &str) -> Result<&'static Api> {
