@@ -29,15 +29,14 @@ mod trim;
 mod wire;
 
 use std::fmt;
-use std::sync::Arc;
 
 use epitome_api::SummaryAs;
 use epitome_error::Result;
 use epitome_formats::epitome::{Undone, undo};
-use epitome_model::{Counter, Tokens, Transcript};
+use epitome_model::{Tokens, Transcript};
 use epitome_passes::{
-    AskTotals, Event, FactIndex, Machine, NoReply, Recipe, Reply, Seen, SeenMark, Step,
-    SummaryRole, Why, Writer, is_digest,
+    AskTotals, Event, FactIndex, Machine, NoReply, Reply, Seen, SeenMark, Step, SummaryRole, Why,
+    Writer, is_digest,
 };
 use tracing::trace_span;
 
@@ -49,7 +48,7 @@ use count::Counts;
 use known::KnownBytes;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
-use size::Anchor;
+use size::Bill;
 use tool::CompactionRequest;
 
 pub use contents::{Content, Share};
@@ -78,47 +77,74 @@ pub use wire::{Called, Outgoing};
 /// ```
 pub struct Context {
     log: ContextLog,
-    recipe: Recipe,
+    setup: Setup,
     machine: Machine,
-    counter: Arc<dyn Counter + Send>,
-    writer: Option<Writer>,
-    window: Option<Tokens>,
     counts: Counts,
-    overhead: Tokens,
-    anchor: Option<Anchor>,
-    /// What was billed for so many counted tokens, when it was last told.
-    factor: Option<(u64, u64)>,
+    bill: Bill,
+    known: Knowledge,
+    ask: Asking,
+    attempt: Attempt,
+}
+
+/// What is known of the log, so that it need not be read again.
+#[derive(Clone, Default)]
+struct Knowledge {
+    /// Texts of results, which a new one may repeat.
     seen: Seen,
     /// What it held with the last answer of the model.
     answered: SeenMark,
     calls: Calls,
     /// The bytes of the messages of a client.
-    known: KnownBytes,
+    bytes: KnownBytes,
     /// What digests know of the log.
     index: FactIndex,
+}
+
+impl Knowledge {
+    /// Reads the calls of a log whose end was taken away; digests index it again.
+    fn reread(&mut self, log: &ContextLog) {
+        let mut calls = Calls::default();
+        for (item, entry) in log.log().transcript().entries() {
+            calls.learn(item, entry, log.bytes());
+        }
+        self.calls = calls;
+        self.index = FactIndex::default();
+    }
+}
+
+/// Compactions that were asked for, and summaries that are asked for them.
+#[derive(Default)]
+struct Asking {
+    /// A summary that is being written.
     pending: Option<Pending>,
-    /// What the next summary should look at, and what every one should.
-    focus: (Option<String>, Option<String>),
-    protected: Vec<String>,
+    /// What the next summary should look at.
+    focus: Option<String>,
+    /// What summaries took, but for the pending one.
     spent: AskTotals,
-    /// A compaction that somebody asked for, and what came of the last one.
-    asked: Option<CompactionRequest>,
+    /// A compaction that the user, the model or a program asked for.
+    request: Option<CompactionRequest>,
+    /// What came of the last one.
     outcome: Option<Outcome>,
-    overflows: u32,
+}
+
+/// How far the attempt to make the context small has come.
+#[derive(Clone, Default)]
+struct Attempt {
     /// Items before this one may have been sent.
     sent: usize,
-    /// Whether the attempt under way has written a step: what follows is taken back with it.
+    /// Whether it has written a step: what follows is taken back with it.
     has_begun: bool,
+    /// Requests that a provider refused as too long, since its last answer.
+    overflows: u32,
+    /// Whether an invariant refused a cut of the middle: then no other is tried.
+    is_cut_refused: bool,
     /// The steps of a compaction that is prepared, on a copy.
     steps: Option<Vec<PreparedStep>>,
-    /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that an
-    /// invariant refused.
-    snips: bool,
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("recipe", &self.recipe.name).finish_non_exhaustive()
+        f.debug_struct("Context").field("recipe", &self.setup.recipe.name).finish_non_exhaustive()
     }
 }
 
@@ -161,39 +187,20 @@ impl Context {
     }
 
     fn of(setup: Setup, log: ContextLog) -> Context {
-        let Setup { recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
         let mut context = Context {
-            machine: Machine::new(&recipe, window),
+            machine: Machine::new(&setup.recipe, setup.window),
             log,
-            recipe,
-            counter,
-            writer,
-            window,
+            setup,
             counts: Counts::default(),
-            overhead,
-            anchor: None,
-            factor: None,
-            seen: Seen::default(),
-            answered: SeenMark::default(),
-            calls: Calls::default(),
-            known: KnownBytes::default(),
-            index: FactIndex::default(),
-            pending: None,
-            focus: (None, focus),
-            protected,
-            spent: AskTotals::default(),
-            asked: None,
-            outcome: None,
-            overflows: 0,
-            sent: 0,
-            has_begun: false,
-            steps: None,
-            snips: true,
+            bill: Bill::default(),
+            known: Knowledge::default(),
+            ask: Asking::default(),
+            attempt: Attempt::default(),
         };
-        context.sent = context.transcript().items.len();
-        context.calls = context.all_calls();
+        context.attempt.sent = context.transcript().items.len();
+        context.known.reread(&context.log);
         let (transcript, source) = (context.log.log().transcript(), context.log.bytes());
-        context.counts.know_all(transcript, source, &*context.counter);
+        context.counts.know_all(transcript, source, &*context.setup.counter);
         context.recount();
         context.hold();
         context
@@ -228,7 +235,7 @@ impl Context {
 
     /// What would be sent if nothing were due.
     pub fn as_it_is(&self) -> Outgoing<'_> {
-        let rule = self.recipe.stages.live.summary.as_ref();
+        let rule = self.setup.recipe.stages.live.summary.as_ref();
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
@@ -256,7 +263,7 @@ impl Context {
         self.notice()?;
         self.before_request()?;
         loop {
-            if let Some(pending) = &self.pending {
+            if let Some(pending) = &self.ask.pending {
                 return Ok(Next::Ask(pending.question()));
             }
             let gauge = self.gauge();
@@ -265,24 +272,24 @@ impl Context {
                     self.tell()?;
                     // A model that asked while another compaction was under way is answered, too.
                     self.notice()?;
-                    if self.asked.is_some() {
+                    if self.ask.request.is_some() {
                         continue;
                     }
-                    self.sent = self.transcript().items.len();
+                    self.attempt.sent = self.transcript().items.len();
                     // A digest that the breaker leaves the next time is no step of this attempt.
-                    self.has_begun = false;
+                    self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
                 Step::Run(why) => self.run(why)?,
                 Step::Digest(why) => self.fall_back(why)?,
                 Step::Ask(why) => match self.begin(why) {
-                    Ok(pending) => self.pending = Some(pending),
+                    Ok(pending) => self.ask.pending = Some(pending),
                     // Nothing failed: there is nothing to do.
                     Err(reason) if reason == ALL_KEPT => {
                         self.machine.unanswered(why, &gauge, reason);
                     }
                     Err(reason) => {
-                        self.asked.iter_mut().for_each(|asked| asked.did_not(&reason));
+                        self.ask.request.iter_mut().for_each(|asked| asked.did_not(&reason));
                         self.machine.answered(why, gauge.tokens, &gauge, Err(reason));
                     }
                 },
@@ -310,24 +317,24 @@ impl Context {
     pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<Outcome> {
         self.ask_for_compaction(focus, target);
         self.view()?;
-        Ok(self.outcome.clone().expect("what was asked for is done before a view"))
+        Ok(self.ask.outcome.clone().expect("what was asked for is done before a view"))
     }
 
     /// The same before the next request: who has a model for the summary asks
     /// [`step`](Context::step) then.
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
         // What is under way already was worth while.
-        let is_new = self.asked.as_ref().is_none_or(CompactionRequest::is_needless);
+        let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
-            let calls = self.asked.take().map(CompactionRequest::calls).unwrap_or_default();
+            let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
             self.asked_by(Why::Manual, calls);
             self.needless(Why::Manual, small);
             return;
         }
-        self.focus.0 = focus.map(Into::into);
+        self.ask.focus = focus.map(Into::into);
         self.leave();
         // A model that asked as well is told the same.
-        let calls = self.asked.take().map(CompactionRequest::calls).unwrap_or_default();
+        let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
         self.machine.force(Why::Manual);
         if let Some(target) = target {
             self.machine.aim_at((target > Tokens(0)).then_some(target));
@@ -337,12 +344,12 @@ impl Context {
 
     /// Keeps a text as it is in every summary from now on.
     pub fn protect(&mut self, text: impl Into<String>) {
-        self.protected.push(text.into());
+        self.setup.protected.push(text.into());
     }
 
     /// Who is to write summaries from now on; nobody else's window counts.
     pub fn set_writer(&mut self, writer: Writer) {
-        self.writer = Some(writer);
+        self.setup.writer = Some(writer);
     }
 
     /// Takes the last compaction back, with all of its steps. Says whether there was one. Until the
@@ -377,7 +384,7 @@ impl Context {
     fn take_back_step(&mut self) -> Result<()> {
         self.leave();
         self.log.append(undo(Undone::Refused).as_bytes())?;
-        if let Some(steps) = &mut self.steps {
+        if let Some(steps) = &mut self.attempt.steps {
             steps.push(PreparedStep::TakeBack);
         }
         self.recount();
@@ -389,7 +396,7 @@ impl Context {
         let Some(sent) = self.log.log().undone() else { return };
         let items = self.transcript().context.iter().take(sent);
         let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
-        self.machine.hold(self.overhead + then);
+        self.machine.hold(self.setup.overhead + then);
     }
 
     /// What happened since this was last asked.
@@ -400,15 +407,6 @@ impl Context {
     /// The log as it stands on disk.
     pub fn log(&self) -> &[u8] {
         self.log.bytes()
-    }
-
-    /// The calls of the log, read again.
-    fn all_calls(&self) -> Calls {
-        let mut calls = Calls::default();
-        for (item, entry) in self.transcript().entries() {
-            calls.learn(item, entry, self.log.bytes());
-        }
-        calls
     }
 
     fn transcript(&self) -> &Transcript {

@@ -33,14 +33,14 @@ impl Context {
     /// log cannot be written. The log is then what it was.
     pub(super) fn apply(&mut self, mut plan: Plan, recipe: Option<&str>) -> Result<()> {
         let line = self.line_of(&plan, Batch::Compaction(recipe))?;
-        let line = if self.has_begun { continuing(line) } else { line };
+        let line = if self.attempt.has_begun { continuing(line) } else { line };
         self.log.flush()?;
         self.add_line(&line, &mut plan)?;
-        if let Some(steps) = &mut self.steps {
-            let (recipe, continues) = (recipe.map(str::to_owned), self.has_begun);
+        if let Some(steps) = &mut self.attempt.steps {
+            let (recipe, continues) = (recipe.map(str::to_owned), self.attempt.has_begun);
             steps.push(PreparedStep::Apply { plan: Box::new(plan), recipe, continues });
         }
-        self.has_begun = true;
+        self.attempt.has_begun = true;
         self.recount();
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Context {
         let trial = self.log.try_line(line);
         let changed = Changed { transcript: self.transcript(), trial: &trial };
         let source = self.log.bytes();
-        let violations = changed.violations(plan, source, FORMAT.invariants, &*self.counter);
+        let violations = changed.violations(plan, source, FORMAT.invariants, &*self.setup.counter);
         match violations.first() {
             None => self.log.keep(trial),
             Some(first) => {

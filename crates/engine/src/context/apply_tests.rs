@@ -188,7 +188,8 @@ fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
     let entry = context.transcript().context().next_back().map(|(_, entry)| entry.blocks.clone());
     assert!(matches!(entry.as_deref(), Some([Block::Text(_)])), "{entry:?}");
     let transcript = context.transcript();
-    let counted = epitome_model::weigh(transcript, context.log.bytes(), &*context.counter).total();
+    let counted =
+        epitome_model::weigh(transcript, context.log.bytes(), &*context.setup.counter).total();
     let blocks: usize = transcript.context().map(|(_, entry)| entry.blocks.len()).sum();
     assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64));
 }
@@ -319,9 +320,9 @@ proptest! {
                 context: trial.sent().to_vec(),
             };
             let [old, new] = [&before, after].map(|transcript| Side { transcript, source });
-            let expect = verify(old, new, &plan, WriteMode::Append, invariants, &*context.counter);
+            let expect = verify(old, new, &plan, WriteMode::Append, invariants, &*context.setup.counter);
             let changed = Changed { transcript: after, trial: &trial };
-            let found = changed.violations(&plan, source, invariants, &*context.counter);
+            let found = changed.violations(&plan, source, invariants, &*context.setup.counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
             // Where the whole is out of step, the excerpt may be so further on.
             let what = |it: &Violation| (it.invariant, it.what.clone());

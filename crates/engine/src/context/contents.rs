@@ -51,8 +51,8 @@ impl Context {
     pub fn contents(&self) -> Vec<Share> {
         let transcript = self.transcript();
         let mut sums: BTreeMap<Content, (Tokens, u64)> = BTreeMap::new();
-        if self.overhead > Tokens(0) {
-            sums.insert(Content::Overhead, (self.overhead, 1));
+        if self.setup.overhead > Tokens(0) {
+            sums.insert(Content::Overhead, (self.setup.overhead, 1));
         }
         for (item, entry) in transcript.context() {
             let is_prompt = transcript.head.prompt.contains(&item);

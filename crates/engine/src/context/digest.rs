@@ -36,9 +36,9 @@ impl Context {
         why: Why,
         mut by_tier: BTreeMap<String, u64>,
     ) -> Result<BTreeMap<String, u64>> {
-        let rule = self.recipe.stages.live.digest.clone().filter(|_| why != Why::Request);
+        let rule = self.setup.recipe.stages.live.digest.clone().filter(|_| why != Why::Request);
         let Some(mut rule) = rule else { return Ok(by_tier) };
-        let focus = self.focus.0.clone().or_else(|| self.focus.1.clone());
+        let focus = self.ask.focus.clone().or_else(|| self.setup.focus.clone());
         rule.focus = focus.or(rule.focus);
         let automatic = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
         let target = match why {
@@ -58,9 +58,9 @@ impl Context {
     /// whether it did: not if the context is as small already, or would hardly get smaller.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
         // What a digest reads it knows the next time.
-        let mut index = std::mem::take(&mut self.index);
+        let mut index = std::mem::take(&mut self.known.index);
         let is_put = self.put_digest_with(&mut index, rule, target);
-        self.index = index;
+        self.known.index = index;
         is_put
     }
 
@@ -77,9 +77,9 @@ impl Context {
             return Ok(false);
         }
         let (transcript, source) = (self.transcript(), self.log.bytes());
-        let view = View::new(transcript, source, &*self.counter)
+        let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
-            .with_rule_files(&self.recipe.rule_files);
+            .with_rule_files(&self.setup.recipe.rule_files);
         // Once most blocks are gone, the same part of the context stays.
         let least = rule.longest_tail(&view, target);
         // What the model has not seen is digested as well if it is more than half of the target:

@@ -38,7 +38,7 @@ impl Context {
             let because = refused.unwrap_or_else(|| self.largest().join("; "));
             format!("the context cannot be made to fit {limit} tokens: {because}")
         });
-        if let Some(asked) = &mut self.asked {
+        if let Some(asked) = &mut self.ask.request {
             asked.did(&by_tier);
             misfit.iter().for_each(|reason| asked.did_not(reason));
         }
@@ -68,7 +68,7 @@ impl Context {
         target: Tokens,
         by_tier: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
-        let rule = self.recipe.stages.live.digest.clone().unwrap_or_default();
+        let rule = self.setup.recipe.stages.live.digest.clone().unwrap_or_default();
         match self.put_digest(&rule, target) {
             Ok(is_put) => {
                 if is_put {

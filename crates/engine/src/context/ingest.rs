@@ -16,19 +16,19 @@ const LEARNED: u64 = 1 << 20;
 impl Context {
     /// Shortens the results of an entry before it is first sent.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
-        let Some(rule) = self.recipe.stages.live.ingest else { return Ok(()) };
+        let Some(rule) = self.setup.recipe.stages.live.ingest else { return Ok(()) };
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
         let mut edits = Vec::new();
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Output(output) = said else { continue };
             let Some(text) = only_text(output).map(|text| text.read(source)) else { continue };
-            let call = self.calls.get(&output.call);
+            let call = self.known.calls.get(&output.call);
             let what = call.map_or("result", |call| &*call.what);
             let rule = rule.of(call.map(|call| call.kind));
             let whole = Ref::of(&Source::at(source, output.whole));
-            let short = rule.shorten(&text, whole, &self.seen, &*self.counter);
-            self.seen.add(short.as_deref().unwrap_or(&text), what);
+            let short = rule.shorten(&text, whole, &self.known.seen, &*self.setup.counter);
+            self.known.seen.add(short.as_deref().unwrap_or(&text), what);
             edits.extend(short.map(|short| Edit {
                 at: At::Block { item, block },
                 verb: Verb::Replace(short),
@@ -46,7 +46,7 @@ impl Context {
     /// Shortens the largest results that the model has not answered, if they are too much together.
     /// Those that were sent before stay as they were sent.
     pub(super) fn preview(&mut self) -> Result<()> {
-        let ingest = self.recipe.stages.live.ingest;
+        let ingest = self.setup.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
         let source = self.log.bytes();
         let results: Vec<_> = self
@@ -63,7 +63,7 @@ impl Context {
         let texts: Vec<String> = results.iter().map(|(_, it)| it.text(source)).collect();
         let may = |at: usize| {
             let (place, output) = results[at];
-            let new = place.item() >= self.sent && only_text(output).is_some();
+            let new = place.item() >= self.attempt.sent && only_text(output).is_some();
             new && Stub::parse(&texts[at]).is_none()
         };
         let all: Vec<(&str, bool)> =
@@ -75,7 +75,8 @@ impl Context {
                 let (place, output) = results[at];
                 let whole = Ref::of(&Source::at(source, output.whole));
                 let preview = rule.preview(&texts[at], whole);
-                let is_less = self.counter.count(&preview) < self.counter.count(&texts[at]);
+                let is_less =
+                    self.setup.counter.count(&preview) < self.setup.counter.count(&texts[at]);
                 let verb = Verb::Replace(preview);
                 is_less.then_some(Edit { at: place, verb, pass: INGEST })
             })
@@ -101,19 +102,19 @@ impl Context {
 
     /// Notes again which lines the results hold that the model has not answered yet.
     fn see_unanswered(&mut self) {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.rewind(self.answered);
+        let mut seen = std::mem::take(&mut self.known.seen);
+        seen.rewind(self.known.answered);
         for (_, entry) in self.unanswered() {
             self.see(&mut seen, entry);
         }
-        self.seen = seen;
+        self.known.seen = seen;
     }
 
     /// Notes which lines the results of an entry hold.
     pub(super) fn see(&self, seen: &mut Seen, entry: &Entry) {
         for block in &entry.blocks {
             if let Block::Output(output) = block {
-                let what = self.calls.what(&output.call).unwrap_or("result");
+                let what = self.known.calls.what(&output.call).unwrap_or("result");
                 seen.add(&output.text(self.log.bytes()), what);
             }
         }
@@ -130,8 +131,8 @@ impl Context {
         let newest = from_first(transcript, &items);
         let with_calls = [&calls_of(transcript, newest), newest].concat();
         let excerpt = Excerpt::new(transcript, with_calls, newest);
-        let view = View::new(excerpt.transcript(), self.log.bytes(), &*self.counter)
-            .with_rule_files(&self.recipe.rule_files);
+        let view = View::new(excerpt.transcript(), self.log.bytes(), &*self.setup.counter)
+            .with_rule_files(&self.setup.recipe.rule_files);
         let mut items: Vec<usize> = items.into_iter().collect();
         items.sort_unstable();
         let pins = pins(&view, &excerpt.places(&items)).into_iter();
@@ -169,19 +170,19 @@ impl Context {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let new = transcript.items.len() - edited.len()..transcript.items.len();
         for (old, new) in edited.into_iter().zip(new) {
-            self.counts.replace(old, new, transcript, source, &*self.counter);
+            self.counts.replace(old, new, transcript, source, &*self.setup.counter);
         }
     }
 
     /// Reads what is complete with this entry for the next digest, if the recipe has one.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
-        let Some(rule) = self.recipe.stages.live.digest.clone() else { return };
+        let Some(rule) = self.setup.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();
         // Of hundreds of megabytes the lines are not kept unless a digest is made of them.
         if entry.is_none_or(|entry| entry.record.span.len() > LEARNED) {
             return;
         }
-        let mut index = std::mem::take(&mut self.index);
+        let mut index = std::mem::take(&mut self.known.index);
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let entry_of = |item: usize| transcript.items[item].entry();
         let blocks = entry_of(item).into_iter().flat_map(|entry| &entry.blocks);
@@ -189,7 +190,7 @@ impl Context {
             // A call is complete with its result.
             let (at, number, result) = match said {
                 Block::Call(_) => continue,
-                Block::Output(output) => match self.calls.get(&output.call) {
+                Block::Output(output) => match self.known.calls.get(&output.call) {
                     Some(call) => (call.at, call.number, Some(output)),
                     None => continue,
                 },
@@ -199,9 +200,9 @@ impl Context {
             let blocks = self.counts.items().get(at.0);
             let tokens = blocks.and_then(|it| it.get(at.1)).copied().unwrap_or_default();
             let complete = Complete { at, entry, number, result, tokens };
-            index.learn(&rule, source, &*self.counter, complete);
+            index.learn(&rule, source, &*self.setup.counter, complete);
         }
-        self.index = index;
+        self.known.index = index;
     }
 }
 
@@ -242,7 +243,8 @@ mod tests {
                 context.tool(&[Said::output(id.clone(), text)]).expect("memory");
             }
             context.view().expect("memory");
-            let known = |it: &Context| (it.counts.total(), it.seen.clone(), it.answered);
+            let known =
+                |it: &Context| (it.counts.total(), it.known.seen.clone(), it.known.answered);
             let found = known(&context);
             context.recount();
             assert_eq!(found, known(&context), "after {n}");

@@ -7,7 +7,6 @@ use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::{Said, Speaker, Undone, back, line, said, said_again, undo};
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
-use epitome_passes::FactIndex;
 use serde::Serialize;
 
 use super::calls::{OpenCalls, without_again};
@@ -110,7 +109,7 @@ impl Context {
     /// The messages at the beginning of a list that were said before.
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
-        let mut known = std::mem::take(&mut self.known);
+        let mut known = std::mem::take(&mut self.known.bytes);
         let said = self.log.log().message_items();
         // The calls that are open behind so many messages.
         let (mut open, mut linked) = (OpenCalls::default(), 0);
@@ -129,7 +128,7 @@ impl Context {
             }
             prefix.len += 1;
         }
-        self.known = known;
+        self.known.bytes = known;
         prefix
     }
 
@@ -180,12 +179,11 @@ impl Context {
         let line = back(self.log.log(), &gone, messages as u64)
             .map_err(|why| Error::new(ErrorKind::Refused, why))?;
         self.log.append(line.as_bytes())?;
-        self.calls = self.all_calls();
-        self.index = FactIndex::default();
-        if let Some(asked) = &mut self.asked {
-            asked.retain_calls(|id| self.calls.get(id).is_some());
+        self.known.reread(&self.log);
+        if let Some(asked) = &mut self.ask.request {
+            asked.retain_calls(|id| self.known.calls.get(id).is_some());
         }
-        (self.has_begun, self.overflows) = (false, 0);
+        (self.attempt.has_begun, self.attempt.overflows) = (false, 0);
         self.recount();
         Ok(())
     }
@@ -202,9 +200,11 @@ impl Context {
             let entry = self.transcript().items[*item].entry();
             entry.is_some_and(|entry| {
                 entry.blocks.iter().all(|block| match block {
-                    Block::Output(output) => self.calls.get(&output.call).is_some_and(|call| {
-                        call.kind == ToolKind::Compact && Some(call.at.0) <= end
-                    }),
+                    Block::Output(output) => {
+                        self.known.calls.get(&output.call).is_some_and(|call| {
+                            call.kind == ToolKind::Compact && Some(call.at.0) <= end
+                        })
+                    }
                     _ => false,
                 })
             })

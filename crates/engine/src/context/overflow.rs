@@ -56,8 +56,8 @@ impl Context {
         let told = overflow(status, body).filter(|told| self.may_be(told));
         let Some(told) = told else { return Ok(Recovery::NotAnOverflow) };
         let _span = debug_span!("live.refused", status, tokens = self.tokens().0).entered();
-        self.overflows += 1;
-        if self.overflows > 1 {
+        self.attempt.overflows += 1;
+        if self.attempt.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
         // What was asked is about a context that is another one now.
@@ -67,10 +67,10 @@ impl Context {
         let stands = self.log.log().compactions();
         self.machine.force(Why::Overflow);
         self.machine.set_limit(wanted);
-        self.has_begun = false;
+        self.attempt.has_begun = false;
         let gauge = self.gauge();
         self.machine.step(&gauge);
-        let mut recipes = vec![self.recipe.clone()];
+        let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());
         let mut by_tier = BTreeMap::new();
         for recipe in recipes {
@@ -82,7 +82,7 @@ impl Context {
                 return Ok(Recovery::Retry { before, after });
             }
         }
-        if self.writer.is_some() && self.recipe.stages.live.summary.is_some() {
+        if self.setup.writer.is_some() && self.setup.recipe.stages.live.summary.is_some() {
             let (gauge, after) = (self.gauge(), self.tokens());
             self.machine.fell_short(Why::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });
@@ -114,8 +114,8 @@ impl Context {
         by_tier: &mut BTreeMap<String, u64>,
     ) -> Result<()> {
         let target = PerKind::same(Some(Target::of_tokens(self.in_counts(limit))));
-        let exempt_tools = self.recipe.exempt_tools.clone();
-        let rule_files = self.recipe.rule_files.clone();
+        let exempt_tools = self.setup.recipe.exempt_tools.clone();
+        let rule_files = self.setup.recipe.rule_files.clone();
         let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
         match self.carry_out(&recipe) {
             Ok(did) => {
@@ -165,7 +165,7 @@ impl Context {
         let share = |tokens: Tokens| Tokens(tokens.0 * MARGIN / 100);
         // What the provider counted for it tells how our count compares.
         let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
-            Some(asked) => super::size::scaled(limit, now.0, asked.0),
+            Some(asked) => super::size::scaled(limit, now, asked),
             None => limit,
         });
         let reserved = self.machine.usable();
@@ -175,8 +175,8 @@ impl Context {
     /// What is largest in the context, in words.
     pub(super) fn largest(&self) -> Vec<String> {
         let transcript = self.transcript();
-        let view = View::new(transcript, self.log.bytes(), &*self.counter)
-            .with_rule_files(&self.recipe.rule_files);
+        let view = View::new(transcript, self.log.bytes(), &*self.setup.counter)
+            .with_rule_files(&self.setup.recipe.rule_files);
         let pinned = pins(&view, &transcript.context);
         let pinned: HashSet<(usize, usize)> =
             pinned.into_iter().map(|pin| (pin.item, pin.block)).collect();
@@ -186,7 +186,7 @@ impl Context {
                 let tokens = self.counts.items()[item].get(block).copied().unwrap_or_default();
                 let what = match said {
                     Block::Output(output) => {
-                        let call = self.calls.what(&output.call).unwrap_or("a call");
+                        let call = self.known.calls.what(&output.call).unwrap_or("a call");
                         format!("the result of {call}")
                     }
                     Block::Call(call) => format!("a call of {}", call.name),
@@ -199,8 +199,8 @@ impl Context {
                 all.push((tokens, format!("{what}{stays}")));
             }
         }
-        if self.overhead > Tokens(0) {
-            all.push((self.overhead, "the system prompt and the tools".to_owned()));
+        if self.setup.overhead > Tokens(0) {
+            all.push((self.setup.overhead, "the system prompt and the tools".to_owned()));
         }
         all.sort_by(|one, other| other.cmp(one));
         all.truncate(3);

@@ -4,11 +4,10 @@ use std::fmt;
 
 use epitome_error::{ErrorKind, Result};
 use epitome_model::Verb;
-use epitome_passes::{AskTotals, NoReply, Reply, Seen, SeenMark, Why};
+use epitome_passes::{NoReply, Reply, Why};
 
 use super::apply::{PreparedStep, moved};
-use super::known::KnownBytes;
-use super::{Context, Next, Pending, Question};
+use super::{Asking, Attempt, Context, Next, Pending, Question};
 
 /// A compaction on a copy of a context. It can be worked on in another thread, and is then given
 /// back to its context: [`Context::swap`].
@@ -74,7 +73,7 @@ impl Preparation {
 
     /// Whether a model was asked for it.
     pub fn has_asked(&self) -> bool {
-        self.question.is_some() || self.copy.spent.asks > 0
+        self.question.is_some() || self.copy.ask.spent.asks > 0
     }
 
     /// Whether there is nothing more to do.
@@ -94,7 +93,7 @@ impl fmt::Debug for Preparation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preparation")
             .field("is_done", &self.is_done)
-            .field("steps", &self.copy.steps)
+            .field("steps", &self.copy.attempt.steps)
             .finish()
     }
 }
@@ -115,7 +114,7 @@ impl Context {
     /// Ask when [`step`](Context::step) said that the context can be sent.
     pub fn prepare(&mut self) -> Option<Preparation> {
         let gauge = self.gauge();
-        if self.pending.is_some() || !self.machine.prepares(&gauge) {
+        if self.ask.pending.is_some() || !self.machine.prepares(&gauge) {
             return None;
         }
         let mut copy = self.copy();
@@ -141,10 +140,10 @@ impl Context {
     /// `Disk` if the log cannot be written. The context is then what it was.
     pub fn swap(&mut self, prepared: Preparation) -> Result<bool> {
         let Preparation { copy, read, sent, is_done, .. } = &prepared;
-        self.spent += copy.spent;
-        self.spent += copy.pending.as_ref().map(Pending::spent).unwrap_or_default();
+        self.ask.spent += copy.ask.spent;
+        self.ask.spent += copy.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
         let context = &self.transcript().context;
-        let is_there = self.pending.is_none()
+        let is_there = self.ask.pending.is_none()
             && *is_done
             && context.starts_with(sent)
             && self.log.bytes().get(..*read) == copy.log.bytes().get(..*read);
@@ -169,7 +168,7 @@ impl Context {
         let since = self.transcript().items.len() - items;
         let new = self.transcript().context[sent.len()..].to_vec();
         let place = |item: usize| Some(if item < *items { item } else { item + since });
-        for step in copy.steps.iter().flatten() {
+        for step in copy.attempt.steps.iter().flatten() {
             match step {
                 PreparedStep::Apply { plan, recipe, continues } => {
                     let mut plan = moved(plan, place);
@@ -178,46 +177,28 @@ impl Context {
                             summary.kept.extend(&new);
                         }
                     }
-                    self.has_begun = *continues;
+                    self.attempt.has_begun = *continues;
                     self.apply(plan, recipe.as_deref())?;
                 }
                 PreparedStep::TakeBack => self.take_back_step()?,
             }
         }
-        self.has_begun = false;
+        self.attempt.has_begun = false;
         Ok(())
     }
 
     /// The same context without a journal and without what was spent.
     fn copy(&self) -> Context {
+        let Context { log, setup, machine, counts, bill, known, ask, attempt } = self;
         Context {
-            log: self.log.copy(),
-            recipe: self.recipe.clone(),
-            machine: self.machine.clone(),
-            counter: self.counter.clone(),
-            writer: self.writer.clone(),
-            window: self.window,
-            counts: self.counts.clone(),
-            overhead: self.overhead,
-            anchor: self.anchor,
-            factor: self.factor,
-            // Nothing is said in it.
-            seen: Seen::default(),
-            answered: SeenMark::default(),
-            calls: self.calls.clone(),
-            known: KnownBytes::default(),
-            index: self.index.clone(),
-            pending: None,
-            focus: self.focus.clone(),
-            protected: self.protected.clone(),
-            spent: AskTotals::default(),
-            asked: None,
-            outcome: None,
-            overflows: self.overflows,
-            sent: self.sent,
-            has_begun: false,
-            steps: Some(Vec::new()),
-            snips: self.snips,
+            log: log.copy(),
+            setup: setup.clone(),
+            machine: machine.clone(),
+            counts: counts.clone(),
+            bill: *bill,
+            known: known.clone(),
+            ask: Asking { focus: ask.focus.clone(), ..Asking::default() },
+            attempt: Attempt { has_begun: false, steps: Some(Vec::new()), ..attempt.clone() },
         }
     }
 }

@@ -115,7 +115,7 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
 fn a_summary_of_everything_is_put_before_what_was_said_since() {
     let mut context = near(summary());
     let prepared = worked(context.prepare().expect("it is time"));
-    let last = prepared.copy.steps.iter().flatten().next_back();
+    let last = prepared.copy.attempt.steps.iter().flatten().next_back();
     let Some(PreparedStep::Apply { plan, .. }) = last else { panic!("{last:?}") };
     assert_eq!(plan.summary().map(|summary| &*summary.kept), Some(&[][..]));
     context.user("Go on, then.").expect("memory");

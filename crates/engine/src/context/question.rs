@@ -64,7 +64,7 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written, `Refused` if nothing was asked.
     pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<()> {
-        let asked = self.pending.take();
+        let asked = self.ask.pending.take();
         let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
         let Pending { why, items, kept, writing } = pending;
         let nobody = matches!(reply, Err(NoReply::Nobody));
@@ -78,30 +78,30 @@ impl Context {
         let outcome = match writing.answer(reply) {
             Answered::Ask(writing) => {
                 span.record("came_to", "question");
-                self.pending = Some(Pending { why, items, kept, writing: *writing });
+                self.ask.pending = Some(Pending { why, items, kept, writing: *writing });
                 return Ok(());
             }
             Answered::Written(written) => {
-                self.spent += written.spent;
+                self.ask.spent += written.spent;
                 match self.put(&written.text, &items) {
                     Ok(()) => {
                         self.machine.wrote(&written);
                         Ok(())
                     }
                     Err(err) if err.kind() == ErrorKind::Refused => {
-                        self.spent.failed += 1;
+                        self.ask.spent.failed += 1;
                         Err(err.to_string())
                     }
                     Err(err) => return Err(err),
                 }
             }
             Answered::Nothing { reason, spent } => {
-                self.spent += spent;
+                self.ask.spent += spent;
                 Err(reason)
             }
         };
         span.record("came_to", if outcome.is_ok() { "summary" } else { "nothing" });
-        if let Some(asked) = &mut self.asked {
+        if let Some(asked) = &mut self.ask.request {
             match &outcome {
                 Ok(()) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
                 Err(reason) => asked.did_not(reason),
@@ -117,33 +117,33 @@ impl Context {
 
     /// Leaves a question unanswered. What was answered before it was paid for.
     pub(super) fn leave(&mut self) {
-        if let Some(pending) = self.pending.take() {
-            self.spent += pending.spent();
+        if let Some(pending) = self.ask.pending.take() {
+            self.ask.spent += pending.spent();
         }
     }
 
     /// Begins a summary; or says why there is nothing to summarise.
     pub(super) fn begin(&mut self, why: Why) -> std::result::Result<Pending, String> {
-        let mut rule = self.recipe.stages.live.summary.clone().unwrap_or_default();
-        rule.focus = self.focus.0.take().or_else(|| self.focus.1.clone()).or(rule.focus);
-        rule.protected.extend(self.protected.iter().cloned());
+        let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
+        rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
+        rule.protected.extend(self.setup.protected.iter().cloned());
         let log = self.log.log();
         let (transcript, source) = (log.transcript(), self.log.bytes());
         let format = named("epitome").expect("our own format is one of them");
         let options = Options {
             kind: ContextKind::Live,
-            counter: &*self.counter,
+            counter: &*self.setup.counter,
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
         let end = |end: usize| self.end_of_old(self.half_of(end), end, 0);
         let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
-        let writer = self.writer.clone().unwrap_or_else(|| Writer {
-            window: self.window.unwrap_or(WINDOW),
-            counter: self.counter.clone(),
+        let writer = self.setup.writer.clone().unwrap_or_else(|| Writer {
+            window: self.setup.window.unwrap_or(WINDOW),
+            counter: self.setup.counter.clone(),
         });
         // What is kept leaves room in a small window.
-        let mut recipe = self.recipe.clone();
+        let mut recipe = self.setup.recipe.clone();
         if let Some(usable) = self.machine.usable() {
             recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));
         }
@@ -164,7 +164,7 @@ impl Context {
         let last = LastResponse::of(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
         let is_unseen = newest == Some(Role::Tool) && last.begins >= unseen;
-        let unseen = self.recipe.keep.unanswered && is_unseen;
+        let unseen = self.setup.recipe.keep.unanswered && is_unseen;
         let stays = unseen || !last.open.is_empty();
         let most = if stays { last.begins } else { transcript.context.len() };
         match with_reasoning(transcript, source, least, end.min(most), most) {
@@ -205,7 +205,7 @@ impl Context {
             return Err(refuse("the context has changed since it was asked"));
         };
         let stands_for: Tokens = items.iter().map(|&item| self.counts.item(item)).sum();
-        if self.counter.count(text) >= stands_for {
+        if self.setup.counter.count(text) >= stands_for {
             return Err(refuse("the summary is longer than what it stands for"));
         }
         let total = self.counts.total();

@@ -227,7 +227,7 @@ impl Context {
         });
         let Some(named) = digest.map(|digest| named_calls(&digest)) else { return Vec::new() };
         let named = named.into_iter();
-        named.filter_map(|(number, name)| Some((self.calls.id(number)?, name))).collect()
+        named.filter_map(|(number, name)| Some((self.known.calls.id(number)?, name))).collect()
     }
 }
 

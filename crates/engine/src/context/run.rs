@@ -13,7 +13,7 @@ use epitome_error::{ErrorKind, Result};
 
 impl Context {
     pub(super) fn run(&mut self, why: Why) -> Result<()> {
-        self.has_begun = false;
+        self.attempt.has_begun = false;
         let target = match why {
             Why::Trigger | Why::Background | Why::Hard => {
                 let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);
@@ -26,11 +26,11 @@ impl Context {
         };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
-            Why::Trigger | Why::Background | Why::Request => self.recipe.at_least,
+            Why::Trigger | Why::Background | Why::Request => self.setup.recipe.at_least,
             Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
-        let targets = PerKind { live: target, ..self.recipe.target };
-        let recipe = Recipe { target: targets, at_least, ..self.recipe.clone() };
+        let targets = PerKind { live: target, ..self.setup.recipe.target };
+        let recipe = Recipe { target: targets, at_least, ..self.setup.recipe.clone() };
         let before = self.tokens();
         let span = debug_span!(
             "live.run",
@@ -59,14 +59,14 @@ impl Context {
         match outcome {
             Ok(by_tier) => {
                 let after = self.gauge();
-                self.asked.iter_mut().for_each(|asked| asked.did(&by_tier));
+                self.ask.request.iter_mut().for_each(|asked| asked.did(&by_tier));
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }
             // The log could not be written: that is for the caller to know.
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
-                self.asked.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
+                self.ask.request.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
                 let now = self.gauge();
                 self.machine.failed(why, &now, err.to_string());
                 Ok(())
@@ -79,7 +79,7 @@ impl Context {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let options = Options {
             kind: ContextKind::Live,
-            counter: &*self.counter,
+            counter: &*self.setup.counter,
             thinking_is_bound: FORMAT.thinking_is_bound,
             counted: self.counts.items(),
         };

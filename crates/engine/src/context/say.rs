@@ -73,8 +73,8 @@ impl Context {
         self.count(item);
         self.learn_for_digest(item);
         if speaker.role == Role::Assistant {
-            self.overflows = 0;
-            self.answered = self.seen.mark();
+            self.attempt.overflows = 0;
+            self.known.answered = self.known.seen.mark();
         }
         if let Some(Usage { input, output, .. }) = speaker.usage {
             self.billed(Tokens(input + output));

@@ -9,6 +9,7 @@ use epitome_tokens::O200k;
 use serde::Serialize;
 
 /// How a context is used.
+#[derive(Clone)]
 pub struct Setup {
     pub(super) recipe: Recipe,
     pub(super) window: Option<Tokens>,

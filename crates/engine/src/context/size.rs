@@ -8,11 +8,40 @@ use epitome_passes::{ContextSize, Seen, SeenMark};
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
 
-/// What a provider counted, and what we had counted then.
+/// What a provider counted, beside our own counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bill {
+    /// The last bill of the context as it is now.
+    of_context: Option<Counted>,
+    /// The last bill, of whatever context.
+    last: Option<Counted>,
+}
+
+/// Tokens of the same context, counted twice.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Anchor {
-    billed: Tokens,
-    counted: Tokens,
+struct Counted {
+    by_provider: Tokens,
+    by_us: Tokens,
+}
+
+impl Bill {
+    /// What the provider would count where we count `counted`: what it counted last and what came
+    /// since, or else our count scaled as its last one says.
+    fn expect(&self, counted: Tokens) -> Tokens {
+        match (self.of_context, self.last) {
+            (Some(then), _) => then.by_provider + (counted - then.by_us),
+            (None, Some(last)) => scaled(counted, last.by_provider, last.by_us),
+            (None, None) => counted,
+        }
+    }
+
+    /// How far our count was off, in thousandths of the provider's.
+    fn error(&self) -> Option<i64> {
+        let Counted { by_provider, by_us } = self.last?;
+        let signed = |tokens: Tokens| i64::try_from(tokens.0).unwrap_or(i64::MAX);
+        let off = signed(by_us).saturating_sub(signed(by_provider));
+        Some(off.saturating_mul(1_000) / signed(by_provider).max(1))
+    }
 }
 
 impl Context {
@@ -20,27 +49,23 @@ impl Context {
     pub fn billed(&mut self, billed: Tokens) {
         let counted = self.counted();
         if billed > Tokens(0) && counted > Tokens(0) {
-            self.anchor = Some(Anchor { billed, counted });
-            self.factor = Some((billed.0, counted.0));
+            let bill = Some(Counted { by_provider: billed, by_us: counted });
+            self.bill = Bill { of_context: bill, last: bill };
         }
     }
 
     /// The window, of which a part is kept for the reply.
     pub fn window(&self) -> Option<Tokens> {
-        self.window
+        self.setup.window
     }
 
     /// How full the window is.
     pub fn usage(&self) -> WindowUse {
         let tokens = self.tokens();
         let usable = self.machine.usable();
-        let error = self.factor.map(|(billed, counted)| {
-            (i64::try_from(counted).unwrap_or(i64::MAX) - i64::try_from(billed).unwrap_or(0))
-                .saturating_mul(1_000)
-                / i64::try_from(billed).unwrap_or(1).max(1)
-        });
         let percent = usable.map(|usable| tokens.0 * 100 / usable.0.max(1));
-        WindowUse { tokens, usable, percent, billed: self.anchor.is_some(), error }
+        let (billed, error) = (self.bill.of_context.is_some(), self.bill.error());
+        WindowUse { tokens, usable, percent, billed, error }
     }
 
     /// What became of what was said.
@@ -54,8 +79,8 @@ impl Context {
                 said.entry(id).or_insert_with(|| self.counts.item(item));
             }
         }
-        let mut summaries = self.spent;
-        summaries += self.pending.as_ref().map(Pending::spent).unwrap_or_default();
+        let mut summaries = self.ask.spent;
+        summaries += self.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
         Report {
             said: said.values().copied().sum(),
             sent: self.counts.total().tokens,
@@ -74,47 +99,41 @@ impl Context {
         ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
-    /// What the provider would count: what it counted last and what came since, or else our count
-    /// scaled as its last one says.
+    /// What the provider would count.
     pub(super) fn tokens(&self) -> Tokens {
-        let counted = self.counted();
-        match (self.anchor, self.factor) {
-            (Some(anchor), _) => anchor.billed + (counted - anchor.counted),
-            (None, Some((billed, ours))) => scaled(counted, billed, ours),
-            (None, None) => counted,
-        }
+        self.bill.expect(self.counted())
     }
 
     /// As much of the context as may be left for it to come to so many of the provider's tokens.
     pub(super) fn in_counts(&self, target: Tokens) -> Tokens {
-        let target = match self.factor {
-            Some((billed, ours)) => scaled(target, ours, billed),
+        let target = match self.bill.last {
+            Some(last) => scaled(target, last.by_us, last.by_provider),
             None => target,
         };
-        target - self.overhead - self.counts.total().frames
+        target - self.setup.overhead - self.counts.total().frames
     }
 
     /// What we count, prompt and tools included.
     fn counted(&self) -> Tokens {
-        self.overhead + self.counts.total().tokens
+        self.setup.overhead + self.counts.total().tokens
     }
 
     pub(super) fn count(&mut self, item: usize) {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        self.counts.add(item, transcript, source, &*self.counter);
+        self.counts.add(item, transcript, source, &*self.setup.counter);
         if let Some(entry) = transcript.items[item].entry() {
-            self.calls.add(item, entry, source);
+            self.known.calls.add(item, entry, source);
         }
     }
 
     /// Counts what is sent anew: other items may say it now. What a provider counted is of another
     /// context.
     pub(super) fn recount(&mut self) {
-        self.anchor = None;
+        self.bill.of_context = None;
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        self.counts.all(transcript, source, &*self.counter);
-        self.calls.reopen(transcript);
-        if self.recipe.stages.live.ingest.is_some() {
+        self.counts.all(transcript, source, &*self.setup.counter);
+        self.known.calls.reopen(transcript);
+        if self.setup.recipe.stages.live.ingest.is_some() {
             let (mut seen, mut answered) = (Seen::default(), SeenMark::default());
             for (_, entry) in transcript.context() {
                 self.see(&mut seen, entry);
@@ -122,12 +141,12 @@ impl Context {
                     answered = seen.mark();
                 }
             }
-            (self.seen, self.answered) = (seen, answered);
+            (self.known.seen, self.known.answered) = (seen, answered);
         }
     }
 }
 
-pub(super) fn scaled(tokens: Tokens, by: u64, per: u64) -> Tokens {
-    let scaled = u128::from(tokens.0) * u128::from(by) / u128::from(per.max(1));
+pub(super) fn scaled(tokens: Tokens, by: Tokens, per: Tokens) -> Tokens {
+    let scaled = u128::from(tokens.0) * u128::from(by.0) / u128::from(per.0.max(1));
     Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

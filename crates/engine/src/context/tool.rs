@@ -198,7 +198,7 @@ impl Context {
 
     /// What came of the compaction that was asked for last, once it is done.
     pub fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.as_ref()
+        self.ask.outcome.as_ref()
     }
 
     /// Remembers that somebody asked.
@@ -207,15 +207,15 @@ impl Context {
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
         let target = self.machine.aim();
         let not_done = None;
-        self.asked =
+        self.ask.request =
             Some(CompactionRequest { why, before, sent, calls, by_tier, not_done, target });
-        self.outcome = None;
+        self.ask.outcome = None;
     }
 
     /// Notices calls of the tool that wait for nothing but their own results. Those of a context
     /// that is small enough are answered at once.
     pub(super) fn notice(&mut self) -> Result<()> {
-        if self.asked.is_some() || self.pending.is_some() {
+        if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
         }
         let (calls, focus) = self.waiting();
@@ -227,7 +227,7 @@ impl Context {
             self.needless(Why::Tool, small);
             return self.tell();
         }
-        self.focus.0 = focus;
+        self.ask.focus = focus;
         self.machine.force(Why::Tool);
         self.asked_by(Why::Tool, calls);
         Ok(())
@@ -235,7 +235,7 @@ impl Context {
 
     /// Why there is nothing to be done for who asks without a target.
     pub(super) fn small(&self) -> Option<NotDone> {
-        let messages = self.tokens() - self.overhead;
+        let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
     }
@@ -243,7 +243,7 @@ impl Context {
     /// From how many tokens on messages are made small for who asks. In a small window that is what
     /// a compaction by hand aims at.
     fn least(&self) -> Tokens {
-        let least = Tokens(self.recipe.live.tool.min_tokens);
+        let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
     }
 
@@ -251,14 +251,14 @@ impl Context {
     pub(super) fn needless(&mut self, why: Why, small: NotDone) {
         let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));
-        self.asked.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
+        self.ask.request.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
 
     /// Says what came of it to who asked.
     pub(super) fn tell(&mut self) -> Result<()> {
-        let Some(asked) = self.asked.take() else { return Ok(()) };
+        let Some(asked) = self.ask.request.take() else { return Ok(()) };
         // What was asked for with a focus is done.
-        self.focus.0 = None;
+        self.ask.focus = None;
         let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
         let transcript = self.transcript();
         let is_user = |item: usize| {
@@ -279,7 +279,7 @@ impl Context {
             let speaker = Speaker { role: Role::Tool, ..Speaker::default() };
             self.push(&speaker, &[Said::output(&**call, text)])?;
         }
-        self.outcome = Some(outcome);
+        self.ask.outcome = Some(outcome);
         Ok(())
     }
 

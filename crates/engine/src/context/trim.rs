@@ -13,11 +13,11 @@ use crate::middle::middle_cut;
 impl Context {
     /// Does what is due before every request.
     pub(super) fn before_request(&mut self) -> Result<()> {
-        if self.pending.is_some() {
+        if self.ask.pending.is_some() {
             return Ok(());
         }
         self.preview()?;
-        match self.recipe.live.when {
+        match self.setup.recipe.live.when {
             When::Asked => Ok(()),
             When::Trigger | When::Request => self.trim_middle(),
         }
@@ -25,26 +25,28 @@ impl Context {
 
     /// Cuts messages out of the middle, if there are too many.
     fn trim_middle(&mut self) -> Result<()> {
-        let wants = self.snips && !self.machine.is_held(&self.gauge());
-        let Some(rule) = self.recipe.stages.live.trim.filter(|_| wants) else { return Ok(()) };
+        let wants = !self.attempt.is_cut_refused && !self.machine.is_held(&self.gauge());
+        let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
+            return Ok(());
+        };
         let tokens = |item: usize| self.counts.item(item);
         let log = self.log.log();
-        let (rule, counter) = ((&rule, &self.recipe.rule_files), &*self.counter);
+        let (rule, counter) = ((&rule, &self.setup.recipe.rule_files), &*self.setup.counter);
         let cut = middle_cut(log, self.log.bytes(), rule, |_| false, tokens, counter);
         let Some(cut) = cut else { return Ok(()) };
         let before = self.tokens();
         let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();
         let messages = cut.messages;
-        self.has_begun = false;
+        self.attempt.has_begun = false;
         match self.apply(Plan::of_edit(Edit::cut(cut)), None) {
             // It is an attempt of its own.
             Ok(()) => {
-                self.has_begun = false;
+                self.attempt.has_begun = false;
                 self.machine.snipped(before, self.tokens(), messages);
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 // It would be refused before every request.
-                self.snips = false;
+                self.attempt.is_cut_refused = true;
                 let reason = format!("nothing is cut out of the middle: {err}");
                 self.machine.skip(Why::Request, reason);
             }

@@ -9,7 +9,6 @@ use epitome_formats::epitome::said;
 use epitome_model::{
     Block, Entry, HiddenRecord, Item, Role, Source, Tokens, ToolKind, Transcript, decode,
 };
-use epitome_passes::FactIndex;
 
 use super::calls::{AGAIN, NO_CALL, OpenCalls};
 use super::known::{KnownBytes, hash_of};
@@ -156,16 +155,17 @@ impl Context {
         &mut self,
         add: impl FnOnce(&mut Context) -> Result<()>,
     ) -> Result<()> {
-        let (from, told) = (self.log.bytes().len(), (self.anchor, self.factor, self.overflows));
+        let from = self.log.bytes().len();
+        let (bill, overflows) = (self.bill, self.attempt.overflows);
         self.log.gather();
         let added = add(self).and_then(|()| self.log.write_gathered());
         if added.is_err() {
             self.log.forget(from);
-            self.calls = self.all_calls();
-            self.index = FactIndex::default();
-            self.known = KnownBytes::default();
+            self.known.reread(&self.log);
+            self.known.bytes = KnownBytes::default();
             self.recount();
-            (self.anchor, self.factor, self.overflows) = told;
+            self.bill = bill;
+            self.attempt.overflows = overflows;
         }
         added
     }
@@ -189,7 +189,7 @@ impl Context {
     }
 
     fn ties(&self) -> Ties {
-        Ties { open: self.calls.open().clone(), made: HashSet::new() }
+        Ties { open: self.known.calls.open().clone(), made: HashSet::new() }
     }
 
     pub(super) fn push_all(
@@ -204,7 +204,7 @@ impl Context {
         for (idx, heard) in messages.iter().enumerate() {
             let message = self.messages() + 1;
             self.push_heard(heard, Some(message))?;
-            self.known.set_last(self.log.log().message_items().len() - 1, heard.hash);
+            self.known.bytes.set_last(self.log.log().message_items().len() - 1, heard.hash);
             if let (Some(billed), true) = (billed, last == Some(idx)) {
                 self.billed(billed);
             }
@@ -235,7 +235,7 @@ impl Context {
 
     /// Calls that have no result yet: their ids and the names of their tools, in order.
     pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
-        self.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
+        self.known.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
 
     fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
@@ -263,8 +263,8 @@ impl Context {
             match block {
                 Block::Call(call) => {
                     let said = call.id.clone();
-                    let mut n = self.calls.len() + made.len();
-                    while self.calls.get(&call.id).is_some() || made.contains(&call.id) {
+                    let mut n = self.known.calls.len() + made.len();
+                    while self.known.calls.get(&call.id).is_some() || made.contains(&call.id) {
                         call.id = format!("{said}{AGAIN}{n}").into();
                         n += 1;
                     }
@@ -275,7 +275,7 @@ impl Context {
                     output.call = open.answer(&output.call).ok_or_else(|| {
                         let name = output.call.strip_prefix(NO_CALL);
                         let id = epitome_model::short(name.unwrap_or(&output.call), 80);
-                        let known = self.calls.get(&output.call).is_some();
+                        let known = self.known.calls.get(&output.call).is_some();
                         if known || made.contains(&output.call) {
                             format!("the call `{id}` has its result already")
                         } else {
@@ -475,7 +475,7 @@ mod tests {
             assert_eq!(said.map_err(|err| err.kind()), Err(ErrorKind::Disk));
             let after = (context.log().to_vec(), context.usage(), context.messages());
             assert_eq!(after, before);
-            assert_eq!((context.open_calls(), context.calls.len()), (Vec::new(), 0));
+            assert_eq!((context.open_calls(), context.known.calls.len()), (Vec::new(), 0));
         }
     }
 }
