@@ -59,6 +59,6 @@ pub use transcript::{
     Record, RepeatedOutput, Role, Thinking, Transcript, Usage,
 };
 pub use turn::{context_turns, turns};
-pub use unit::{Unit, units};
+pub use unit::{Unit, undivided, units};
 pub use usage::{StopReason, TokenUsage};
 pub use words::{first_words, last_words, percent, percent_change, plural, short};

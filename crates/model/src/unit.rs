@@ -60,6 +60,27 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
     units
 }
 
+/// The last place in the context, at most this one, that divides no unit: a result without a call
+/// may be between a call and its result.
+///
+/// `place` is an index into [`Transcript::context`], or its length.
+pub fn undivided(transcript: &Transcript, mut place: usize) -> usize {
+    let places: HashMap<usize, usize> =
+        transcript.context.iter().enumerate().map(|(place, &item)| (item, place)).collect();
+    // Units are in the order of their first items: those before it may reach behind it.
+    for unit in units(transcript).iter().rev() {
+        let of_unit = unit.items.iter().filter_map(|item| places.get(item).copied());
+        let first = of_unit.clone().min();
+        let last = of_unit.max();
+        if let (Some(first), Some(last)) = (first, last)
+            && (first + 1..=last).contains(&place)
+        {
+            place = first;
+        }
+    }
+    place
+}
+
 fn is_result(block: &Block) -> bool {
     matches!(block, Block::Output(_))
 }

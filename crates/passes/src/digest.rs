@@ -24,6 +24,7 @@ use choose::{Choice, Wanted};
 pub use index::{Complete, FactIndex};
 use value::Values;
 pub use value::{FEATURES, Features};
+pub(crate) use write::calls_of;
 pub use write::{is_digest, named_calls};
 
 /// How a digest is made.

@@ -6,7 +6,7 @@ use std::fmt;
 use epitome_model::{Block, Entry, Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
-use crate::View;
+use crate::{View, digest};
 
 /// What is kept whole. A rule that is not set keeps nothing; the rules' union is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +217,12 @@ fn outputs(view: &View<'_>, item: usize) -> u64 {
 
 fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u64>) -> Vec<usize> {
     let results = |unit: &Unit| unit.items.iter().map(|&item| outputs(view, item)).sum::<u64>();
-    let most = share.map(|share| (units.iter().map(results).sum::<u64>() * share).div_ceil(100));
+    // Of what a digest replaced, the calls still count: otherwise a second compaction would keep
+    // less.
+    let digested = view.transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let digested = digested.filter_map(|block| digest::calls_of(block, view.source)).sum::<u64>();
+    let all = digested + units.iter().map(results).sum::<u64>();
+    let most = share.map(|share| (all * share).div_ceil(100));
     let (mut spent, mut passed) = (Tokens(0), 0);
     let mut found = Vec::new();
     for unit in units.iter().rev() {

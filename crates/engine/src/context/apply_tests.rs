@@ -320,9 +320,10 @@ proptest! {
                 context: trial.sent().to_vec(),
             };
             let [old, new] = [&before, after].map(|transcript| Side { transcript, source });
-            let expect = verify(old, new, &plan, WriteMode::Append, invariants, &*context.setup.counter);
+            let counter = &*context.setup.counter;
+            let expect = verify(old, new, &plan, WriteMode::Append, invariants, counter);
             let changed = Changed { transcript: after, trial: &trial };
-            let found = changed.violations(&plan, source, invariants, &*context.setup.counter);
+            let found = changed.violations(&plan, source, invariants, counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
             // Where the whole is out of step, the excerpt may be so further on.
             let what = |it: &Violation| (it.invariant, it.what.clone());

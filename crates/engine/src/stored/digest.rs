@@ -2,7 +2,7 @@
 
 use epitome_error::{ErrorKind, Result};
 use epitome_formats::Loaded;
-use epitome_model::{Source, Tokens, Transcript, Unit, units};
+use epitome_model::{Source, Tokens, Transcript, Unit, undivided, units};
 use epitome_passes::{DigestRule, FactIndex, Kept, Plan, View, history};
 
 use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
@@ -33,6 +33,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             return Ok(None);
         }
         let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
+        let tail = undivided(transcript, tail);
         let digesting = Digesting { rule, view, end: tail, budget, around: AROUND };
         let said = |old: &[usize], _: &[usize]| history(transcript, source, old);
         let tokens = |item| view.item_tokens(item);

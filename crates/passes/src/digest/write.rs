@@ -21,17 +21,21 @@ const GAP: &str = "…";
 
 /// Whether a block is a digest.
 pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
-    let Block::Summary(text) = block else { return false };
+    calls_of(block, source).is_some()
+}
+
+/// The number of tool calls that a digest is made of, those of earlier digests included; none if
+/// the block is no digest.
+pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
+    let Block::Summary(text) = block else { return None };
     let text = text.read(source);
-    let is_first = |line: &str| {
-        let rest = line.strip_prefix(BEGIN).map(str::trim_start);
-        let after = rest.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-        after.is_some_and(|after| after.starts_with(" tool calls"))
-    };
-    text.find(BEGIN).is_some_and(|at| {
-        let begins_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
-        at < WORDS && begins_line && text[at..].lines().next().is_some_and(is_first)
-    })
+    let at = text.find(BEGIN)?;
+    let begins_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
+    if at >= WORDS || !begins_line {
+        return None;
+    }
+    let (calls, _) = text[at + BEGIN.len()..].lines().next()?.split_once(" tool calls")?;
+    calls.trim_start().parse().ok()
 }
 
 /// The text of a digest, with the rules at its end.

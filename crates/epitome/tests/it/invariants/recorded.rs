@@ -21,6 +21,23 @@ fn invariants_hold_for_recorded_sessions() {
     }
 }
 
+/// In one the result of a call that cannot be read is between another call and its result: a digest
+/// must not end there. In the other a digest leaves fewer results, of which a share is kept.
+#[test]
+fn a_digest_divides_no_call_from_its_result_and_is_made_once() {
+    let cases = [
+        ("codex", "a-result-between-a-call-and-its-result", 65),
+        ("epitome", "a-share-of-three-results", 0),
+    ];
+    for (agent, name, target) in cases {
+        let mut recipe = built_in("digest").expect("a built-in recipe");
+        recipe.trigger = Default::default();
+        recipe.keep = Keep { turns: Some(1), share: Some(34), ..Keep::default() };
+        recipe.target.stored = Some(passes::Target::of_tokens(Tokens(target)));
+        check(agent, &fixtures::case(agent, name).bytes(), &recipe, &Estimate, b"");
+    }
+}
+
 /// More sessions than the repository holds: a folder named by the environment.
 #[test]
 fn invariants_hold_for_a_folder_of_sessions() {
