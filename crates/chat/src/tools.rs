@@ -32,8 +32,8 @@ use serde_json::Value;
 use crate::permissions::Access;
 
 pub use ask::{ASK, Question, question};
+pub use change::FileChange;
 pub use more::{MoreTool, MoreTools};
-pub use patch::FileChange;
 pub use recall::RECALL;
 pub use skill::Skill;
 pub(crate) use skill::not_read;
@@ -63,6 +63,9 @@ pub struct Tool {
     ///
     /// Why the call cannot be run, for the model.
     pub access: fn(&Workplace, &str) -> Result<Access, String>,
+    /// What a call would change in files, if they stay as they are until it runs; none of a tool
+    /// that changes none.
+    pub planned: Option<Planned>,
     /// Runs a call.
     ///
     /// # Errors
@@ -70,6 +73,9 @@ pub struct Tool {
     /// What failed, for the model.
     pub run: fn(&Workplace, &str, &Access, &Stop) -> Outcome,
 }
+
+/// What a call with these arguments would change, or why it cannot be run.
+pub type Planned = fn(&Workplace, &str) -> Result<Vec<FileChange>, String>;
 
 /// What of a result is shown while it is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -499,6 +499,10 @@ fn what_a_call_would_change_is_known_before_it_runs() {
     assert_eq!(planned("edit", edit), Some(vec![(text("one\ntwo\n"), text("one\n2\n"))]));
     let write = json!({"path": "a.txt", "content": "1\n"});
     assert_eq!(planned("write", write), Some(vec![(text("one\ntwo\n"), text("1\n"))]));
+    let edit = json!({
+        "path": "a.txt", "old_string": "o", "new_string": "0", "replace_all": true
+    });
+    assert_eq!(planned("edit", edit), Some(vec![(text("one\ntwo\n"), text("0ne\ntw0\n"))]));
     let new = json!({"path": "new.txt", "content": "1\n"});
     assert_eq!(planned("write", new), Some(vec![(None, text("1\n"))]));
     let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch";
@@ -507,6 +511,8 @@ fn what_a_call_would_change_is_known_before_it_runs() {
     for (tool, arguments) in [
         ("edit", json!({"path": "a.txt", "old_string": "three", "new_string": "3"})),
         ("edit", json!({"path": "none.txt", "old_string": "one", "new_string": "3"})),
+        ("edit", json!({"path": "a.txt", "old_string": "o", "new_string": "0"})),
+        ("edit", json!({"path": "a.txt", "old_string": "two", "new_string": "two"})),
         ("write", json!({"path": "src", "content": "x"})),
         ("read", json!({"path": "a.txt"})),
         ("nothing", json!({})),

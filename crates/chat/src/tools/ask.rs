@@ -26,6 +26,7 @@ pub(super) const TOOL: Tool = Tool {
         question(arguments)?;
         Ok(Access::Own)
     },
+    planned: None,
     run: |_, _, _, _| Err("the machine has this call answered".to_owned()),
 };
 

@@ -17,5 +17,6 @@ pub(super) const TOOL: Tool = Tool {
         r#"work is about from now on"}}}"#,
     ),
     access: |_, _| Ok(Access::Own),
+    planned: None,
     run: |_, _, _, _| Err("the engine answers this call".to_owned()),
 };

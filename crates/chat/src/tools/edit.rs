@@ -1,12 +1,14 @@
 //! `edit`: a part of a file.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use epitome_model::ToolKind;
 
 use super::read::text_of;
 use super::write::replace;
-use super::{Fold, Tool, Workplace, described, parsed, permitted};
+use super::{FileChange, Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
@@ -28,6 +30,7 @@ pub(super) const TOOL: Tool = Tool {
         let Arguments { path, .. } = parsed(arguments)?;
         place.resolve(&path).map(Access::Write)
     },
+    planned: Some(planned),
     run: |place, arguments, access, _| edit(place, &parsed(arguments)?, access),
 };
 
@@ -40,31 +43,49 @@ struct Arguments {
     replace_all: bool,
 }
 
-fn edit(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<String, String> {
+/// What a call would change.
+fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
+    let arguments: Arguments = parsed(arguments)?;
+    let path = place.resolve(&arguments.path)?;
+    let (before, after) = texts(place, &arguments, &path)?;
+    Ok(vec![FileChange { path, before: Some(before), after: Some(after) }])
+}
+
+/// The text of the file before and after a call.
+fn texts(
+    place: &Workplace,
+    arguments: &Arguments,
+    path: &Path,
+) -> Result<(String, String), String> {
     let Arguments { old_string, new_string, replace_all, .. } = arguments;
-    let path = permitted(access)?;
-    let name = place.shown(path);
     if old_string.is_empty() {
         return Err("old_string is empty: use write for a new file".to_owned());
     }
     if old_string == new_string {
         return Err("old_string and new_string are the same".to_owned());
     }
-    let text = text_of(place, path)?;
-    let times = text.matches(old_string.as_str()).count();
-    match times {
-        0 => return Err(format!("old_string is not in {name}: read it again")),
-        1 => {}
-        _ if *replace_all => {}
+    let before = text_of(place, path)?;
+    let name = place.shown(path);
+    match before.matches(old_string.as_str()).count() {
+        0 => Err(format!("old_string is not in {name}: read it again")),
+        times if times > 1 && !replace_all => {
+            Err(format!("old_string is {times} times in {name}: give more lines around it"))
+        }
         _ => {
-            return Err(format!(
-                "old_string is {times} times in {name}: give more lines around it"
-            ));
+            let after = before.replace(old_string.as_str(), new_string);
+            Ok((before, after))
         }
     }
-    let at = text.find(old_string.as_str()).unwrap_or_default();
-    let line = text[..at].matches('\n').count() + 1;
-    replace(place, path, &text.replace(old_string.as_str(), new_string))?;
+}
+
+fn edit(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<String, String> {
+    let path = permitted(access)?;
+    let (before, after) = texts(place, arguments, path)?;
+    replace(place, path, &after)?;
+    let places: Vec<(usize, &str)> = before.match_indices(arguments.old_string.as_str()).collect();
+    let first = places.first().map_or(0, |(at, _)| *at);
+    let line = before[..first].matches('\n').count() + 1;
+    let times = places.len();
     let times = if times == 1 { String::new() } else { format!(" ({times} places)") };
-    Ok(format!("edited {name} at line {line}{times}"))
+    Ok(format!("edited {} at line {line}{times}", place.shown(path)))
 }

@@ -27,6 +27,7 @@ pub(super) const TOOL: Tool = Tool {
         let Arguments { path, .. } = parsed(arguments)?;
         place.resolve(path.as_deref().unwrap_or(".")).map(Access::Read)
     },
+    planned: None,
     run: |place, arguments, access, stop| {
         let Arguments { pattern, .. } = parsed(arguments)?;
         let folder = permitted(access)?;

@@ -30,6 +30,7 @@ pub(super) const TOOL: Tool = Tool {
         let Arguments { path, .. } = parsed(arguments)?;
         place.resolve(path.as_deref().unwrap_or(".")).map(Access::Read)
     },
+    planned: None,
     run: |place, arguments, access, stop| grep(place, &parsed(arguments)?, access, stop),
 };
 

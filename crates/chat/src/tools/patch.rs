@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::read::text_of;
 use super::write::replace;
-use super::{Fold, Tool, Workplace, parsed};
+use super::{FileChange, Fold, Tool, Workplace, parsed};
 use crate::permissions::Access;
 
 use apply::apply;
@@ -47,6 +47,7 @@ pub(super) const TOOL: Tool = Tool {
         }
         Ok(Access::Patch(paths))
     },
+    planned: Some(planned),
     run: |place, arguments, access, _| {
         let Access::Patch(paths) = access else { return Err("no path was permitted".to_owned()) };
         let changes = changes(place, &files(arguments)?, paths)?;
@@ -67,17 +68,6 @@ struct Arguments {
     patch: String,
 }
 
-/// What becomes of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileChange {
-    /// The file.
-    pub path: PathBuf,
-    /// Its text, if it is there.
-    pub before: Option<String>,
-    /// What becomes of it, if it stays.
-    pub after: Option<String>,
-}
-
 /// What was done, in a line.
 fn line(change: &FileChange, place: &Workplace) -> String {
     let name = place.shown(&change.path);
@@ -94,7 +84,7 @@ fn files(arguments: &str) -> Result<Vec<FilePatch>, String> {
 }
 
 /// What a call would change, if the files stay as they are until then.
-pub(super) fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
+fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let Access::Patch(paths) = (TOOL.access)(place, arguments)? else { return Ok(Vec::new()) };
     changes(place, &files(arguments)?, &paths)
 }

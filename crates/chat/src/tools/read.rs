@@ -26,6 +26,7 @@ pub(super) const TOOL: Tool = Tool {
         let Arguments { path, .. } = parsed(arguments)?;
         place.resolve(&path).map(Access::Read)
     },
+    planned: None,
     run: |place, arguments, access, _| read(place, &parsed(arguments)?, access),
 };
 

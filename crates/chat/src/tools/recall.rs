@@ -28,5 +28,6 @@ pub(super) const TOOL: Tool = Tool {
         r##""type":"integer","description":"How many lines, 400 by default"}}}"##,
     ),
     access: |_, _| Ok(Access::Own),
+    planned: None,
     run: |_, _, _, _| Err("the machine answers this call".to_owned()),
 };

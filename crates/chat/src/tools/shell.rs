@@ -44,6 +44,7 @@ pub(super) const TOOL: Tool = Tool {
         }
         Ok(Access::Shell(command))
     },
+    planned: None,
     run: |place, arguments, access, stop| {
         let Arguments { timeout, .. } = parsed(arguments)?;
         let Access::Shell(command) = access else {

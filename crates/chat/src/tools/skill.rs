@@ -24,6 +24,7 @@ pub(super) const TOOL: Tool = Tool {
         r#""required":["name"]}"#,
     ),
     access: |_, _| Ok(Access::Own),
+    planned: None,
     run: |place, arguments, _, _| {
         let Arguments { name } = parsed(arguments)?;
         let skills = place.skills();

@@ -28,6 +28,7 @@ pub(super) const TOOL: Tool = Tool {
         task(arguments)?;
         Ok(Access::Own)
     },
+    planned: None,
     run: |_, _, _, _| Err("the machine runs this call".to_owned()),
 };
 

@@ -23,6 +23,7 @@ pub(super) const TOOL: Tool = Tool {
         r#""doing","done"]}},"required":["text","state"]}}},"required":["items"]}"#,
     ),
     access: |_, _| Ok(Access::Own),
+    planned: None,
     run: |_, arguments, _, _| {
         let lines: Vec<String> = todo(arguments)?.iter().map(Todo::line).collect();
         Ok(if lines.is_empty() { "the list is empty".to_owned() } else { lines.join("\n") })

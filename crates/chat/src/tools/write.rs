@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use epitome_model::ToolKind;
 
-use super::{Fold, Tool, Workplace, described, parsed, permitted};
+use super::read::text_of;
+use super::{FileChange, Fold, Tool, Workplace, described, parsed, permitted};
 use crate::permissions::Access;
 
 pub(super) const TOOL: Tool = Tool {
@@ -26,6 +27,7 @@ pub(super) const TOOL: Tool = Tool {
         let Arguments { path, .. } = parsed(arguments)?;
         place.resolve(&path).map(Access::Write)
     },
+    planned: Some(planned),
     run: |place, arguments, access, _| {
         let Arguments { content, .. } = parsed(arguments)?;
         let path = permitted(access)?;
@@ -41,6 +43,15 @@ pub(super) const TOOL: Tool = Tool {
 struct Arguments {
     path: String,
     content: String,
+}
+
+/// What a call would change.
+fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
+    let Arguments { path, content } = parsed(arguments)?;
+    let path = place.resolve(&path)?;
+    let is_new = path.symlink_metadata().is_err();
+    let before = if is_new { None } else { Some(text_of(place, &path)?) };
+    Ok(vec![FileChange { path, before, after: Some(content) }])
 }
 
 /// Replaces the text of a file.

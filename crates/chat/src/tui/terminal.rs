@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use epitome_engine::Called;
 use epitome_error::{Error, ErrorKind};
+use epitome_model::ToolKind;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{
@@ -31,7 +32,7 @@ use crate::agent::{Agent, Front};
 use crate::demo::ScriptLine;
 use crate::machine::{Event, Input};
 use crate::permissions::{Access, Answer};
-use crate::tools::{FileChange, Workplace};
+use crate::tools::{FileChange, Workplace, kind_of};
 
 /// The time between two frames, at least.
 const FRAME: Duration = Duration::from_millis(16);
@@ -212,7 +213,7 @@ impl Teller {
     fn preview(&self, tool: &str, arguments: &str) -> Option<Preview> {
         let changes = self.place.planned_changes(tool, arguments)?;
         // The card of a call that is about one file has its name already.
-        if let ("write" | "edit", [change]) = (tool, &changes[..]) {
+        if let (ToolKind::Write | ToolKind::Edit, [change]) = (kind_of(tool), &changes[..]) {
             let (before, after) = texts(change);
             return Some(Preview::between(before, after));
         }
