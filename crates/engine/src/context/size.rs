@@ -8,7 +8,7 @@ use epitome_passes::{ContextSize, Seen, SeenMark};
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
 
-/// What a provider counted, beside our own counts.
+/// Tokens that the provider counted, next to our count of the same context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill {
     /// The last bill of the context as it is now.
