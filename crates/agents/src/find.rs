@@ -75,7 +75,7 @@ pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> Sess
         && !path.exists()
         && is_database(&database)
     {
-        let is_there = matches!(Place::of(path), Place::Rows(_));
+        let is_there = matches!(Place::parse(path), Place::Rows(_));
         return if is_there {
             SessionMatch::File(path.to_owned())
         } else {
@@ -138,7 +138,7 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
 /// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
 /// what else a database keeps of it. What cannot be looked into is left out.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
-    of_place(&Place::of(session), session, &mut Unread::default())
+    of_place(&Place::parse(session), session, &mut Unread::default())
 }
 
 /// All that belongs to a session whose place is known already.
@@ -173,7 +173,7 @@ fn of_place(place: &Place, session: &Path, unread: &mut Unread) -> Vec<PathBuf> 
 
 /// What belongs to a session of a known agent.
 pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
-    match Place::of(session) {
+    match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
         Place::File(_) => {
@@ -204,10 +204,10 @@ fn format_at(session: &Path) -> Option<&'static Format> {
 /// How many sub-agents a session started.
 pub fn sub_agents(session: &Path) -> usize {
     let found = companions(session);
-    match Place::of(session) {
+    match Place::parse(session) {
         Place::File(_) | Place::Spread(_) => found.len(),
         Place::Rows(_) => {
-            let is_conversation = |path: &&PathBuf| match Place::of(path) {
+            let is_conversation = |path: &&PathBuf| match Place::parse(path) {
                 Place::Rows(rows) => rows.is_conversation(),
                 Place::File(_) | Place::Spread(_) => false,
             };
@@ -231,7 +231,7 @@ pub fn hooked() -> impl Iterator<Item = (&'static dyn Agent, HookTarget)> {
 ///
 /// Rows of a database have no users: a program that writes them waits for the others.
 pub fn users(environment: &Environment, session: &Path) -> Vec<User> {
-    users_at(environment, &Place::of(session), session)
+    users_at(environment, &Place::parse(session), session)
 }
 
 /// The processes that use a session whose place is known already.
@@ -366,7 +366,7 @@ mod tests {
             fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
             // No user, not even root, can read a link to itself.
             std::os::unix::fs::symlink(&folder, &folder).expect("a link");
-            let strict = companions_at(&Place::of(&session), &session);
+            let strict = companions_at(&Place::parse(&session), &session);
             let strict = strict.map_err(|err| (err.kind(), err.path().map(Path::to_owned)));
             let expect = Err((epitome_error::ErrorKind::Unreadable, Some(folder)));
             assert_eq!(strict, expect, "{agent}");

@@ -83,7 +83,7 @@ pub type Known = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
 
 /// Classifies a call. A tool that is not in the table is [`ToolKind::Other`]: its target is its
 /// first string, and all its strings may be bulky.
-pub fn known(
+pub fn classify(
     rules: &[Rule],
     name: &str,
     line: &[u8],

@@ -134,7 +134,11 @@ pub struct Answered<'t> {
 
 impl<'t> Conversation<'t> {
     /// The context of a transcript.
-    pub fn of(transcript: &'t Transcript, source: &'t dyn Source, longest_id: usize) -> Self {
+    pub fn from_context(
+        transcript: &'t Transcript,
+        source: &'t dyn Source,
+        longest_id: usize,
+    ) -> Self {
         Conversation::with_summary(transcript, source, longest_id, SummaryAs::User)
     }
 
@@ -316,7 +320,7 @@ impl<'t> Conversation<'t> {
 
     /// The id of a call in the request: its own, if the API accepts it.
     pub fn id(&self, call: &Call) -> &str {
-        self.ids.of(call)
+        self.ids.given_to(call)
     }
 
     /// The text and pictures of a result.
@@ -473,7 +477,7 @@ impl Ids {
         self.given.insert(std::ptr::from_ref(call), id);
     }
 
-    fn of(&self, call: &Call) -> &str {
+    fn given_to(&self, call: &Call) -> &str {
         self.given.get(&std::ptr::from_ref(call)).map_or("", |id| id)
     }
 }

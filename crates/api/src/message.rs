@@ -82,7 +82,7 @@ pub struct Instead(Vec<(Range<usize>, String)>);
 
 impl Instead {
     /// Replaces a value.
-    pub fn of(&mut self, value: &Value<'_>, with: String) {
+    pub fn replace(&mut self, value: &Value<'_>, with: String) {
         self.0.push((value.range().clone(), with));
     }
 
@@ -165,18 +165,18 @@ pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str,
     let word = role.text().unwrap_or_default();
     match known.iter().find(|known| **known == word) {
         Some(known) => Ok(known),
-        None => no(format_args!("the role {}", shown(role))),
+        None => no(format_args!("the role {}", abbreviate(role))),
     }
 }
 
 /// Checks that the content of a value is under these keys, each at most once, and under no other.
-pub fn own(value: &Value<'_>, own: &[&str]) -> Checked {
+pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> Checked {
     let mut seen = HashSet::new();
     if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {
         return no(format_args!("`{}` twice", epitome_model::short(key, 40)));
     }
     let foreign = value.members().iter().find(|(key, member)| {
-        SAYING.contains(&&**key) && !own.contains(&&**key) && !is_nothing(member)
+        SAYING.contains(&&**key) && !has_only.contains(&&**key) && !is_nothing(member)
     });
     match foreign {
         Some((key, _)) => no(format_args!("`{key}`")),
@@ -207,7 +207,7 @@ pub fn words(value: &Value<'_>, key: &str, each: impl FnMut(&Value<'_>) -> Check
     match value.get(key) {
         Some(content) if content.is_text() => Ok(()),
         Some(content) if content.is_list() => list(content, key, each),
-        Some(content) => no(format_args!("a `{key}` that is {}", shown(content))),
+        Some(content) => no(format_args!("a `{key}` that is {}", abbreviate(content))),
         None => no(format_args!("no `{key}`")),
     }
 }
@@ -215,7 +215,7 @@ pub fn words(value: &Value<'_>, key: &str, each: impl FnMut(&Value<'_>) -> Check
 /// Checks that the elements of a list are objects that `each` accepts.
 pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Checked) -> Checked {
     for (idx, element) in list.list().iter().enumerate() {
-        let understood = if element.is_object() { each(element) } else { no(shown(element)) };
+        let understood = if element.is_object() { each(element) } else { no(abbreviate(element)) };
         understood.or_else(|NotUnderstood(why)| no(format_args!("{why} in `{key}.{idx}`")))?;
     }
     Ok(())
@@ -224,7 +224,7 @@ pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Che
 /// Fails because a kind is unknown.
 pub fn kind<T>(value: &Value<'_>) -> Result<T, NotUnderstood> {
     match value.get("type") {
-        Some(kind) => no(format_args!("the type {}", shown(kind))),
+        Some(kind) => no(format_args!("the type {}", abbreviate(kind))),
         None => no("no `type`"),
     }
 }
@@ -239,7 +239,7 @@ pub fn is_nothing(value: &Value<'_>) -> bool {
 }
 
 /// A value as shown in an error.
-fn shown(value: &Value<'_>) -> String {
+fn abbreviate(value: &Value<'_>) -> String {
     if value.is_object() {
         return "an object".into();
     }

@@ -187,7 +187,7 @@ mod tests {
 
     /// The content of a body: the kinds of its blocks, why it stopped, the input and output that
     /// were counted.
-    fn told(api: &Api, body: &str) -> String {
+    fn describe(api: &Api, body: &str) -> String {
         let response = match api.response(body.as_bytes()) {
             Ok(response) => response,
             Err(bad) => return format!("{bad:?}"),
@@ -267,19 +267,19 @@ mod tests {
             ),
         ];
         for (api, body, expect) in cases {
-            assert_eq!(&told(api, body), expect, "{api:?} {body}");
+            assert_eq!(&describe(api, body), expect, "{api:?} {body}");
         }
     }
 
     #[test]
     fn a_filter_ends_a_completion_and_calls_without_ids_are_numbered() {
         let body = r#"{"choices":[{"message":{"content":"a"},"finish_reason":"content_filter"}]}"#;
-        assert_eq!(told(&openai_chat::API, body), "text a | Refused | None");
+        assert_eq!(describe(&openai_chat::API, body), "text a | Refused | None");
         // Ollama gives no ids.
         let body = r#"{"message":{"tool_calls":[{"function":{"name":"Read"}},
             {"function":{"name":"Grep"}}]},"done_reason":"length"}"#;
         let expect = "call call_0 Read, call call_1 Grep | Length | None";
-        assert_eq!(told(&ollama::API, body), expect);
+        assert_eq!(describe(&ollama::API, body), expect);
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {
     let (kind, target, part, fields) = if arguments.is_text() {
         in_text(name, arguments)
     } else {
-        arguments::known(TOOLS, name, bytes, arguments.range(), base)
+        arguments::classify(TOOLS, name, bytes, arguments.range(), base)
     };
     let arguments = arguments.span();
     Call { id: id.into(), name: name.into(), kind, target, part, fields, arguments }
@@ -78,13 +78,13 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 
 /// Classifies a call by its name and a string: an object as JSON, or the input of a custom tool.
 fn in_text(name: &str, literal: &Value<'_>) -> Known {
-    let inner = Inner::of(literal.raw(), literal.span().start);
+    let inner = Inner::decode(literal.raw(), literal.span().start);
     let text = &inner.text;
     if epitome_json::check(text).is_ok() {
         let whole = 0..text.len();
         return arguments::known_at(TOOLS, name, text, &whole, &|range| inner.span(range));
     }
-    let (kind, ..) = arguments::known(TOOLS, name, b"{}", &(0..2), 0);
+    let (kind, ..) = arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
     let role = if kind == ToolKind::Patch { FieldRole::Patch } else { FieldRole::Other };
     (kind, None, None, vec![Field { name: "input".into(), role, text: literal.source() }])
 }

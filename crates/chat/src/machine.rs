@@ -302,7 +302,7 @@ impl Machine {
             Input::Permission(call, answer) => self.answered(&call, answer)?,
             Input::Begun(call, context) => self.begun(&call, context)?,
             Input::Task(call, input) => self.in_task(&call, *input)?,
-            Input::Told(call, answer) => self.told(&call, answer)?,
+            Input::Told(call, answer) => self.user_answered(&call, answer)?,
             Input::Progress(call, seconds, text) => self.progress(&call, seconds, text),
             Input::Result(call, result) => self.ended(&call, result)?,
             Input::Compact(focus) => self.compact(focus)?,

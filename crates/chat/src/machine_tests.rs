@@ -28,10 +28,10 @@ struct Play {
 
 impl Play {
     fn new(recipe: &str, window: u64) -> Play {
-        Play::of(Setup::new(built_in(recipe).unwrap()).with_window(Tokens(window)))
+        Play::from_setup(Setup::new(built_in(recipe).unwrap()).with_window(Tokens(window)))
     }
 
-    fn of(setup: Setup) -> Play {
+    fn from_setup(setup: Setup) -> Play {
         let permissions = Permissions::new("/p".into());
         let context = Context::in_memory(setup);
         let machine = Machine::new(context, permissions, Limits::default()).unwrap();
@@ -79,13 +79,13 @@ impl Play {
     }
 
     /// Takes the newest action of a kind.
-    fn taken(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
+    fn take(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
         let at = self.actions.iter().rposition(is)?;
         Some(self.actions.remove(at))
     }
 
     fn request(&mut self) -> Option<u64> {
-        match self.taken(|it| matches!(it, Action::Send(_)))? {
+        match self.take(|it| matches!(it, Action::Send(_)))? {
             Action::Send(request) => Some(request),
             _ => None,
         }
@@ -109,7 +109,7 @@ impl Play {
 
     /// A model writes the summaries that are asked for, and says nothing in them.
     fn summarise(&mut self) {
-        while let Some(Action::Ask(request, ask)) = self.taken(|it| matches!(it, Action::Ask(..))) {
+        while let Some(Action::Ask(request, ask)) = self.take(|it| matches!(it, Action::Ask(..))) {
             let headings = ask.prompt.lines().filter(|line| line.starts_with("## "));
             let heading = |line: &str| line.split(" (").next().unwrap_or_default().to_owned();
             let text: String =
@@ -122,9 +122,9 @@ impl Play {
     /// What was begun in the background is done.
     fn work(&mut self) {
         while let Some(Action::Prepare(n, prepared)) =
-            self.taken(|it| matches!(it, Action::Prepare(..)))
+            self.take(|it| matches!(it, Action::Prepare(..)))
         {
-            self.input(worked(n, prepared));
+            self.input(prepared_by(n, prepared));
         }
     }
 
@@ -174,7 +174,7 @@ fn accepted(context: &Context) {
 }
 
 /// What came of a compaction in the background.
-fn worked(n: u64, mut prepared: Box<Preparation>) -> Input {
+fn prepared_by(n: u64, mut prepared: Box<Preparation>) -> Input {
     prepared.work();
     Input::Prepared(n, Some(prepared))
 }
@@ -565,7 +565,7 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
         play.user("go");
         play.answers(calls(&[("a", "ask", arguments)]));
         play.input(Input::Checked("a".into(), Ok(Access::Own)));
-        let asked = play.taken(|action| matches!(action, Action::Question(..)));
+        let asked = play.take(|action| matches!(action, Action::Question(..)));
         if let Some(Action::Question(called, question)) = asked {
             assert_eq!((&*question.question, question.choices.len()), ("Which?", 2));
             // Only a question is answered, and once.
@@ -605,7 +605,7 @@ fn a_loaded_skill_stays_through_every_compaction_of_every_recipe() {
     let text = format!("Instructions of the skill release:\n\n- {rule}\n{padding}");
     for (recipe, _) in epitome_passes::BUILT_IN {
         let setup = Setup::new(built_in(recipe).unwrap()).with_window(Tokens(60_000));
-        let mut play = Play::of(setup.with_counter(epitome_tokens::Estimate::new()));
+        let mut play = Play::from_setup(setup.with_counter(epitome_tokens::Estimate::new()));
         play.is_checked = false;
         play.user("Prepare a release.");
         play.answers(calls(&[("s", "skill", json!({"name": "release"}))]));

@@ -276,7 +276,7 @@ impl Workplace {
 
     /// A path as it is shown: inside the project without its folder.
     pub fn shown_path(&self, path: &std::path::Path) -> String {
-        self.shown(path)
+        self.display(path)
     }
 
     /// Runs a call that is permitted.

@@ -243,7 +243,7 @@ fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
 
 fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
     match block {
-        Block::Call(call) => view.what(Some(call)),
+        Block::Call(call) => view.describe_call(Some(call)),
         Block::Text(text) | Block::Summary(text) => {
             let words = text.read(view.source);
             epitome_model::short(words.trim_start(), 48)

@@ -24,7 +24,7 @@ pub fn render<S: Source>(
 ) -> String {
     let mut text = String::new();
     let (mut copies, mut of_copies) = (0, 0);
-    for Shown { line, what, pass, saved, before, after } in planned.shown(counter) {
+    for Shown { line, what, pass, saved, before, after } in planned.shown_edits(counter) {
         if pass == "copies" {
             copies += 1;
             of_copies += before.len().saturating_sub(after.len()) as u64;

@@ -162,7 +162,7 @@ impl Context {
     /// A context whose log is not on disk.
     pub fn in_memory(setup: Setup) -> Context {
         let log = ContextLog::in_memory(&setup.id, &setup.origin);
-        Context::of(setup, log)
+        Context::from_log(setup, log)
     }
 
     /// A context whose log is kept in a journal, which is still empty.
@@ -172,7 +172,7 @@ impl Context {
     /// What the journal says.
     pub fn create(journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::create(journal, &setup.id, &setup.origin)?;
-        Ok(Context::of(setup, log))
+        Ok(Context::from_log(setup, log))
     }
 
     /// The context of a log that a journal holds already, as it was left. `bytes` is the whole log.
@@ -183,10 +183,10 @@ impl Context {
     /// journal says when a torn last line is ended.
     pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::resume(bytes, journal)?;
-        Ok(Context::of(setup, log))
+        Ok(Context::from_log(setup, log))
     }
 
-    fn of(setup: Setup, log: ContextLog) -> Context {
+    fn from_log(setup: Setup, log: ContextLog) -> Context {
         let mut context = Context {
             machine: Machine::new(&setup.recipe, setup.window),
             log,
@@ -375,7 +375,7 @@ impl Context {
         self.hold();
         // A full window is compacted before the next request all the same.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
-            self.machine.held(self.tokens());
+            self.machine.resume_held(self.tokens());
         }
         Ok(true)
     }

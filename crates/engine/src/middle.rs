@@ -48,7 +48,7 @@ pub(crate) fn middle_cut(
         if before.is_empty() { all.push(item) } else { all.extend(before) }
     }
     let removed = messages_of(entries(&items).into_iter(), source);
-    let text = Stub::new(Ref::of(removed.as_bytes()))
+    let text = Stub::new(Ref::from_bytes(removed.as_bytes()))
         .with_what(&format!("{} messages left out", count(&entries(&all))))
         .to_string();
     let saved: Tokens = items.iter().map(|&item| tokens(item)).sum();

@@ -67,7 +67,7 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
         Refusal::read(body)
     } else {
         // The text of an answer may contain anything: only an error in it counts.
-        Refusal::within(body)?
+        Refusal::from_body(body)?
     };
     if PASSING.iter().any(|words| refusal.says(words)) {
         return None;

@@ -94,10 +94,10 @@ fn back(bencher: Bencher<'_, '_>) {
     let spliced = planned.spliced().expect("the splices lie apart");
     let removed = planned.splices.iter().map(|(splice, _)| {
         let raw = session.source.at(splice.span).into_owned();
-        (Hash::of(&raw), raw)
+        (Hash::compute(&raw), raw)
     });
     let removed = Removed(removed.collect());
-    let way = WayBack::of(&session.source, &spliced).expect("memory is read");
+    let way = WayBack::between(&session.source, &spliced).expect("memory is read");
     let generations = [generation(way)];
     let after = spliced.read(0..Source::len(&spliced)).into_owned();
     bencher.counter(BytesCount::of_slice(bytes())).bench(|| {

@@ -91,7 +91,7 @@ fn archived<S: Source>(
         debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
     let key = key_of(planned.session, path);
     let spliced = planned.spliced()?;
-    let way = WayBack::of(&planned.session.source, &spliced)?;
+    let way = WayBack::between(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
@@ -260,7 +260,7 @@ impl References {
                 blob: Some(blob),
                 first_line: None,
                 lines: None,
-                blake3: Hash::of(text.as_bytes()),
+                blake3: Hash::compute(text.as_bytes()),
             })
         })
     }

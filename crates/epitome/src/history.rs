@@ -122,7 +122,7 @@ impl History {
         agent: Option<&str>,
         version: Version,
     ) -> Result<History> {
-        History::at(config, &Place::of(path), path, agent, version)
+        History::at(config, &Place::parse(path), path, agent, version)
     }
 
     /// Opens and reads the session at a place that is known already; `path` is its address.
@@ -270,7 +270,7 @@ impl PastCompaction {
 
 /// Tells what the archive holds of a session from what it holds later. Nothing is opened.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
-    Packs::of(&config.archive(), &SessionKey::new(agent, id)).stamp()
+    Packs::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }
 
 /// An error and its causes in one sentence.

@@ -250,7 +250,7 @@ fn look(looking: &Looking<'_>, path: &Path) -> std::result::Result<SessionInfo, 
 fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let Loaded { format, source, transcript, .. } = session;
     let counter = Estimate::new();
-    let writable = session.writer().and_then(|_| Place::of(path).check_writable());
+    let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
         // What is only read saves nothing.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
@@ -345,7 +345,7 @@ fn reason(err: &crate::error::Error) -> String {
 }
 
 fn packs(config: &Config, key: &SessionKey) -> Packs {
-    Packs::of(&config.archive(), key)
+    Packs::list(&config.archive(), key)
 }
 
 /// What tells that a file is what it was.
@@ -405,9 +405,9 @@ impl Cache {
         let settings = serde_json::to_vec(looking.recipe).unwrap_or_default();
         let empty = Cache {
             epitome: env!("CARGO_PKG_VERSION").to_owned(),
-            recipe: Hash::of(&settings).to_string(),
+            recipe: Hash::compute(&settings).to_string(),
             rules: looking.screen.stamp(),
-            models: Hash::of(format!("{:?}", looking.prices).as_bytes()).to_string(),
+            models: Hash::compute(format!("{:?}", looking.prices).as_bytes()).to_string(),
             seen: HashMap::new(),
         };
         let stored: Option<Cache> =

@@ -35,14 +35,14 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);
     let files = config.rules.iter().chain(files);
-    let mut rules = Rules::built_in().and(config.person.rules());
+    let mut rules = Rules::built_in().merge(config.person.rules());
     for path in own.iter().chain(files) {
         let text = text_of(path, own.as_ref() == Some(path))
             .map_err(|err| Error::reading(err, "the file of rules", path))?;
         let more = Rules::parse(&text).and_then(Rules::checked).map_err(|err| {
             Error::new(ErrorKind::Refused, "the rules cannot be used").because(err).at(path)
         })?;
-        rules = rules.and(more);
+        rules = rules.merge(more);
     }
     Ok(rules)
 }
@@ -171,7 +171,7 @@ impl Screen {
 
     /// Tells these rules from others: what was shown with others is not shown with these.
     pub(crate) fn stamp(&self) -> String {
-        Hash::of(format!("{:?}", self.rules).as_bytes()).to_string()
+        Hash::compute(format!("{:?}", self.rules).as_bytes()).to_string()
     }
 }
 

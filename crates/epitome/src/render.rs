@@ -120,7 +120,7 @@ impl RenderSource {
         let session = Member::open(config, path, agent, version)?;
         let agent = Some(session.loaded().format.name);
         let mut sub_agents = Vec::new();
-        for path in agents::companions_at(&Place::of(path), path)? {
+        for path in agents::companions_at(&Place::parse(path), path)? {
             match Member::open(config, &path, agent, version) {
                 Ok(member) => sub_agents.push(member),
                 Err(err) if is_no_part(&err) => {}
@@ -191,8 +191,10 @@ impl RenderSource {
         }
         let pasts: Vec<Past> = members().map(|it| past(&it.history, redactor.as_mut())).collect();
         // What changed is counted before anything is compacted.
-        let changes: Vec<Changes> =
-            without.iter().map(|seen| Changes::of(seen.transcript(), seen.source())).collect();
+        let changes: Vec<Changes> = without
+            .iter()
+            .map(|seen| Changes::from_transcript(seen.transcript(), seen.source()))
+            .collect();
         let applied: Vec<Option<Applied<'_>>> = without
             .iter()
             .map(|seen| how.compact.map(|recipe| seen.compacted(recipe, how.archive)))
@@ -364,5 +366,5 @@ impl Seen<'_> {
 fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
     let found = archive.find(reference).ok()?.into_iter().next()?;
     let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;
-    Some(line_count(&String::from_utf8_lossy(&found.about.shown(&raw))))
+    Some(line_count(&String::from_utf8_lossy(&found.about.text_for_people(&raw))))
 }

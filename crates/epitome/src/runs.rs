@@ -367,7 +367,7 @@ pub fn archived_sessions(
 }
 
 fn real(path: &Path) -> PathBuf {
-    place::Place::of(path).real().unwrap_or_else(|_| path.to_owned())
+    place::Place::parse(path).real().unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ impl Simulate {
     pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
         let (transcript, source) = (&session.transcript, &session.source);
         let counter = Remembering::of(self.counter());
-        let history = History::of(transcript, source, &counter);
-        let needs = Needs::of(&history);
+        let history = History::from_transcript(transcript, source, &counter);
+        let needs = Needs::from_history(&history);
         let model = transcript.entries().rev().find_map(|(_, entry)| entry.model.as_deref());
         let price = self.price(model);
         let cuts: Vec<Cut<'_>> =

@@ -69,7 +69,7 @@ impl<'a> Place<'a> {
     /// A call of one of an agent's tools.
     pub fn call(&self, tools: &[Rule], id: Box<str>, name: Box<str>, place: &Range<usize>) -> Call {
         let (kind, target, part, fields) =
-            arguments::known(tools, &name, self.line, place, self.base);
+            arguments::classify(tools, &name, self.line, place, self.base);
         Call { id, name, kind, target, part, fields, arguments: self.span(place) }
     }
 }

@@ -29,7 +29,7 @@ pub const NOTHING: &str = "[no output]";
 /// An id in the form of a UUID for `what` of a session or record, the same in every run.
 pub fn uuid(of: &str, what: &str) -> String {
     let digits: String = (0..5)
-        .map(|part| Ref::of(format!("{of} {what} {part}").as_bytes()).digits().to_owned())
+        .map(|part| Ref::from_bytes(format!("{of} {what} {part}").as_bytes()).digits().to_owned())
         .collect();
     let part = |from: usize, len: usize| &digits[from..from + len];
     format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 4), part(12, 3), part(15, 3), part(18, 12))

@@ -141,13 +141,13 @@ impl Known {
             Some((above, price)) if input > *above => price,
             Some(_) | None => &self.price,
         };
-        price.of(used)
+        price.cost(used)
     }
 }
 
 impl Price {
     /// The cost of these tokens, rounded to the nearest millionth of a dollar.
-    fn of(&self, used: &TokenUsage) -> MicroDollars {
+    fn cost(&self, used: &TokenUsage) -> MicroDollars {
         let parts = [
             (used.input, self.input),
             (used.cached, self.cached),

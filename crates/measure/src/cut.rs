@@ -73,7 +73,7 @@ impl<'h> Cut<'h> {
 
     /// What a compacted context has kept. `None` if nothing was used afterwards.
     pub fn measure(&self, view: &[Arc<Piece>], references: &References) -> Option<CutFigures> {
-        let held = Held::of(view);
+        let held = Held::from_view(view);
         let mut figures = CutFigures {
             before: self.history.tokens_before(self.first),
             after: view.iter().map(|piece| piece.tokens).sum(),
@@ -156,7 +156,7 @@ struct Held<'v> {
 }
 
 impl<'v> Held<'v> {
-    fn of(view: &'v [Arc<Piece>]) -> Held<'v> {
+    fn from_view(view: &'v [Arc<Piece>]) -> Held<'v> {
         let facts = view.iter().flat_map(|piece| piece.facts.iter().copied()).collect();
         let lines = view.iter().flat_map(|piece| piece.lines.iter().copied()).collect();
         Held { view, facts, lines }
@@ -165,7 +165,7 @@ impl<'v> Held<'v> {
     /// Whether a line is there, whole. Short ones count as they are.
     fn has_line(&self, line: &str) -> bool {
         let is_there = |id: &LineId| self.lines.contains(id) || self.says(plain_line(line));
-        LineId::of(line).as_ref().is_none_or(is_there)
+        LineId::from_line(line).as_ref().is_none_or(is_there)
     }
 
     /// Whether a text stands in it, anywhere.
@@ -179,8 +179,9 @@ impl<'v> Held<'v> {
         let mut names = file.rsplit('/');
         let last = names.next().unwrap_or(file);
         let two = names.next().filter(|folder| !folder.is_empty());
-        let two = two.map(|folder| FactId::of(&format!("{folder}/{last}")));
-        self.facts.contains(&FactId::of(last)) || two.is_some_and(|it| self.facts.contains(&it))
+        let two = two.map(|folder| FactId::from_text(&format!("{folder}/{last}")));
+        self.facts.contains(&FactId::from_text(last))
+            || two.is_some_and(|it| self.facts.contains(&it))
     }
 }
 

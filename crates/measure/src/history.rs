@@ -46,13 +46,17 @@ pub struct ModelCall {
 
 impl History {
     /// The history of a session.
-    pub fn of(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> History {
+    pub fn from_transcript(
+        transcript: &Transcript,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) -> History {
         let mut history = History { entries: entries(transcript, source), ..History::default() };
         let mut files: HashMap<Box<str>, Box<str>> = HashMap::new();
         for (entry, said) in history.entries.iter().enumerate() {
             let first = history.pieces.len();
             for block in &said.blocks {
-                let mut piece = Piece::of(block, said.role, source, counter);
+                let mut piece = Piece::from_block(block, said.role, source, counter);
                 match block {
                     Block::Call(call) if matches!(call.kind, ToolKind::Read | ToolKind::Shell) => {
                         files.extend(piece.file.clone().map(|file| (call.id.clone(), file)));

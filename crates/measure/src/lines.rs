@@ -13,7 +13,7 @@ const LONGEST: usize = 400;
 
 impl LineId {
     /// The id of a line, if it is long enough.
-    pub fn of(line: &str) -> Option<LineId> {
+    pub fn from_line(line: &str) -> Option<LineId> {
         let line = plain_line(line);
         (line.chars().nth(SHORTEST - 1).is_some()).then(|| {
             let mut hasher = DefaultHasher::new();
@@ -25,7 +25,7 @@ impl LineId {
 
 /// The ids of the lines of a text, sorted, each once.
 pub fn line_ids(text: &str) -> Vec<LineId> {
-    let mut ids: Vec<LineId> = text.split('\n').filter_map(LineId::of).collect();
+    let mut ids: Vec<LineId> = text.split('\n').filter_map(LineId::from_line).collect();
     ids.sort_unstable();
     ids.dedup();
     ids
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn short_lines_have_no_id() {
-        let same = LineId::of("12345678").expect("eight characters");
+        let same = LineId::from_line("12345678").expect("eight characters");
         assert_eq!(line_ids("1234567\n  12345678\n12345678\n"), [same]);
     }
 }

@@ -20,7 +20,7 @@ const CUTS: usize = 8;
 /// Facts that say nothing: in more than 15% of the sessions of the open set, and at least three
 /// repositories.
 static GENERIC: LazyLock<HashSet<FactId>> =
-    LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::of).collect());
+    LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
 /// Whether a fact says nothing, because it is in sessions of all kinds.
 pub fn is_generic(fact: FactId) -> bool {
@@ -92,7 +92,7 @@ pub enum Origin {
 
 impl Needs {
     /// What the calls of a history needed.
-    pub fn of(history: &History) -> Needs {
+    pub fn from_history(history: &History) -> Needs {
         let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
         let mut known: FactMap<Known> = FactMap::default();
         let mut seen = 0;

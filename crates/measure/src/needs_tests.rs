@@ -18,9 +18,9 @@ fn session(used: &[&str]) -> Sample {
 #[test]
 fn a_call_needs_what_its_response_names_and_what_stood_before() {
     let sample = session(&["maxDepth is too deep for otherName", "nothing"]);
-    let needs = Needs::of(&history(&sample));
+    let needs = Needs::from_history(&history(&sample));
     // The reply and the result hold it, two of five pieces.
-    let fact = FactId::of("maxDepth");
+    let fact = FactId::from_text("maxDepth");
     let need = Need { fact, weight: (1.0 + 5.0_f64 / 2.0).ln(), is_far: false };
     assert_eq!(needs.calls[2], [need]);
     assert_eq!(needs.calls[3], []);
@@ -30,10 +30,10 @@ fn a_call_needs_what_its_response_names_and_what_stood_before() {
 fn a_fact_that_last_stood_many_calls_ago_is_far() {
     let mut used = vec!["nothing"; FAR];
     used.push("src/parser.rs calls maxDepth");
-    let near = Needs::of(&history(&session(&used[1..])));
-    let far = Needs::of(&history(&session(&used)));
+    let near = Needs::from_history(&history(&session(&used[1..])));
+    let far = Needs::from_history(&history(&session(&used)));
     let is_far = |needs: &Needs| {
-        let fact = FactId::of("maxDepth");
+        let fact = FactId::from_text("maxDepth");
         let last = needs.calls.last().expect("a call");
         last.iter().find(|need| need.fact == fact).expect("it is named").is_far
     };
@@ -45,7 +45,7 @@ fn what_is_used_after_a_cut_is_what_nothing_brought_back() {
     let mut sample = session(&["maxDepth again"]);
     sample = sample.user("See errorCode 4711.").reply("4711 and parseLine");
     let history = history(&sample);
-    let needs = Needs::of(&history);
+    let needs = Needs::from_history(&history);
     let used = needs.used_after(&history, 2);
     let told: Vec<_> = used.iter().map(|it| (&*it.text, it.origin, it.places.len())).collect();
     // The number came back in the words of the user.
@@ -62,15 +62,15 @@ fn an_edit_quotes_lines_that_stood_before() {
         .call_with(ToolKind::Edit, "a.rs", &[(FieldRole::Old, "let second = 2;\nlet third = 3;")])
         .output("done");
     let history = history(&sample);
-    let second = LineId::of("let second = 2;").expect("it is long enough");
+    let second = LineId::from_line("let second = 2;").expect("it is long enough");
     let edit = Edit { lines: vec![(second, 2)], from: 2 };
-    assert_eq!(Needs::of(&history).edits, [(1, vec![edit])]);
+    assert_eq!(Needs::from_history(&history).edits, [(1, vec![edit])]);
 }
 
 #[test]
 fn compactions_are_forced_where_there_is_enough_before_and_behind() {
     let replies = vec!["a reply of some length"; 30];
-    let cuts = |n: usize| Needs::of(&history(&session(&replies[..n]))).cuts;
+    let cuts = |n: usize| Needs::from_history(&history(&session(&replies[..n]))).cuts;
     assert_eq!(cuts(5), Vec::<usize>::new());
     assert_eq!(cuts(12), [5]);
     assert_eq!(cuts(30), [12, 14, 15, 17, 18, 20, 21, 23]);

@@ -69,7 +69,12 @@ const PATCH: &str = "*** Begin Patch";
 
 impl Piece {
     /// Measures a block that `role` has written.
-    pub fn of(block: &Block, role: Role, source: &dyn Source, counter: &dyn Counter) -> Piece {
+    pub fn from_block(
+        block: &Block,
+        role: Role,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) -> Piece {
         let (kind, call) = match block {
             Block::Text(_) | Block::Summary(_) => (PieceKind::Text, None),
             Block::Thinking(_) => (PieceKind::Thinking, None),
@@ -133,7 +138,7 @@ impl Piece {
 /// The ids of the facts of a text, sorted, each once.
 fn fact_ids(text: &str) -> Vec<FactId> {
     let mut ids = Vec::new();
-    each_fact(text, |_, fact| ids.push(FactId::of(fact)));
+    each_fact(text, |_, fact| ids.push(FactId::from_text(fact)));
     ids.sort_unstable();
     ids.dedup();
     ids
@@ -191,7 +196,7 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
-    let lines = |text: String| text.split('\n').filter_map(LineId::of).collect::<Vec<_>>();
+    let lines = |text: String| text.split('\n').filter_map(LineId::from_line).collect::<Vec<_>>();
     removed.map(lines).filter(|lines| !lines.is_empty()).collect()
 }
 

@@ -12,7 +12,7 @@ fn a_call_is_billed_and_lacks_what_its_request_does_not_hold() {
         .output("let first_line = 1;")
         .call_with(ToolKind::Edit, "src/first.rs", &[(FieldRole::Old, "let first_line = 1;")]);
     let history = history(&sample);
-    let needs = Needs::of(&history);
+    let needs = Needs::from_history(&history);
     let said = |to: usize| history.pieces[..to].to_vec();
     let [user, call, result] = [0, 1, 2].map(|n| history.pieces[n].tokens);
     let output = |call: usize| history.response(call)[0].tokens;

@@ -22,7 +22,7 @@ impl Counter for Bytes {
 /// A text of the user.
 pub fn text(text: &str) -> Piece {
     let block = Block::Text(Text::Made(text.into()));
-    Piece::of(&block, Role::User, &&b""[..], &Bytes)
+    Piece::from_block(&block, Role::User, &&b""[..], &Bytes)
 }
 
 /// A text of the user of so many tokens.
@@ -32,5 +32,5 @@ pub fn piece(words: &str, tokens: u64) -> Piece {
 
 /// A sample as a history, with one token a byte.
 pub fn history(sample: &Sample) -> History {
-    History::of(sample.transcript(), sample.source(), &Bytes)
+    History::from_transcript(sample.transcript(), sample.source(), &Bytes)
 }

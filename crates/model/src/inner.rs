@@ -18,7 +18,7 @@ pub struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     /// Decodes a literal (quotes included) that begins at `at` in the source.
-    pub fn of(literal: &'a [u8], at: u64) -> Inner<'a> {
+    pub fn decode(literal: &'a [u8], at: u64) -> Inner<'a> {
         let inner = &literal[1..literal.len().saturating_sub(1).max(1)];
         let start = at + 1;
         if !inner.contains(&b'\\') || u32::try_from(inner.len()).is_err() {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn ranges_of_the_text_are_found_in_the_record() {
         let literal = br#""a\n\"b\" \ud83e\udd16 c""#;
-        let inner = Inner::of(literal, 100);
+        let inner = Inner::decode(literal, 100);
         assert_eq!(&*inner.text, "a\n\"b\" 🤖 c".as_bytes());
         let at = |range: Range<usize>| {
             let Span { start, end } = inner.span(&range);
@@ -98,7 +98,7 @@ mod tests {
         #[test]
         fn the_text_is_the_decoded_one(text: String) {
             let literal = encode(&text);
-            let inner = Inner::of(literal.as_bytes(), 0);
+            let inner = Inner::decode(literal.as_bytes(), 0);
             prop_assert_eq!(&*inner.text, text.as_bytes());
             for (at, c) in text.char_indices() {
                 let Span { start, end } = inner.span(&(at..at + c.len_utf8()));

@@ -29,7 +29,7 @@ impl Ref {
     pub const DIGITS: usize = 7;
 
     /// The reference of `removed`.
-    pub fn of(removed: &[u8]) -> Ref {
+    pub fn from_bytes(removed: &[u8]) -> Ref {
         Ref(blake3::hash(removed).to_hex()[..Ref::DIGITS].into())
     }
 
@@ -406,7 +406,7 @@ mod tests {
             size in proptest::option::of(0_u64..10_000_000), note in 0_usize..4,
             body in "[a-z\n ]{0,40}",
         ) {
-            let mut stub = Stub::new(Ref::of(&removed)).with_what(&what);
+            let mut stub = Stub::new(Ref::from_bytes(&removed)).with_what(&what);
             if let Some(lines) = lines {
                 stub = stub.with_lines(Lines(lines));
             }

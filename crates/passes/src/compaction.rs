@@ -210,7 +210,7 @@ fn plan_passes(
 ) -> Vec<(Part, PlannedEdit)> {
     let mut planned = Vec::new();
     let mut calls = EditedCalls::default();
-    for (pass, settings) in recipe.stages.of(kind).passes.iter().enumerate() {
+    for (pass, settings) in recipe.stages.value_for(kind).passes.iter().enumerate() {
         let mut edits = settings.pass().plan(view);
         edits.retain(|edit| !view.is_pinned(edit.at) && !is_exempt(view, recipe, edit.at));
         view.take(&edits);
@@ -229,7 +229,7 @@ fn plan_passes(
 
 /// Whether a place is of a tool that the recipe leaves alone.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
-    let call = match said(view, at) {
+    let call = match block_at(view, at) {
         Some(Block::Call(call)) => Some(call),
         Some(Block::Output(output)) => view.call_of(output),
         Some(_) | None => None,
@@ -250,7 +250,7 @@ impl EditedCalls {
     /// little above the target, and a second run would plan one edit more.
     fn saving(&mut self, view: &View<'_>, at: (usize, usize, usize), text: &str) -> Tokens {
         let (item, block, field) = at;
-        let call = match said(view, At::Block { item, block }) {
+        let call = match block_at(view, At::Block { item, block }) {
             Some(Block::Call(call)) if view.is_sent(item) => call,
             Some(_) | None => return Tokens(0),
         };
@@ -325,8 +325,8 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(recipe: &'a Recipe, options: &Options<'_>) -> Run<'a> {
         let kind = options.kind;
-        let passes = &*recipe.stages.of(kind).passes;
-        let target = *recipe.target.of(kind);
+        let passes = &*recipe.stages.value_for(kind).passes;
+        let target = *recipe.target.value_for(kind);
         let asks_for_chars = target.is_some_and(|target| target.chars.is_some())
             || recipe.trigger.stored.chars.is_some()
             || passes.iter().any(|pass| pass.over_chars().is_some());
@@ -453,7 +453,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
             let around = if edit.verb == Verb::Drop { CHARS_AROUND } else { 0 };
             view.chars(item, block) + around
         }
-        At::Field { .. } => match said(view, edit.at) {
+        At::Field { .. } => match block_at(view, edit.at) {
             Some(Block::Call(call)) => match edit.at {
                 At::Field { field, .. } => {
                     call.fields.get(field).map_or(0, |field| written(&view.words(&field.text)))
@@ -470,7 +470,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
 fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
-        .filter_map(|planned| match (planned.edit.at, said(view, planned.edit.at)?) {
+        .filter_map(|planned| match (planned.edit.at, block_at(view, planned.edit.at)?) {
             (At::Block { .. } | At::Part { .. }, Block::Output(output)) => Some(&*output.call),
             _ => None,
         })
@@ -494,14 +494,14 @@ fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
 }
 
 fn again<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
-    match said(view, at)? {
+    match block_at(view, at)? {
         Block::Repeated(again) => Some(again),
         _ => None,
     }
 }
 
 /// The block in which an edit acts.
-fn said<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
+fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     let (At::Block { item, block } | At::Part { item, block, .. } | At::Field { item, block, .. }) =
         at
     else {

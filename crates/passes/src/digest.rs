@@ -17,7 +17,7 @@ use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::FactId;
-use crate::pins::{fitted, names, pinned_text, pins, room_beside, within};
+use crate::pins::{fit, fitted, names, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
 use choose::{Choice, Wanted};
@@ -133,19 +133,19 @@ impl DigestRule {
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
             return Ok(None);
         }
-        let values = Values::of(&mut index.occurrences, &index.facts, &pieces);
+        let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
         // An earlier digest is not among what was said, and may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
-        let (pins, left_out) = within(pins, most, view.counter);
+        let (pins, left_out) = fit(pins, most, view.counter);
         let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
         let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
         let wanted = Wanted { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
-        let choice = Choice::of(index, &pieces, &values, &wanted, view.counter);
+        let choice = Choice::weigh(index, &pieces, &values, &wanted, view.counter);
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);

@@ -80,13 +80,13 @@ fn what_failed_in_a_language_without_words_keeps_its_end() {
     let run: String = (1..=30).map(|n| format!("krok {n}\n")).collect();
     let text = format!("Exit code 1\n{run}Zostawiono 2 zmiany.\nBrak pamięci.\n");
     let expect = "Exit code 1\n…\nkrok 30\nZostawiono 2 zmiany.\nBrak pamięci.";
-    assert_eq!(shown(&text, true, amount), expect);
+    assert_eq!(shorten(&text, true, amount), expect);
     // Above many frames what they are of, and behind them what Python says last.
     let frames: String = (1..=30).map(|n| format!("  File \"a.py\", line {n}, in f\n")).collect();
     let text = format!("{run}Cofnięto stos:\n{frames}Błąd: brak klucza\n{run}");
-    let kept = shown(&text, true, amount);
+    let kept = shorten(&text, true, amount);
     assert!(kept.contains("Cofnięto stos:") && kept.contains("Błąd: brak klucza"), "{kept}");
-    assert_eq!(shown(&run, false, amount), "…\nkrok 30");
+    assert_eq!(shorten(&run, false, amount), "…\nkrok 30");
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn the_file_that_holds_the_whole_is_named_still() {
     for line in cases {
         let body = "0\n".repeat(20);
         for text in [format!("<a>\n{line}\n{body}"), format!("{body}\n{line}\n</a>\n")] {
-            let shown = shown(&text, false, amount);
+            let shown = shorten(&text, false, amount);
             assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
         }
-        let within = shown(&format!("{body}{line}\n{body}"), false, amount);
+        let within = shorten(&format!("{body}{line}\n{body}"), false, amount);
         assert!(!within.contains(line), "{within}");
     }
     for line in ["the full output: see below", "full outputs are long", "x: /full/output"] {
@@ -135,14 +135,14 @@ fn definitions_are_known() {
 fn a_long_run_keeps_its_ends() {
     let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
     let amount = Amount { head: 1, tail: 2, few: 20, ..Amount::default() };
-    assert_eq!(shown(&text, false, amount), "1\n…\n29\n30");
+    assert_eq!(shorten(&text, false, amount), "1\n…\n29\n30");
 }
 
 #[test]
 fn a_failing_run_keeps_its_errors_and_ends() {
     let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
     let amount = Amount { head: 1, tail: 1, ..Amount::default() };
-    assert_eq!(shown(text, true, amount), "…\nerror: bad\n…\nexit code 1");
+    assert_eq!(shorten(text, true, amount), "…\nerror: bad\n…\nexit code 1");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_fails_again_below_is_kept_there() {
     }
 }
 
-fn shown(text: &str, failed: bool, amount: Amount) -> String {
+fn shorten(text: &str, failed: bool, amount: Amount) -> String {
     of_output(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
 }
 
@@ -208,9 +208,9 @@ fn long_lines_are_cut_except_those_that_say_what_failed() {
     assert_eq!(of_argument(text, amount), "éé…\nerror: it does not work");
     assert_eq!(of_argument(text, Amount { width: 0, ..amount }), text);
     let long = format!("\n{}\n", "x".repeat(9));
-    assert_eq!(shown(&long, false, amount), "…\nxxxxx…");
+    assert_eq!(shorten(&long, false, amount), "…\nxxxxx…");
     // What a failure says is not cut.
-    assert_eq!(shown(&long, true, amount), "…\nxxxxxxxxx");
+    assert_eq!(shorten(&long, true, amount), "…\nxxxxxxxxx");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct FactId(u64);
 
 impl FactId {
     /// The id of a fact with this text.
-    pub fn of(text: &str) -> FactId {
+    pub fn from_text(text: &str) -> FactId {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         FactId(hasher.finish())
@@ -32,7 +32,7 @@ impl FactId {
 pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     let mut found: Vec<(FactId, FactKind)> = Vec::new();
     each_fact(text, |kind, fact| {
-        let id = FactId::of(fact);
+        let id = FactId::from_text(fact);
         if !found.iter().any(|(known, _)| *known == id) {
             found.push((id, kind));
         }
@@ -52,7 +52,7 @@ impl FactUses {
     /// before.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
-            let id = FactId::of(fact);
+            let id = FactId::from_text(fact);
             if self.seen.insert(id, ()).is_none() {
                 used(id, kind, fact);
             }

@@ -47,7 +47,7 @@ impl Images {
         if view.is_taken(at) || image.data.len() <= self.min_bytes {
             return None;
         }
-        let reference = Ref::of(&view.source.at(image.whole));
+        let reference = Ref::from_bytes(&view.source.at(image.whole));
         // Base64 is four characters for three bytes; the quotes are no part of it.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
         let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();

@@ -142,7 +142,7 @@ impl Seen {
     }
 
     /// What said most of these lines; of equals, the first.
-    fn said(&self, lines: &[&str]) -> &str {
+    fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {
             match times.iter_mut().find(|(known, _)| known == place) {
@@ -165,7 +165,7 @@ pub fn only_text(output: &Output) -> Option<&Text> {
 
 impl IngestRule {
     /// The rule for the results of a tool of this kind.
-    pub fn of(&self, kind: Option<ToolKind>) -> IngestRule {
+    pub fn rule_for(&self, kind: Option<ToolKind>) -> IngestRule {
         let reads = self.reads.filter(|_| kind == Some(ToolKind::Read));
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
@@ -222,7 +222,7 @@ fn without_repeats<'t>(text: &'t str, seen: &Seen) -> (Option<String>, usize) {
         if run.len() >= RUN {
             left += run.len();
             let n = Lines(run.len() as u64);
-            kept.push(format!("[{n} as above: {}]", seen.said(run)).into());
+            kept.push(format!("[{n} as above: {}]", seen.commonest_source(run)).into());
         } else {
             kept.extend(run.iter().map(|line| Cow::Borrowed(*line)));
         }

@@ -22,8 +22,8 @@ fn lines_that_stand_above_are_left_out_and_named() {
     seen.add(&lines(0..40), "Read a.rs");
     let birth = IngestRule { repeats: true, ..IngestRule::default() };
     let text = format!("first of all\n{}last of all", lines(0..40));
-    let shown = birth.shorten(&text, Ref::of(b"x"), &seen, &Words);
-    let stub = Stub::new(Ref::of(b"x")).with_what(SHORTENED).with_lines(Lines(42));
+    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words);
+    let stub = Stub::new(Ref::from_bytes(b"x")).with_what(SHORTENED).with_lines(Lines(42));
     let body = "first of all\n[40 lines as above: Read a.rs]\nlast of all";
     assert_eq!(shown, Some(stub.with_body(body.into()).to_string()));
 }
@@ -34,7 +34,8 @@ fn an_error_is_said_again() {
     let text = format!("{}error: no such file\n{}", lines(0..30), lines(30..60));
     seen.add(&text, "Bash make");
     let birth = IngestRule { repeats: true, ..IngestRule::default() };
-    let short = birth.shorten(&text, Ref::of(b"x"), &seen, &Words).expect("most stands above");
+    let short =
+        birth.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words).expect("most stands above");
     let below = short.split_once('\n').map_or("", |(_, below)| below);
     assert_eq!(
         below,
@@ -46,7 +47,7 @@ fn an_error_is_said_again() {
 fn a_giant_keeps_what_failed_and_its_ends() {
     let birth = IngestRule { cap: Some(60), ..IngestRule::default() };
     let text = format!("{}error: it broke\n{}", lines(0..200), lines(200..400));
-    let shown = birth.shorten(&text, Ref::of(b"x"), &Seen::default(), &Words);
+    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &Words);
     let shown = shown.expect("it is a giant");
     assert!(shown.contains("…\nerror: it broke\n…"), "{shown}");
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
@@ -69,7 +70,7 @@ impl Counter for PerBytes {
 fn a_giant_of_one_line_keeps_its_ends() {
     let rule = IngestRule { cap: Some(1_000), ..IngestRule::default() };
     let text = format!("begin {} end", "é".repeat(20_000));
-    let shown = rule.shorten(&text, Ref::of(b"x"), &Seen::default(), &PerBytes(2));
+    let shown = rule.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &PerBytes(2));
     let shown = shown.expect("it is a giant");
     let (stub, below) = shown.split_once('\n').expect("it has a body");
     assert!(stub.contains("shortened"), "{stub}");
@@ -78,15 +79,15 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
     // And where its bytes are more tokens than most.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
-    let shown = dense.shorten(&text, Ref::of(b"x"), &Seen::default(), &PerBytes(1));
+    let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
 }
 
 #[test]
 fn what_says_nothing_twice_stays() {
     let birth = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };
-    assert_eq!(birth.shorten(&lines(0..90), Ref::of(b"x"), &Seen::default(), &Words), None);
-    assert_eq!(birth.shorten("short", Ref::of(b"x"), &Seen::default(), &Words), None);
+    assert_eq!(birth.shorten(&lines(0..90), Ref::from_bytes(b"x"), &Seen::default(), &Words), None);
+    assert_eq!(birth.shorten("short", Ref::from_bytes(b"x"), &Seen::default(), &Words), None);
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn the_largest_of_a_batch_become_previews_until_the_rest_is_little_enough() {
     let sent = [("a".repeat(90), false), ("b".repeat(40), true)];
     let sent: Vec<(&str, bool)> = sent.iter().map(|(text, may)| (&**text, *may)).collect();
     assert_eq!(rule.too_much(&sent), [1]);
-    let shown = rule.preview("ééééééé", Ref::of(b"x"));
+    let shown = rule.preview("ééééééé", Ref::from_bytes(b"x"));
     assert!(shown.ends_with("]\nééééé"), "{shown}");
 }
 
@@ -116,7 +117,8 @@ fn the_source_of_most_lines_is_named_and_of_equals_the_first() {
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let below = |range| {
         let text = format!("{}{}", "first of all\n".repeat(40), lines(range));
-        let short = rule.shorten(&text, Ref::of(b"x"), &seen, &Words).expect("lines repeat");
+        let short =
+            rule.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words).expect("lines repeat");
         short.lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(below(15..30), "[15 lines as above: Read b.rs]");
@@ -130,7 +132,7 @@ fn a_short_run_and_lines_at_its_edge_stay() {
     seen.add(&lines(0..40), "Read a.rs");
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let new = (0..40).map(|n| format!("a new line, number {n}\n")).collect::<String>();
-    let short = |text: &str| rule.shorten(text, Ref::of(b"x"), &seen, &Words);
+    let short = |text: &str| rule.shorten(text, Ref::from_bytes(b"x"), &seen, &Words);
     // Three lines in a row are not worth leaving out, and four are.
     assert_eq!(short(&format!("{new}{}", lines(0..3))), None);
     let four = short(&format!("{new}{}}}\nend of it all", lines(0..4))).expect("four repeat");
@@ -180,8 +182,9 @@ fn a_giant_is_cut_to_its_cap_line_by_line() {
 fn a_result_is_not_shortened_for_a_few_tokens_or_without_a_rule() {
     let text = "error ".repeat(150);
     let rule = IngestRule { cap: Some(1), ..IngestRule::default() };
-    let short =
-        |rule: IngestRule, text: &str| rule.shorten(text, Ref::of(b"x"), &Seen::default(), &Words);
+    let short = |rule: IngestRule, text: &str| {
+        rule.shorten(text, Ref::from_bytes(b"x"), &Seen::default(), &Words)
+    };
     assert_eq!(short(rule, &text), None);
     assert_eq!(short(IngestRule::default(), &lines(0..90)), None);
     assert!(short(rule, &lines(0..90)).is_some());
@@ -201,6 +204,6 @@ fn files_that_are_read_may_have_a_cap_of_their_own() {
         (rule(None, Some(8)), Some(ToolKind::Read), Some(8)),
         (rule(None, Some(8)), Some(ToolKind::Shell), None),
     ] {
-        assert_eq!(rule.of(kind).cap, expect, "{rule:?} {kind:?}");
+        assert_eq!(rule.rule_for(kind).cap, expect, "{rule:?} {kind:?}");
     }
 }

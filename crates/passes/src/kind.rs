@@ -23,7 +23,7 @@ pub struct PerKind<T> {
 
 impl<T> PerKind<T> {
     /// The value for one kind.
-    pub fn of(&self, kind: ContextKind) -> &T {
+    pub fn value_for(&self, kind: ContextKind) -> &T {
         match kind {
             ContextKind::Stored => &self.stored,
             ContextKind::Live => &self.live,

@@ -162,7 +162,7 @@ pub struct UsedFact {
 /// `session` is the session, and `later` the items of it that came after the compaction, oldest
 /// first; none for a compaction that is planned.
 pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[usize]) -> Losses {
-    let Left { mut pieces, gone, facts_before, targets, .. } = Left::of(before, after);
+    let Left { mut pieces, gone, facts_before, targets, .. } = Left::between(before, after);
     number(&mut pieces, before, session);
     let facts_gone = gone.len() as u64;
     let facts_used = Later::new(session, later).needs(&mut pieces, &gone, &targets, before);

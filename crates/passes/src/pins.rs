@@ -26,7 +26,7 @@ use fitted::say_once;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
-pub use fitted::{fitted, names, within};
+pub use fitted::{fit, fitted, names};
 pub use put_in::{HEADING, pinned_text};
 
 /// A part of the context that sets rules.

@@ -218,7 +218,7 @@ impl Results {
             Some(whole) => Cow::Owned(whole.text(view.source)),
             None => Cow::Borrowed(shown.as_str()),
         };
-        if output.error && self.said(view, output) <= self.whole_errors {
+        if output.error && self.text_bytes(view, output) <= self.whole_errors {
             return None;
         }
         if self.min_chars > 0 && own_words(&shown).chars().nth(self.min_chars).is_none() {
@@ -236,7 +236,7 @@ impl Results {
                 counted(what, view.lines(&text))
             }
             Style::Named => {
-                let stub = Stub::new(Ref::of(&view.source.at(output.whole)));
+                let stub = Stub::new(Ref::from_bytes(&view.source.at(output.whole)));
                 if call.is_some() { stub } else { stub.with_what("result") }.to_string()
             }
             Style::Evidence | Style::Ends | Style::Beginning | Style::Cleared => view
@@ -248,7 +248,7 @@ impl Results {
     }
 
     /// Bytes of the words of a result, but for what a recipe left in the place of a picture.
-    fn said(&self, view: &View<'_>, output: &Output) -> u64 {
+    fn text_bytes(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
             Part::Text(text) if !view.is_left(text) => {
                 Some(without_stubs(&view.words(text)).len() as u64)

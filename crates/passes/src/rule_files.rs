@@ -32,7 +32,7 @@ pub struct RuleFiles {
 impl RuleFiles {
     /// Those that agents have, and these. A pattern is the name of a file, or the end of a path if
     /// it has a slash; `*` is any text within a name. Capitals do not count.
-    pub fn with(added: Vec<String>) -> RuleFiles {
+    pub fn with_patterns(added: Vec<String>) -> RuleFiles {
         RuleFiles { added }
     }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_name_is_that_of_a_rule_file_whatever_its_folder_and_capitals() {
         let added = ["docs/rules/*.md".to_owned(), "STYLE*".to_owned()];
-        let (files, more) = (RuleFiles::default(), RuleFiles::with(added.to_vec()));
+        let (files, more) = (RuleFiles::default(), RuleFiles::with_patterns(added.to_vec()));
         for (path, built_in, with_added) in [
             ("AGENTS.md", true, true),
             ("/p/sub/agents.MD", true, true),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_list_adds_and_an_empty_one_removes_what_was_added() {
-        let mut files = RuleFiles::with(vec!["a".into()]);
+        let mut files = RuleFiles::with_patterns(vec!["a".into()]);
         for (list, expect) in [(vec!["b".to_owned()], vec!["a", "b"]), (vec![], vec![])] {
             files.add(&list);
             assert_eq!(files.added(), expect);

@@ -22,7 +22,7 @@ impl Pass for Stale {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let later = Later::of(view);
+        let later = Later::from_view(view);
         let edits = on_all_cores(view.old_outputs().collect(), |(at, output, call)| {
             let goes = !output.error
                 && !view.is_taken(at)
@@ -47,7 +47,7 @@ struct Later {
 }
 
 impl Later {
-    fn of(view: &View<'_>) -> Later {
+    fn from_view(view: &View<'_>) -> Later {
         let mut later = Later::default();
         for (item, entry) in view.transcript.context() {
             for said in &entry.blocks {

@@ -33,7 +33,7 @@ impl IngestRule {
                     && only_text(output).is_some_and(is_new);
                 let short = Some(&text).filter(|_| may);
                 let call = view.call_of(output);
-                let rule = self.of(call.map(|call| call.kind));
+                let rule = self.rule_for(call.map(|call| call.kind));
                 let short =
                     short.and_then(|text| rule.shorten(text, whole.clone(), &seen, view.counter));
                 let edit = short.and_then(|short| view.replace(at, &text, short, INGEST));
@@ -41,7 +41,7 @@ impl IngestRule {
                     (text, may) = (short.clone(), false);
                 }
                 if self.repeats {
-                    seen.add(&text, &view.what(call));
+                    seen.add(&text, &view.describe_call(call));
                 }
                 edits.extend(edit);
                 batch.push(Arrived { at, whole, text, may });
@@ -65,5 +65,5 @@ impl IngestRule {
 }
 
 fn whole(view: &View<'_>, output: &Output) -> Ref {
-    Ref::of(&view.source.at(output.whole))
+    Ref::from_bytes(&view.source.at(output.whole))
 }

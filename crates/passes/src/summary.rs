@@ -174,7 +174,7 @@ impl Summarising {
         let speaks = |item: &&usize| is_request(view, **item);
         let split = !old.kept.is_empty() && !is_request(view, old.kept[0]);
         let current = old.kept.iter().find(speaks).is_none();
-        let facts = Facts::of(view, old.said);
+        let facts = Facts::from_items(view, old.said);
         let most = Tokens(rule.user_tokens.min(writer.window.0 / WINDOW_SHARE));
         let pinned = pinned_text(&pins(view, &everything(old)));
         let frame = Frame::new(&facts, rule, pinned, (current, most), &*writer.counter);
@@ -236,7 +236,7 @@ impl Summarising {
         if let Some(used) = reply.used {
             self.spent.used += used;
         }
-        let text = match told(reply) {
+        let text = match text_of_reply(reply) {
             Ok(text) => text,
             Err(reason) => return self.nothing(reason),
         };
@@ -245,18 +245,18 @@ impl Summarising {
             Stage::Notes { mut done, open } => {
                 done.push(text);
                 let next = self.next(done, open);
-                self.asked(next)
+                self.ask_again(next)
             }
         }
     }
 
     fn planned(mut self) -> Answered {
         let plan = self.plan();
-        self.asked(plan)
+        self.ask_again(plan)
     }
 
     /// The next question, if there is room for one.
-    fn asked(self, next: Result<(), String>) -> Answered {
+    fn ask_again(self, next: Result<(), String>) -> Answered {
         match next {
             Ok(()) => Answered::Ask(Box::new(self)),
             Err(reason) => Answered::Nothing { reason, spent: self.spent },
@@ -306,7 +306,7 @@ fn everything(old: &Old<'_>) -> Vec<usize> {
 }
 
 /// The words of an answer that is one.
-fn told(reply: Reply) -> Result<String, String> {
+fn text_of_reply(reply: Reply) -> Result<String, String> {
     let reason = match reply.stopped {
         StopReason::End if reply.text.trim().is_empty() => "the summary is empty".into(),
         StopReason::End => return Ok(reply.text),

@@ -353,7 +353,7 @@ impl<'a> View<'a> {
         }
         let stub = Stub::parse(&output.text(self.source)).filter(is_it)?;
         let first = *self.first().get(&*output.call)?;
-        let is_whole = Ref::of(&self.source.at(first.whole)) == *stub.reference();
+        let is_whole = Ref::from_bytes(&self.source.at(first.whole)) == *stub.reference();
         (first.whole != output.whole && is_whole).then_some(first)
     }
 
@@ -401,7 +401,7 @@ impl<'a> View<'a> {
     }
 
     /// What a call did, in a few words: its name and what it acted on.
-    pub fn what(&self, call: Option<&Call>) -> String {
+    pub fn describe_call(&self, call: Option<&Call>) -> String {
         let Some(call) = call else { return "result".into() };
         match &call.target {
             Some(target) => {
@@ -451,14 +451,14 @@ impl<'a> View<'a> {
             At::Field { block: idx, field, .. } => match block(idx) {
                 Some(Block::Call(call)) => {
                     let name = call.fields.get(field).map_or("argument", |field| &*field.name);
-                    format!("{name} of {}", self.what(Some(call)))
+                    format!("{name} of {}", self.describe_call(Some(call)))
                 }
                 _ => "argument".into(),
             },
             At::Block { block: idx, .. } => match block(idx) {
-                Some(Block::Output(output)) => self.what(self.call_of(output)),
+                Some(Block::Output(output)) => self.describe_call(self.call_of(output)),
                 Some(Block::Repeated(again)) => {
-                    format!("{}, said again", self.what(self.call_of(&again.output)))
+                    format!("{}, said again", self.describe_call(self.call_of(&again.output)))
                 }
                 Some(Block::Thinking(_)) => "thinking".into(),
                 Some(Block::Image(image)) => image.media.to_string(),
@@ -488,7 +488,7 @@ impl<'a> View<'a> {
     /// A stub for a result. It stands below its call, which says what was done to what; a result
     /// whose call is not there says so itself.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
-        let stub = Stub::of_text(Ref::of(&self.source.at(output.whole)), text);
+        let stub = Stub::of_text(Ref::from_bytes(&self.source.at(output.whole)), text);
         if call.is_some() { stub } else { stub.with_what("result") }
     }
 
@@ -500,8 +500,8 @@ impl<'a> View<'a> {
     /// The name of a text that goes.
     pub fn reference(&self, text: &Text) -> Ref {
         match text {
-            Text::Source(span) => Ref::of(&self.source.at(*span)),
-            Text::Made(text) => Ref::of(text.as_bytes()),
+            Text::Source(span) => Ref::from_bytes(&self.source.at(*span)),
+            Text::Made(text) => Ref::from_bytes(text.as_bytes()),
         }
     }
 

@@ -328,7 +328,7 @@ impl Ready {
         self.reach.get_or_init(|| {
             let hir = parse(&self.rule.id, &self.expression).ok();
             let lower = lower(&self.rule);
-            hir.and_then(|hir| reach::of(&hir, &lower)).unwrap_or((Reach::ALL, Vec::new()))
+            hir.and_then(|hir| reach::reach_of(&hir, &lower)).unwrap_or((Reach::ALL, Vec::new()))
         })
     }
 

@@ -57,9 +57,9 @@ impl Person {
                 ..Rule::default()
             });
         }
-        let names: Vec<&str> = self.names.iter().map(String::as_str).filter(told).collect();
+        let names: Vec<&str> = self.names.iter().map(String::as_str).filter(identifies).collect();
         rules.extend(word("own-name", "The user's own name", &names));
-        let host: Vec<&str> = self.host.iter().map(String::as_str).filter(told).collect();
+        let host: Vec<&str> = self.host.iter().map(String::as_str).filter(identifies).collect();
         rules.extend(word("own-host", "The name of the user's machine", &host));
         let known = ["home-path-own", "own-name", "own-host"].map(str::to_owned).to_vec();
         Rules { rules, known, ..Rules::default() }
@@ -67,7 +67,7 @@ impl Person {
 }
 
 /// Whether a name identifies a person: short names and words occur everywhere.
-fn told(name: &&str) -> bool {
+fn identifies(name: &&str) -> bool {
     name.len() >= 3 && !NOBODY.contains(&&*name.to_ascii_lowercase())
 }
 

@@ -8,7 +8,7 @@ use memchr::memmem;
 pub(crate) const OPEN: &str = "[REDACTED:";
 
 /// The placeholder of the `number`th secret that a rule found.
-pub(crate) fn of(rule: &str, number: u32) -> String {
+pub(crate) fn placeholder(rule: &str, number: u32) -> String {
     format!("{OPEN}{rule}-{number}]")
 }
 
@@ -52,7 +52,7 @@ mod tests {
         let text = "a [REDACTED:x-y-12] b [REDACTED:AKIA-1] [REDACTED:x-y] [REDACTED:x-y-1x]";
         let found: Vec<_> = all(text.as_bytes(), |rule| rule == "x-y").collect();
         assert_eq!(found, [Placed { range: 2..19, rule: "x-y", number: 12 }]);
-        assert_eq!(&text[2..19], of("x-y", 12));
+        assert_eq!(&text[2..19], placeholder("x-y", 12));
         assert_eq!(name("it's (mine)"), "it-s--mine-");
     }
 }

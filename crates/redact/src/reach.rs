@@ -23,16 +23,16 @@ impl Reach {
 
 /// Returns how far each match reaches around one of `keywords` (in lower case), if every match
 /// contains one; and the spellings of the keyword in it, if there are few.
-pub(crate) fn of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)> {
+pub(crate) fn reach_of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)> {
     let mut written = Vec::new();
     let cased = Words { keywords, capitals: Capitals::Matter };
-    if let Some(reach) = cased.of(hir, &mut written) {
+    if let Some(reach) = cased.reach(hir, &mut written) {
         written.sort_unstable();
         written.dedup();
         return Some((reach, written));
     }
     let any = Words { keywords, capitals: Capitals::Fold };
-    any.of(hir, &mut Vec::new()).map(|reach| (reach, Vec::new()))
+    any.reach(hir, &mut Vec::new()).map(|reach| (reach, Vec::new()))
 }
 
 /// Whether letters are converted to lower case, which gives fewer spellings.
@@ -49,18 +49,18 @@ struct Words<'k> {
 }
 
 impl Words<'_> {
-    fn of(&self, hir: &Hir, written: &mut Vec<String>) -> Option<Reach> {
+    fn reach(&self, hir: &Hir, written: &mut Vec<String>) -> Option<Reach> {
         let spelled = self.spellings(hir).and_then(|words| self.within(&words, written));
         spelled.or_else(|| match hir.kind() {
             HirKind::Alternation(branches) => branches
                 .iter()
-                .map(|branch| self.of(branch, written))
+                .map(|branch| self.reach(branch, written))
                 .reduce(|all, one| Some(all?.widest(one?)))?,
-            HirKind::Capture(capture) => self.of(&capture.sub, written),
+            HirKind::Capture(capture) => self.reach(&capture.sub, written),
             HirKind::Concat(parts) => self.of_concat(parts, written),
             // Repetition: the keyword of one round may have others before or after it.
             HirKind::Repetition(again) if again.min >= 1 => {
-                let inner = self.of(&again.sub, written)?;
+                let inner = self.reach(&again.sub, written)?;
                 if again.max == Some(1) {
                     return Some(inner);
                 }
@@ -97,7 +97,8 @@ impl Words<'_> {
                 }
             }
         }
-        (0..parts.len()).find_map(|idx| Some(beside(self.of(&parts[idx], written)?, idx..idx + 1)))
+        (0..parts.len())
+            .find_map(|idx| Some(beside(self.reach(&parts[idx], written)?, idx..idx + 1)))
     }
 
     /// How far words reach around the keyword that each of them contains.
@@ -222,7 +223,7 @@ mod tests {
                 .parse(expression)
                 .expect("an expression");
             let keywords: Vec<String> = keywords.iter().map(|&word| word.to_owned()).collect();
-            assert_eq!(of(&hir, &keywords).map(|(reach, _)| reach), *expect, "{expression}");
+            assert_eq!(reach_of(&hir, &keywords).map(|(reach, _)| reach), *expect, "{expression}");
         }
     }
 }

@@ -289,7 +289,7 @@ impl<'f> Redactor<'f> {
             return Vec::new();
         }
         self.found.truncate(known);
-        let inner = Inner::of(literal, from as u64);
+        let inner = Inner::decode(literal, from as u64);
         let replaced = self.replaced(&as_text(&inner.text), place);
         let moved = |(range, with): Replacement| {
             let span = inner.span(&range);
@@ -444,7 +444,7 @@ impl<'f> Redactor<'f> {
         match &rule.replace {
             // Different keys remain different.
             Some(with) if !is_key => with.clone(),
-            Some(_) | None => placeholder::of(&rule.id, number),
+            Some(_) | None => placeholder::placeholder(&rule.id, number),
         }
     }
 }

@@ -175,7 +175,7 @@ impl Rules {
             include_str!("../rules/personal.toml"),
         ];
         FILES.iter().fold(Rules::default(), |rules, text| {
-            rules.and(Rules::parse(text).expect("the built-in rules are rules"))
+            rules.merge(Rules::parse(text).expect("the built-in rules are rules"))
         })
     }
 
@@ -207,7 +207,7 @@ impl Rules {
     /// Adds rules. Of two with the same id the later is used; rules that the later file disables
     /// are removed.
     #[must_use]
-    pub fn and(mut self, later: Rules) -> Rules {
+    pub fn merge(mut self, later: Rules) -> Rules {
         self.rules.retain(|rule| {
             let again = later.rules.iter().any(|other| other.id == rule.id);
             !again && !later.disabled.contains(&rule.id)

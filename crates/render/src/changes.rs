@@ -24,7 +24,7 @@ pub struct Changes {
 impl Changes {
     /// Counts the changes of a session. Of a session that is compacted before it is shown, they are
     /// counted before.
-    pub fn of(transcript: &Transcript, source: &dyn Source) -> Changes {
+    pub fn from_transcript(transcript: &Transcript, source: &dyn Source) -> Changes {
         let mut changes = Changes::default();
         let mut files = BTreeSet::new();
         for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {

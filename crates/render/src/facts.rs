@@ -43,7 +43,7 @@ pub struct Facts {
 
 impl Facts {
     /// The facts of a session.
-    pub fn of(story: &Story<'_>) -> Facts {
+    pub fn from_story(story: &Story<'_>) -> Facts {
         let Session { agent, transcript, source, changes, prices, .. } = story.session;
         let mut facts = Facts {
             agent: agent.to_owned(),

@@ -3,10 +3,10 @@ use samples::Sample;
 
 use super::*;
 use crate::Detail;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 fn facts(sample: &Sample) -> Facts {
-    told(sample, Detail::Steps, Facts::of)
+    with_story(sample, Detail::Steps, Facts::from_story)
 }
 
 #[test]

@@ -3,12 +3,12 @@ use epitome_model::ToolKind::{Edit, Patch, Shell, Todo};
 use epitome_model::{Block, FieldRole};
 use samples::Sample;
 
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 use crate::{Detail, Facts, Html, Index, Listing, PageName, facts_of_page, is_index_page};
 
 /// The conversation on the first page of a session.
 fn conversation(sample: &Sample, detail: Detail) -> String {
-    told(sample, detail, |story| {
+    with_story(sample, detail, |story| {
         let page = Html::paged(story, PageName::new("session"), None).page(0);
         let (_, content) = page.split_once("<main id=\"content\">").expect("a page has content");
         let (content, _) = content.split_once("</main>").expect("the content ends");
@@ -43,7 +43,7 @@ fn no_tag_and_no_control_character_of_a_session_is_on_its_page() {
 fn a_long_session_has_several_pages_that_name_each_other() {
     let text = "word ".repeat(60_000);
     let sample = (0..6).fold(Sample::new(), |sample, _| sample.user("Go.").reply(&text));
-    told(&sample, Detail::Steps, |story| {
+    with_story(&sample, Detail::Steps, |story| {
         let html = Html::paged(story, PageName::new("session"), None);
         let files: Vec<String> = (0..html.pages()).map(|page| html.file(page)).collect();
         assert_eq!(files, ["session.html", "session-2.html", "session-3.html"]);
@@ -159,8 +159,8 @@ fn an_index_lists_sessions_from_the_newest_and_leads_nowhere_else() {
 #[test]
 fn the_facts_of_a_session_are_read_back_from_its_page() {
     let sample = Sample::new().user("\"<Go>\" & on.").call(Shell, "ls").error("bad");
-    let (page, facts) = told(&sample, Detail::Steps, |story| {
-        (Html::paged(story, PageName::new("session"), None).page(0), Facts::of(story))
+    let (page, facts) = with_story(&sample, Detail::Steps, |story| {
+        (Html::paged(story, PageName::new("session"), None).page(0), Facts::from_story(story))
     });
     assert_eq!(facts_of_page(&page), Some(facts));
     assert_eq!(facts_of_page("<html></html>"), None);

@@ -65,7 +65,7 @@ pub fn from_json(bytes: &[u8]) -> Result<Document, JsonError> {
     if version > VERSION {
         return Err(JsonError::Newer(version));
     }
-    Ok(Document::of(serde_json::from_slice(bytes)?))
+    Ok(Document::from_written(serde_json::from_slice(bytes)?))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -222,7 +222,7 @@ fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
     Written {
         epitome_transcript: VERSION,
         agent: session.agent.to_owned(),
-        facts: Facts::of(story),
+        facts: Facts::from_story(story),
         head: WrittenHead { id, cwd, title, version, prompt },
         context: placed(&transcript.context),
         compactions: session.past.map(|past| past.compactions.clone()).unwrap_or_default(),
@@ -329,7 +329,7 @@ fn raw(source: &dyn Source, span: Span) -> String {
 }
 
 impl Document {
-    fn of(written: Written) -> Document {
+    fn from_written(written: Written) -> Document {
         let mut document = Document { agent: written.agent, ..Document::default() };
         let WrittenHead { id, cwd, title, version, prompt } = written.head;
         let entries = written.entries.into_iter().map(|it| document.entry(it)).collect::<Vec<_>>();
@@ -340,7 +340,7 @@ impl Document {
             context: known(written.context),
             items: entries.into_iter().map(|it| Item::Entry(Box::new(it))).collect(),
         };
-        document.sub_agents = written.sub_agents.into_iter().map(Document::of).collect();
+        document.sub_agents = written.sub_agents.into_iter().map(Document::from_written).collect();
         document
     }
 

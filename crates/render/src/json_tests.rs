@@ -1,10 +1,10 @@
 use super::*;
 use crate::Detail;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 #[test]
 fn what_is_written_is_read_back() {
-    let first = told(&every_block(), Detail::Steps, |story| json(story, &[]));
+    let first = with_story(&every_block(), Detail::Steps, |story| json(story, &[]));
     let document = from_json(first.as_bytes()).expect("a transcript");
     assert_eq!((&*document.agent, document.sub_agents.len()), ("agent", 0));
     // A record that says nothing to a model is not written: all behind it move up by one.
@@ -28,7 +28,7 @@ fn what_is_written_is_read_back() {
 
 #[test]
 fn the_detail_does_not_matter() {
-    let at = |detail| told(&every_block(), detail, |story| json(story, &[]));
+    let at = |detail| with_story(&every_block(), detail, |story| json(story, &[]));
     let (all, few) = (at(Detail::Full), at(Detail::Conversation));
     let entries = |text: &str| from_json(text.as_bytes()).expect("a transcript").transcript;
     assert_eq!(entries(&all), entries(&few));
@@ -49,8 +49,8 @@ fn texts_of_another_kind_and_of_newer_versions_are_refused() {
 
 #[test]
 fn sub_agents_are_written_behind_their_session() {
-    let text = told(&every_block(), Detail::Steps, |story| {
-        told(&samples::Sample::new().user("Help."), Detail::Steps, |part| {
+    let text = with_story(&every_block(), Detail::Steps, |story| {
+        with_story(&samples::Sample::new().user("Help."), Detail::Steps, |part| {
             json(story, &[Story::new(part.session)])
         })
     });

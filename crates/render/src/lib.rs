@@ -57,5 +57,5 @@ pub use story::{Detail, Session, Story, Turn};
 pub use terminal::{
     Breaks, Run, clean, columns, cut_to_width, markdown_lines, terminal, width_of, wrap,
 };
-pub use time::{parse as moment, shown as minute};
+pub use time::{display as minute, parse as moment};
 pub use visible::{inert_json, styled, visible};

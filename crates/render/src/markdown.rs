@@ -26,7 +26,7 @@ pub fn markdown(story: &Story<'_>) -> String {
     page.head();
     for turn in &story.turns {
         let prompt = story.prompt(turn);
-        let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
+        let when = turn.time.as_deref().and_then(time::parse).map(time::display);
         let _ = match turn.number {
             0 => write!(page.text, "\n## Before the first words"),
             number => write!(page.text, "\n## {number}"),
@@ -52,7 +52,7 @@ struct Page<'s, 'a> {
 
 impl<'a> Page<'_, 'a> {
     fn head(&mut self) {
-        let facts = Facts::of(self.story);
+        let facts = Facts::from_story(self.story);
         let _ = writeln!(self.text, "# {}\n", escaped(&facts.title));
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
@@ -62,7 +62,7 @@ impl<'a> Page<'_, 'a> {
             let _ = writeln!(self.text, "{}", parts.join(" · "));
             return;
         }
-        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
+        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::display));
         parts.push(plural(facts.turns, "turn"));
         parts.push(plural(facts.calls, "tool call"));
         if facts.spent.requests > 0 {

@@ -4,23 +4,23 @@ use samples::Sample;
 
 use crate::Detail;
 use crate::markdown::markdown;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 #[test]
 fn a_session_is_written_with_all_its_steps() {
-    insta::assert_snapshot!(told(&every_block(), Detail::Steps, markdown));
+    insta::assert_snapshot!(with_story(&every_block(), Detail::Steps, markdown));
 }
 
 #[test]
 fn a_conversation_is_written_without_steps() {
-    insta::assert_snapshot!(told(&every_block(), Detail::Conversation, markdown));
+    insta::assert_snapshot!(with_story(&every_block(), Detail::Conversation, markdown));
 }
 
 #[test]
 fn no_html_and_no_control_character_of_a_session_is_written() {
     let text = "<b onclick=x>\u{1b}[31m\u{202e}";
     let sample = Sample::new().user(text).thinking(text).call(Shell, text).output(text).reply(text);
-    let page = told(&sample, Detail::Full, markdown);
+    let page = with_story(&sample, Detail::Full, markdown);
     assert!(!page.contains(['\u{1b}', '\u{202e}']), "{page}");
     for line in page.lines().filter(|line| line.contains("<b ")) {
         assert!(line.starts_with('`') || page.contains("```"), "{line}");
@@ -29,7 +29,7 @@ fn no_html_and_no_control_character_of_a_session_is_written() {
 
 /// What is written below the head of a session of one turn.
 fn below_head(sample: &Sample, detail: Detail) -> String {
-    let page = told(sample, detail, markdown);
+    let page = with_story(sample, detail, markdown);
     let headed = page.split_once("\n## ").and_then(|(_, below)| below.split_once('\n'));
     headed.map_or("", |(_, below)| below).to_owned()
 }

@@ -43,7 +43,7 @@ impl Past {
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(last) = self.compactions.last() {
-            let when = time::parse(&last.made).map(|it| format!("{} UTC", time::shown(it)));
+            let when = time::parse(&last.made).map(|it| format!("{} UTC", time::display(it)));
             let when = when.unwrap_or_else(|| last.made.clone());
             sentences.push(match self.compactions.len() {
                 1 => format!("Compacted on {when} by the recipe {}.", last.recipe),

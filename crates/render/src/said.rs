@@ -63,7 +63,7 @@ pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
         story.pieces[turn.pieces.clone()].iter().map(move |piece| (turn.number, piece))
     });
     pieces.filter_map(|(turn, piece)| {
-        let (kind, text) = told(piece, story.session.source)?;
+        let (kind, text) = text_of(piece, story.session.source)?;
         let role = match kind {
             SaidKind::Call => Role::Tool,
             SaidKind::Words | SaidKind::Summary | SaidKind::Thinking => piece.entry.role,
@@ -81,7 +81,7 @@ pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
     })
 }
 
-fn told(piece: &Piece<'_>, source: &dyn Source) -> Option<(SaidKind, String)> {
+fn text_of(piece: &Piece<'_>, source: &dyn Source) -> Option<(SaidKind, String)> {
     let read = |text: &Text| text.read(source).into_owned();
     match piece.what {
         What::Words(text) => Some((SaidKind::Words, read(text))),

@@ -2,11 +2,11 @@ use epitome_model::ToolKind::Read;
 use samples::Sample;
 
 use super::*;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 /// The pieces of a story: turn, item, kind; `=` before what is part of the answer.
 fn pieces(sample: &Sample, detail: Detail) -> Vec<String> {
-    told(sample, detail, |story| {
+    with_story(sample, detail, |story| {
         let mut lines = Vec::new();
         for (number, turn) in story.turns.iter().enumerate() {
             for idx in turn.pieces.clone() {
@@ -73,7 +73,7 @@ fn what_a_resume_does_not_send_is_on_another_branch() {
     let sample = Sample::new().user("One.").reply("Left.").reply("Sent.");
     let mut transcript = sample.transcript().clone();
     transcript.context = vec![0, 2];
-    let session = told(&sample, Detail::Steps, |story| {
+    let session = with_story(&sample, Detail::Steps, |story| {
         let sub_agents = story.session.sub_agents.clone();
         let session = Session { transcript: &transcript, sub_agents: &sub_agents, ..story.session };
         Story::new(session).pieces.iter().map(|piece| piece.told).collect::<Vec<_>>()
@@ -83,7 +83,7 @@ fn what_a_resume_does_not_send_is_on_another_branch() {
 
 #[test]
 fn a_title_is_the_first_words_of_the_user_on_one_line() {
-    let title = |sample: &Sample| told(sample, Detail::Steps, |story| story.title());
+    let title = |sample: &Sample| with_story(sample, Detail::Steps, |story| story.title());
     assert_eq!(title(&Sample::new().reply("Hi.").user("Do\n\u{202e}it.")), "Do \\u{202e}it.");
     assert_eq!(title(&Sample::new().reply("Hi.")), "A session without words");
 }
@@ -91,7 +91,7 @@ fn a_title_is_the_first_words_of_the_user_on_one_line() {
 #[test]
 fn the_prompt_of_a_turn_is_what_the_user_said_at_its_beginning() {
     let sample = Sample::new().user("Go.").image(4).thinking("Hm.").reply("Done.").user("On.");
-    let prompts = told(&sample, Detail::Steps, |story| {
+    let prompts = with_story(&sample, Detail::Steps, |story| {
         story.turns.iter().map(|turn| story.prompt(turn)).collect::<Vec<_>>()
     });
     assert_eq!(prompts, [0..2, 4..5]);
@@ -99,7 +99,7 @@ fn the_prompt_of_a_turn_is_what_the_user_said_at_its_beginning() {
 
 #[test]
 fn the_turns_of_some_pieces_are_found() {
-    told(&every_block(), Detail::Steps, |story| {
+    with_story(&every_block(), Detail::Steps, |story| {
         let turns = |pieces: Range<usize>| {
             story.turns_on(&pieces).map(|turn| turn.number).collect::<Vec<_>>()
         };
@@ -115,7 +115,9 @@ fn the_turns_of_some_pieces_are_found() {
 fn turns_are_numbered_by_messages_of_the_user() {
     let sample = Sample::new().system("Rules.").user("One.").reply("Done.").user("Two.");
     let numbers = |detail| {
-        told(&sample, detail, |story| story.turns.iter().map(|it| it.number).collect::<Vec<_>>())
+        with_story(&sample, detail, |story| {
+            story.turns.iter().map(|it| it.number).collect::<Vec<_>>()
+        })
     };
     assert_eq!(numbers(Detail::Full), [0, 1, 2]);
     assert_eq!(numbers(Detail::Conversation), [1, 2]);
@@ -126,7 +128,7 @@ fn an_anchor_names_the_record_and_the_block_in_it() {
     let sample = Sample::new().user("One.").reply("Two.").with(|entry| {
         entry.blocks.push(Block::Text(Text::Made("Three.".into())));
     });
-    let anchors = told(&sample, Detail::Steps, |story| {
+    let anchors = with_story(&sample, Detail::Steps, |story| {
         story.pieces.iter().map(Piece::anchor).collect::<Vec<_>>()
     });
     assert_eq!(anchors, ["m0", "m1", "m1.1"]);
@@ -138,7 +140,7 @@ fn a_prompt_is_only_told_in_full() {
     let mut transcript = sample.transcript().clone();
     transcript.head.prompt = vec![0];
     let items = |detail| {
-        told(&sample, detail, |story| {
+        with_story(&sample, detail, |story| {
             let session = Session { transcript: &transcript, ..story.session };
             let story = Story::new(session);
             story.pieces.iter().map(|piece| piece.item).collect::<Vec<_>>()
@@ -152,7 +154,7 @@ fn a_prompt_is_only_told_in_full() {
 fn a_piece_weighs_its_bytes_and_no_more_of_a_call_than_is_shown() {
     let long = "x".repeat(200 << 10);
     let sample = Sample::new().user("Go.").call(Read, &long).output(&long).image(40);
-    let weights = told(&sample, Detail::Steps, |story| {
+    let weights = with_story(&sample, Detail::Steps, |story| {
         story.pieces.iter().map(|piece| piece.weight).collect::<Vec<_>>()
     });
     // A text has two quotes, and a page has 400 bytes around each piece.
@@ -165,7 +167,7 @@ fn the_title_of_the_session_comes_before_its_first_words() {
     let title = |title: &str| {
         let mut transcript = sample.transcript().clone();
         transcript.head.title = Some(title.into());
-        told(&sample, Detail::Steps, |story| {
+        with_story(&sample, Detail::Steps, |story| {
             Story::new(Session { transcript: &transcript, ..story.session }).title()
         })
     };

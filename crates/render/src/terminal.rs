@@ -42,7 +42,7 @@ pub fn terminal(story: &Story<'_>, columns: usize) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
     for turn in &story.turns {
-        let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
+        let when = turn.time.as_deref().and_then(time::parse).map(time::display);
         let name = match turn.number {
             0 => "before the first words".to_owned(),
             number => number.to_string(),
@@ -68,11 +68,11 @@ struct Screen<'s, 'a> {
 
 impl<'a> Screen<'_, 'a> {
     fn head(&mut self) {
-        let facts = Facts::of(self.story);
+        let facts = Facts::from_story(self.story);
         self.put(&facts.title, "", BOLD);
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| visible(model)));
-        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
+        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::display));
         parts.extend(facts.cwd.as_deref().map(visible));
         parts.push(plural(facts.turns, "turn"));
         parts.push(plural(facts.calls, "call"));
@@ -98,7 +98,7 @@ impl<'a> Screen<'_, 'a> {
         let read = |text: &Text| text.read(source).into_owned();
         match piece.what {
             What::Words(text) => match piece.entry.role {
-                Role::User => self.said("User", USER, &read(text)),
+                Role::User => self.message("User", USER, &read(text)),
                 Role::Assistant | Role::Tool => self.answered("Assistant", &read(text)),
                 Role::System => self.first_lines(&read(text), SYSTEM, "  ", DIM),
             },
@@ -123,7 +123,7 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    fn said(&mut self, who: &str, style: Style, text: &str) {
+    fn message(&mut self, who: &str, style: Style, text: &str) {
         let _ = writeln!(self.text, "\n{style}{who}{style:#}");
         self.put(text.trim(), "", Style::new());
     }

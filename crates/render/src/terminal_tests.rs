@@ -5,11 +5,11 @@ use samples::Sample;
 
 use crate::Detail;
 use crate::terminal::terminal;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 /// The screen without the escapes of its styles.
 fn screen(sample: &Sample, detail: Detail, columns: usize) -> String {
-    let text = told(sample, detail, |story| terminal(story, columns));
+    let text = with_story(sample, detail, |story| terminal(story, columns));
     let mut plain = String::new();
     let mut rest = text.as_str();
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -43,7 +43,7 @@ fn no_line_is_wider_than_the_terminal() {
 fn no_escape_of_a_session_reaches_the_terminal() {
     let text = "a\u{1b}]0;title\u{7}b\u{9b}2J";
     let sample = Sample::new().user(text).call(Shell, text).output(text);
-    let shown = told(&sample.reply(text), Detail::Full, |story| terminal(story, 80));
+    let shown = with_story(&sample.reply(text), Detail::Full, |story| terminal(story, 80));
     assert!(!shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
     assert!(!shown.contains("\u{1b}]"), "{shown:?}");
 }
@@ -108,7 +108,7 @@ fn pictures_summaries_and_reasoning_are_shown_in_words() {
 
 #[test]
 fn a_failed_result_is_red_and_others_are_dim() {
-    let shown = |sample: &Sample| told(sample, Detail::Steps, |story| terminal(story, 40));
+    let shown = |sample: &Sample| with_story(sample, Detail::Steps, |story| terminal(story, 40));
     let failed = shown(&Sample::new().call(Shell, "ls").error("bad"));
     assert!(failed.ends_with("    \u{1b}[31mbad\u{1b}[0m\n"), "{failed:?}");
     let ran = shown(&Sample::new().call(Shell, "ls").output("\u{1b}[31mgood"));

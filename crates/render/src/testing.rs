@@ -31,10 +31,14 @@ pub(crate) fn every_block() -> Sample {
 }
 
 /// What `show` makes of the story of a sample, run in `/p`.
-pub(crate) fn told<T>(sample: &Sample, detail: Detail, show: impl FnOnce(&Story<'_>) -> T) -> T {
+pub(crate) fn with_story<T>(
+    sample: &Sample,
+    detail: Detail,
+    show: impl FnOnce(&Story<'_>) -> T,
+) -> T {
     let mut transcript = sample.transcript().clone();
     transcript.head.cwd = Some("/p".into());
-    let changes = Changes::of(&transcript, sample.source());
+    let changes = Changes::from_transcript(&transcript, sample.source());
     let (source, sub_agents) = (sample.source(), BTreeMap::new());
     let session = Session {
         agent: "agent",

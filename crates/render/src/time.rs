@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
 }
 
 /// `2026-11-21 18:52`, in UTC: how every page writes a time.
-pub fn shown(time: Timestamp) -> String {
+pub fn display(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn times_of_every_agent_are_read() {
         for text in ["2026-11-21T18:52:04.123Z", "1795287124123", "1795287124"] {
-            assert_eq!(parse(text).map(shown).as_deref(), Some("2026-11-21 18:52"), "{text}");
+            assert_eq!(parse(text).map(display).as_deref(), Some("2026-11-21 18:52"), "{text}");
         }
         assert_eq!(parse("soon"), None);
         assert_eq!(parse("999999999999999999999"), None);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn times_are_shown_in_utc() {
         let time = parse("2026-11-21T01:02:03+02:00").expect("a time");
-        let all = [shown(time), date(time), clock(time)];
+        let all = [display(time), date(time), clock(time)];
         assert_eq!(all, ["2026-11-20 23:02", "2026-11-20", "23:02"]);
     }
 }

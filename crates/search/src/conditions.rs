@@ -17,7 +17,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    pub(super) fn of(query: &Query) -> Conditions {
+    pub(super) fn from_query(query: &Query) -> Conditions {
         let (excluded, wanted): (Vec<&Clause>, Vec<&Clause>) =
             query.clauses.iter().partition(|clause| clause.is_excluded);
         let mut conditions = Conditions {
@@ -35,7 +35,7 @@ impl Conditions {
         }
         if !excluded.is_empty() {
             let sql = "number NOT IN (SELECT rowid FROM words WHERE words MATCH ?)";
-            conditions.and(sql, [expression(&excluded, " OR ")]);
+            conditions.add(sql, [expression(&excluded, " OR ")]);
         }
         for (filter, value) in &query.filters {
             conditions.filter(*filter, value);
@@ -44,7 +44,7 @@ impl Conditions {
             let marks = vec!["?"; query.folders.len()].join(", ");
             let sql = format!("key IN (SELECT session FROM folders WHERE folder IN ({marks}))");
             let folders = query.folders.iter().map(|folder| tables::path(folder).into());
-            conditions.and(&sql, folders);
+            conditions.add(&sql, folders);
         }
         conditions
     }
@@ -52,19 +52,19 @@ impl Conditions {
     fn filter(&mut self, filter: Filter, value: &str) {
         let text = value.to_owned();
         match filter {
-            Filter::Agent => self.and("agent = ?", [text.into()]),
-            Filter::Role => self.and("role = ?", [text.into()]),
+            Filter::Agent => self.add("agent = ?", [text.into()]),
+            Filter::Role => self.add("role = ?", [text.into()]),
             Filter::Session => {
                 let length = i64::try_from(value.chars().count()).unwrap_or(i64::MAX);
-                self.and("substr(id_lower, 1, ?) = ?", [length.into(), text.into()]);
+                self.add("substr(id_lower, 1, ?) = ?", [length.into(), text.into()]);
             }
             Filter::Project => {
-                self.and("instr(project_words, ?) > 0", [spaced(&words::normalized(value)).into()]);
+                self.add("instr(project_words, ?) > 0", [spaced(&words::normalized(value)).into()]);
             }
         }
     }
 
-    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+    fn add(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.extend(values);
@@ -92,7 +92,7 @@ mod tests {
 
     fn check(query: &str, expect: &[&str], expect_sql: &str) {
         let query = Query::parse(query).expect("a query");
-        let Conditions { sql, values, score } = Conditions::of(&query);
+        let Conditions { sql, values, score } = Conditions::from_query(&query);
         let texts: Vec<Value> = expect.iter().map(|text| (*text).to_owned().into()).collect();
         assert_eq!((values, sql.as_str()), (texts, expect_sql), "{query:?}");
         let is_ranked = query.clauses.iter().any(|clause| !clause.is_excluded);

@@ -66,7 +66,7 @@ pub struct Hit {
 pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
     // One state of the index, whatever another process writes meanwhile.
     let reading = connection.unchecked_transaction()?;
-    let Conditions { sql, mut values, score } = Conditions::of(query);
+    let Conditions { sql, mut values, score } = Conditions::from_query(query);
     let all =
         reading.query_row(&format!("SELECT count(*) {sql}"), params_from_iter(&values), |row| {
             count(0, row.get(0)?)

@@ -123,11 +123,11 @@ pub struct Found {
 impl Archive {
     /// The archive in `home`, which need not exist yet: files in a [`FolderStore`].
     pub fn new(home: &Path) -> Archive {
-        Archive::of(FolderStore::new(Archive::folder_in(home)))
+        Archive::in_store(FolderStore::new(Archive::folder_in(home)))
     }
 
     /// The archive whose packs are in `store`.
-    pub fn of(store: impl PackStore + 'static) -> Archive {
+    pub fn in_store(store: impl PackStore + 'static) -> Archive {
         Archive { store: Arc::new(store) }
     }
 
@@ -264,7 +264,7 @@ impl Archive {
 
     /// Opens the pack of a name.
     pub(crate) fn pack(&self, name: &str) -> Result<Pack> {
-        Pack::of(self.store.open(name)?, self.store.location(name))
+        Pack::open(self.store.open(name)?, self.store.location(name))
     }
 
     fn open_pack(&self, key: &SessionKey, number: u64) -> Result<Pack> {

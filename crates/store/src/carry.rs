@@ -171,7 +171,7 @@ impl Archive {
             return Err(refused("the export is cut off"));
         }
         let mut report = VerifyReport::default();
-        let read = new.open().and_then(|bytes| Pack::of(bytes, new.location()));
+        let read = new.open().and_then(|bytes| Pack::open(bytes, new.location()));
         let verified = read.and_then(|pack| Ok((verify_pack(&pack, &mut report)?, pack)));
         let (generation, pack) = match verified {
             Ok(verified) => verified,

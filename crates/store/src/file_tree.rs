@@ -22,7 +22,7 @@ pub struct FileTreeSession {
 
 impl FileTreeSession {
     /// The session of a file, if it is in a store of such sessions.
-    pub fn of(session: &Path) -> Option<FileTreeSession> {
+    pub fn from_path(session: &Path) -> Option<FileTreeSession> {
         let folder = session.parent()?.parent()?;
         let kind = stores().find(|kind| folder.ends_with(kind.sessions))?;
         let store = folder.parent()?.to_owned();
@@ -36,7 +36,7 @@ impl FileTreeSession {
         let folders = in_order(&store.join(kind.sessions));
         let files = folders.iter().flat_map(|folder| in_order(folder));
         let mut found: Vec<FileTreeSession> =
-            files.filter_map(|path| FileTreeSession::of(&path)).collect();
+            files.filter_map(|path| FileTreeSession::from_path(&path)).collect();
         found.retain(|session| session.parent().is_none());
         found
     }
@@ -64,7 +64,7 @@ impl FileTreeSession {
     pub fn companions(&self) -> Vec<PathBuf> {
         let Some(folder) = self.session.parent() else { return Vec::new() };
         let all: Vec<FileTreeSession> =
-            in_order(folder).iter().filter_map(|path| FileTreeSession::of(path)).collect();
+            in_order(folder).iter().filter_map(|path| FileTreeSession::from_path(path)).collect();
         let parents: Vec<Option<String>> = all.iter().map(FileTreeSession::parent).collect();
         let mut wanted = vec![self.id()];
         let mut found = Vec::new();

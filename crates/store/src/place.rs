@@ -30,7 +30,7 @@ pub enum Place {
 
 impl Place {
     /// Parses an address. An existing file of that very name takes precedence over rows.
-    pub fn of(address: &Path) -> Place {
+    pub fn parse(address: &Path) -> Place {
         let _span = trace_span!("place.resolve").entered();
         let rows = match rows::split(address) {
             Some((database, name)) if !address.exists() && is_database(&database) => {
@@ -39,7 +39,7 @@ impl Place {
             Some(_) | None if is_database(address) => Rows::alone(address),
             Some(_) | None => None,
         };
-        match (rows, FileTreeSession::of(address)) {
+        match (rows, FileTreeSession::from_path(address)) {
             (Some(rows), _) => Place::Rows(rows),
             (None, Some(spread)) => Place::Spread(spread),
             (None, None) => Place::File(address.to_owned()),
@@ -128,12 +128,12 @@ fn real(path: &Path) -> Result<PathBuf> {
 ///
 /// As [`Place::open`].
 pub fn open(address: &Path) -> Result<FileSource> {
-    Place::of(address).open()
+    Place::parse(address).open()
 }
 
 /// Whether the session at an address exists.
 pub fn exists(address: &Path) -> bool {
-    Place::of(address).exists()
+    Place::parse(address).exists()
 }
 
 /// Why there are no rows at an address whose database exists: it does not hold them, or could not

@@ -70,14 +70,14 @@ impl Reference {
             blob: Some(blob_id(&bytes)),
             first_line,
             lines,
-            blake3: Hash::of(&bytes),
+            blake3: Hash::compute(&bytes),
         })
     }
 
     /// Whether the file is unchanged.
-    pub fn standing(&self) -> FileState {
+    pub fn file_state(&self) -> FileState {
         match read(Path::new(&self.path)) {
-            Some(bytes) if Hash::of(&bytes) == self.blake3 => FileState::Same,
+            Some(bytes) if Hash::compute(&bytes) == self.blake3 => FileState::Same,
             Some(_) => FileState::Changed,
             None => FileState::Gone,
         }
@@ -143,7 +143,7 @@ mod tests {
                 blob: Some(blob_id(file.as_bytes())),
                 first_line,
                 lines,
-                blake3: Hash::of(file.as_bytes()),
+                blake3: Hash::compute(file.as_bytes()),
             });
             assert_eq!(Reference::find(text, &path), expect, "{text:?}");
         }
@@ -157,10 +157,10 @@ mod tests {
         let path = dir.path().join("a.rs");
         fs::write(&path, "one\n").expect("a file");
         let reference = Reference::find("one\n", &path).expect("the same text");
-        assert_eq!(reference.standing(), FileState::Same);
+        assert_eq!(reference.file_state(), FileState::Same);
         fs::write(&path, "two\n").expect("a file");
-        assert_eq!(reference.standing(), FileState::Changed);
+        assert_eq!(reference.file_state(), FileState::Changed);
         fs::remove_file(&path).expect("a file");
-        assert_eq!(reference.standing(), FileState::Gone);
+        assert_eq!(reference.file_state(), FileState::Gone);
     }
 }

@@ -171,7 +171,7 @@ fn block_restored(
     reference: &Ref,
 ) -> Result<Restoration> {
     let hash = one_meant(generations, reference)?;
-    let mut walk = Walk::over(current)?;
+    let mut walk = Walk::from_source(current)?;
     let (mut splices, mut missing) = (Vec::new(), 0);
     for generation in newest_first(generations) {
         let holds = |record: &EditedRecord| record.splices.iter().any(|it| it.blob == hash);
@@ -276,7 +276,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
         && from < to
         && matches!(generation.records.as_slice(), [one] if
             matches!(one.splices.as_slice(), [it] if
-                one.at + it.at == from && it.len == to - from && it.blob == Hash::of(b"")));
+                one.at + it.at == from && it.len == to - from && it.blob == Hash::compute(b"")));
     let len = Source::len(current);
     if !has_appended || len <= from {
         return Ok(false);
@@ -355,7 +355,7 @@ fn further(
         return Ok(done);
     }
     let view = Spliced::new(current, done.splices.clone())?;
-    if !Walk::over(&view)?.shows_traces_of(older)? {
+    if !Walk::from_source(&view)?.shows_traces_of(older)? {
         return Ok(done);
     }
     let (mut walk, missing) = walked(&view, older, blobs, Damage::Refuse)?;
@@ -382,7 +382,7 @@ fn walked<'a>(
     blobs: &dyn Blobs,
     damage: Damage,
 ) -> Result<(Walk<'a>, u64)> {
-    let mut walk = Walk::over(current)?;
+    let mut walk = Walk::from_source(current)?;
     let mut missing = 0;
     for generation in generations {
         let matches = walk.matches(generation)?;
@@ -490,7 +490,8 @@ fn no_generation(number: u64) -> Error {
 
 /// The one piece that `reference` refers to.
 fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
-    let meant = generations.iter().flat_map(Generation::blobs).filter(|hash| hash.is(reference));
+    let meant =
+        generations.iter().flat_map(Generation::blobs).filter(|hash| hash.matches(reference));
     let mut meant: Vec<Hash> = meant.collect();
     meant.sort_unstable();
     meant.dedup();

@@ -19,7 +19,7 @@ pub type Loaded<S = FileSource> = epitome_formats::session::Loaded<S>;
 ///
 /// `UnknownFormat` if no format knows it; else what opening and reading may say.
 pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
-    load_at(&Place::of(path), path, agent)
+    load_at(&Place::parse(path), path, agent)
 }
 
 /// Opens and reads the session at a place that is known already; `path` is its address.

@@ -115,7 +115,7 @@ pub struct Packs {
 
 impl Packs {
     /// The packs that the archive holds of a session; none if they cannot be listed.
-    pub fn of(archive: &Archive, key: &SessionKey) -> Packs {
+    pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
         let facts = |number: u64| {
             let facts = archive.facts(key, number).ok();
             let written = facts.and_then(|it| it.written).map(|it| it.as_nanosecond());

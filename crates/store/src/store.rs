@@ -114,7 +114,7 @@ impl Store {
     /// marked read-only; `HardLinked` when it has other names, which a replacement would separate;
     /// `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
     pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
-        self.open_place(&Place::of(path), None)
+        self.open_place(&Place::parse(path), None)
     }
 
     /// Opens the session at a resolved place for writing. `read` are the rows of a database, if
@@ -160,7 +160,7 @@ impl Store {
                 .with_hint(hint)
         };
         disk::private_folder(&self.locks).map_err(unlocked)?;
-        let name = Hash::of(real.as_os_str().as_encoded_bytes()).to_string();
+        let name = Hash::compute(real.as_os_str().as_encoded_bytes()).to_string();
         let path = self.locks.join(&name[..32]);
         let file =
             open_private(&path).map_err(|err| unlocked(Error::writing(err, "the lock", &path)))?;
@@ -421,7 +421,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     let failed = |err| Error::writing(err, "the file", path);
     // Checked early to save useless work; the rename decides.
     if path.symlink_metadata().is_ok() {
-        return Err(taken(path));
+        return Err(name_is_taken(path));
     }
     let temp = written(folder, path, write)?;
     temp.flush_to_disk().map_err(failed)?;
@@ -431,7 +431,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
             fs::remove_file(path).ok();
             failed(err)
         }),
-        Err(NotPlaced::Taken(_)) => Err(taken(path)),
+        Err(NotPlaced::Taken(_)) => Err(name_is_taken(path)),
         Err(NotPlaced::Failed(err)) => Err(failed(err)),
     }
 }
@@ -483,7 +483,7 @@ fn written(
     out.into_inner().map_err(|err| failed(err.into_error()))
 }
 
-fn taken(path: &Path) -> Error {
+fn name_is_taken(path: &Path) -> Error {
     Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
 }
 

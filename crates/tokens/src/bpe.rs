@@ -113,7 +113,7 @@ fn cut(text: &str, limit: usize) -> usize {
     if end == 0 {
         return text.ceil_char_boundary(1);
     }
-    (1..=end).rev().find(|at| apart(text, *at)).unwrap_or(end)
+    (1..=end).rev().find(|at| ends_token(text, *at)).unwrap_or(end)
 }
 
 /// Whether a token ends at `at`, whatever the text around it.
@@ -123,7 +123,7 @@ fn cut(text: &str, limit: usize) -> usize {
 /// optional mark, letters and an English contraction; a number is up to three digits; marks take
 /// one space before and any line feeds and slashes after them; white space goes up to its last
 /// line feed, or else up to the character before the next word.
-fn apart(text: &str, at: usize) -> bool {
+fn ends_token(text: &str, at: usize) -> bool {
     let (before, after) = (text.as_bytes()[at - 1], text.as_bytes()[at]);
     match (before, after) {
         (_, b' ' | b'\t') => {

@@ -37,7 +37,7 @@ pub struct Calibration {
 
 impl Calibration {
     /// The assumed values of a family; [`Family`] states where they come from.
-    pub const fn of(family: Family) -> Calibration {
+    pub const fn for_family(family: Family) -> Calibration {
         let (factor, error) = match family {
             Family::OpenAi => (1_000, 80),
             Family::Anthropic => (1_220, 150),

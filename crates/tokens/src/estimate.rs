@@ -172,7 +172,7 @@ enum Lead {
 }
 
 impl Lead {
-    fn of(mark: u8) -> Lead {
+    fn from_mark(mark: u8) -> Lead {
         match mark {
             b' ' => Lead::Space,
             b'\t' | 0x0b | 0x0c => Lead::Tab,
@@ -192,7 +192,7 @@ fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
         at = match class(bytes, at) {
             LOWER | UPPER | LATIN => word(bytes, at, Lead::Nothing, &mut add),
             BLANK => match class(bytes, at + 1) {
-                LOWER | UPPER | LATIN => word(bytes, at + 1, Lead::of(bytes[at]), &mut add),
+                LOWER | UPPER | LATIN => word(bytes, at + 1, Lead::from_mark(bytes[at]), &mut add),
                 MARK if bytes[at] == b' ' => marks(bytes, at + 1, true, &mut add),
                 _ => white(bytes, at, &mut add),
             },
@@ -201,7 +201,7 @@ fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
             MARK => match class(bytes, at + 1) {
                 LOWER | UPPER | LATIN => {
                     add(LEAD + usize::from(bytes[at]), 1);
-                    word(bytes, at + 1, Lead::of(bytes[at]), &mut add)
+                    word(bytes, at + 1, Lead::from_mark(bytes[at]), &mut add)
                 }
                 _ => marks(bytes, at, false, &mut add),
             },

@@ -13,7 +13,7 @@ pub(crate) struct Stamp(pub(crate) String);
 
 impl Stamp {
     pub(crate) fn of(session: &Path) -> Stamp {
-        let files = match Place::of(session) {
+        let files = match Place::parse(session) {
             Place::File(path) => vec![path],
             Place::Spread(spread) => vec![spread.session().to_owned()],
             Place::Rows(rows) => {

@@ -63,7 +63,7 @@ impl Archived {
 /// When the program cannot be started.
 pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
-    let archived = numbers.of(several);
+    let archived = numbers.one_of(several);
     let machine = archived.machine.like()?;
     let packs = machine.files(".pack");
     let done = damage(&packs, &mut numbers)?;
@@ -102,7 +102,7 @@ struct Done {
 }
 
 fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result<Done> {
-    let path = numbers.of(packs);
+    let path = numbers.one_of(packs);
     let name = path.file_name().context("a name")?.to_string_lossy().into_owned();
     let before = fs::read(path)?;
     let mut bytes = before.clone();
@@ -126,7 +126,7 @@ fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result
             format!("zeros from {at} to {end} in {name}")
         }
         _ => {
-            let other = numbers.of(packs);
+            let other = numbers.one_of(packs);
             bytes = fs::read(other)?;
             let other = other.file_name().context("a name")?.to_string_lossy();
             // A pack says to which session it belongs, so that this is seen.

@@ -25,7 +25,7 @@ pub(crate) fn can_mount() -> bool {
 /// When the program cannot be started.
 pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
-    let task = numbers.of(tasks);
+    let task = numbers.one_of(tasks);
     // What these write holds paths of the home, and the disk is at another one.
     let names_paths =
         matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render | Verb::Undo);

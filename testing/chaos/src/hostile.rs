@@ -107,17 +107,17 @@ impl Homes {
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let machine = self.start.like()?;
-        let (subject, _) = numbers.of(&self.subjects);
+        let (subject, _) = numbers.one_of(&self.subjects);
         let mut sockets = Vec::new();
         let mut told = Vec::new();
         for _ in 0..1 + numbers.below(5) {
-            let place = *numbers.of(PLACES);
+            let place = *numbers.one_of(PLACES);
             // In the place of the good session's own folder nothing can be compacted.
             if machine.home.join(place).symlink_metadata().is_err() {
                 told.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
             }
         }
-        let question = numbers.of(COMMANDS).replace("{}", &subject.target);
+        let question = numbers.one_of(COMMANDS).replace("{}", &subject.target);
         let mut violations = Vec::new();
         let mut say = |kind, what| violations.push(Violation { kind, what });
         let compact = subject.compact();
@@ -183,7 +183,7 @@ fn hostile(
         8 => {
             let odd: [&[u8]; 4] =
                 [b"a\nb.jsonl", b"\xff\xfe.jsonl", b"\x1b]0;x\x07.jsonl", b"-rf --all.jsonl"];
-            let path: PathBuf = folder.join(OsStr::from_bytes(numbers.of::<&[u8]>(&odd)));
+            let path: PathBuf = folder.join(OsStr::from_bytes(numbers.one_of::<&[u8]>(&odd)));
             fs::write(path, b"{\"type\":\"session\"}\n")?;
             "an odd name"
         }

@@ -14,7 +14,7 @@ use crate::task::Task;
 /// When the program cannot be started.
 pub(crate) fn case(tasks: &[(&Task, Duration)], seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
-    let (task, time) = numbers.of(tasks);
+    let (task, time) = numbers.one_of(tasks);
     let machine = task.machine()?;
     let mut command = machine.command(machine.program());
     command.args(&task.args);

@@ -53,7 +53,7 @@ impl Library {
 
     /// A mutant is read, compacted by every recipe, and put together again.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
-        let (format, strategy) = Numbers::new(seed).of(&self.kinds);
+        let (format, strategy) = Numbers::new(seed).one_of(&self.kinds);
         let mutant = value(strategy, seed)?;
         let begin = Instant::now();
         let format: &'static Format = format;
@@ -122,7 +122,7 @@ impl Program {
     /// Damages one file of a subject, then goes the whole way.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
-        let mut subject = numbers.of(&self.subjects).clone();
+        let mut subject = numbers.one_of(&self.subjects).clone();
         let is_text = subject.files[0].0.ends_with(".jsonl");
         let which = numbers.below(subject.files.len());
         let (name, bytes) = subject.files[which].clone();
@@ -154,7 +154,7 @@ impl Program {
             let what = format!("not as before: {} / {}", compact.said(), restore.said());
             say(Kind::Lost, what);
         }
-        let question = numbers.of(QUESTIONS).replace("{}", &subject.target);
+        let question = numbers.one_of(QUESTIONS).replace("{}", &subject.target);
         let ended = machine.run(&question.split(' ').collect::<Vec<_>>())?;
         if let Some(what) = ended.misbehaved() {
             say(Kind::Crash, format!("{question}: {what}"));

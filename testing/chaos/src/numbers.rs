@@ -23,7 +23,7 @@ impl Numbers {
     }
 
     /// One of several.
-    pub(crate) fn of<'a, T>(&mut self, several: &'a [T]) -> &'a T {
+    pub(crate) fn one_of<'a, T>(&mut self, several: &'a [T]) -> &'a T {
         &several[self.below(several.len())]
     }
 

@@ -32,7 +32,7 @@ impl Writers {
     /// behind the original.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
-        let subject = numbers.of(&self.subjects);
+        let subject = numbers.one_of(&self.subjects);
         let machine = self.start.like()?;
         subject.put(&machine)?;
         let path = machine.home.join(&subject.files[0].0);

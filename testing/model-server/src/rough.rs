@@ -46,7 +46,7 @@ pub enum Break {
 
 impl Break {
     /// The stream as it is sent.
-    fn of(self, path: &str, body: &str) -> String {
+    fn stream(self, path: &str, body: &str) -> String {
         let end = if path == "/api/chat" { "\n" } else { "\n\n" };
         let events: Vec<&str> = body.split_terminator(end).collect();
         let (first, second) = events.split_at(events.len() / 2);
@@ -203,7 +203,7 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         Some(Answer::Broken(step, broken)) => {
             let (status, headers, text, outcome) = says(step);
-            (status, headers, broken.of(path, &text), outcome, false)
+            (status, headers, broken.stream(path, &text), outcome, false)
         }
         Some(Answer::Status(status, headers, text)) => {
             (status, headers, text, Outcome::Refused(status.to_string()), false)

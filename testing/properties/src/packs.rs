@@ -18,7 +18,7 @@ pub fn pack(bytes: &[u8]) {
     fs::create_dir_all(&folder).expect("a folder of the archive");
     fs::write(folder.join("000001.pack"), bytes).expect("a pack");
     // Whether these are errors depends on the bytes; that they return is what is asked.
-    let _ = archive.find(&Ref::of(b"removed"));
+    let _ = archive.find(&Ref::from_bytes(b"removed"));
     let _ = archive.verify();
     let _ = archive.sessions();
     if let Ok(found) = archive.generations(&key) {

@@ -22,7 +22,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 pub fn page(bytes: &[u8]) {
     let Ok(session) = Loaded::read(bytes, None) else { return };
     let Loaded { format, source, transcript, .. } = &session;
-    told(format, transcript, source);
+    pages_are_inert(format, transcript, source);
     for recipe in ["transcript", "transcript-no-thinking"] {
         let recipe = built_in(recipe).expect("it is one of ours");
         let no_lines = |_: &Ref| -> Option<Lines> { None };
@@ -50,11 +50,11 @@ pub fn page(bytes: &[u8]) {
                 }
             }
         }
-        told(format, &once.transcript, &once.source);
+        pages_are_inert(format, &once.transcript, &once.source);
     }
 }
 
-fn told(format: &Format, transcript: &Transcript, source: &dyn Source) {
+fn pages_are_inert(format: &Format, transcript: &Transcript, source: &dyn Source) {
     for detail in [Detail::Conversation, Detail::Calls, Detail::Steps, Detail::Full] {
         with_story(format, transcript, source, detail, |story| {
             let paged = Html::paged(story, PageName::new("a/b?c"), None);
@@ -84,7 +84,7 @@ fn with_story<T>(
     show: impl FnOnce(&Story<'_>) -> T,
 ) -> T {
     let sub_agents = BTreeMap::new();
-    let changes = Changes::of(transcript, source);
+    let changes = Changes::from_transcript(transcript, source);
     let agent = format.name;
     show(&Story::new(Session {
         agent,

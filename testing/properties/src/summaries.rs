@@ -40,7 +40,7 @@ pub fn summary(bytes: &[u8]) {
     // The first line is the window of who writes.
     let (first, talk) = text.split_once('\n').unwrap_or((&text, ""));
     let window = first.trim().parse::<u64>().unwrap_or(9_000).clamp(1, 200_000);
-    let mut replies = Replies::of(talk);
+    let mut replies = Replies::parse(talk);
     let recipe = Recipe::parse(RECIPE).expect("a recipe");
     let writer = Writer { window: Tokens(window), counter: Arc::new(Estimate::new()) };
     let setup = Setup::new(recipe).with_counter(Estimate::new()).with_writer(writer);
@@ -83,7 +83,7 @@ struct Replies {
 }
 
 impl Replies {
-    fn of(talk: &str) -> Replies {
+    fn parse(talk: &str) -> Replies {
         let says = |text: &str, stopped| {
             let used = Some(TokenUsage { output: Tokens(1), ..TokenUsage::default() });
             Ok(Reply { text: text.replace('|', "\n"), stopped, used })
@@ -115,7 +115,7 @@ impl Replies {
 }
 
 fn compact(context: &mut Context, focus: &str, window: u64, replies: &mut Replies) {
-    let (before, tokens) = (told(context), context.usage().tokens);
+    let (before, tokens) = (describe(context), context.usage().tokens);
     let spent = context.report().summaries;
     let compactions = context.report().compactions;
     context.ask_for_compaction(Some(focus), Some(Tokens(0)));
@@ -133,7 +133,7 @@ fn compact(context: &mut Context, focus: &str, window: u64, replies: &mut Replie
     let after = context.report();
     assert_eq!(after.summaries.asks, spent.asks + asked, "every question is accounted");
     assert_eq!(after.summaries.used.output, spent.used.output + Tokens(billed), "and its price");
-    let now = told(context);
+    let now = describe(context);
     if after.compactions == compactions {
         assert_eq!(now, before, "without a summary nothing has changed");
         return;
@@ -163,7 +163,7 @@ fn check_summary(text: &str) {
 }
 
 /// What is sent, entry by entry.
-fn told(context: &Context) -> Vec<String> {
+fn describe(context: &Context) -> Vec<String> {
     let view = context.as_it_is();
     let entries = view.transcript().context();
     let words = entries.map(|(_, entry)| match entry.blocks.as_slice() {

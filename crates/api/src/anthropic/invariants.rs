@@ -67,7 +67,7 @@ struct Turn<'d> {
 }
 
 impl<'d> Turn<'d> {
-    fn of(&self, kind: &str) -> impl Iterator<Item = (&str, &'d Value<'d>)> {
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&str, &'d Value<'d>)> {
         let blocks = self.blocks.iter().filter(move |(_, block)| block.is("type", kind));
         blocks.map(|(place, block)| (place.as_str(), *block))
     }
@@ -164,7 +164,7 @@ fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<
     let leading: HashSet<String> =
         blocks.iter().take_while(|it| is_result(it)).filter_map(id_of).collect();
     let all: HashSet<String> = blocks.iter().filter(|it| is_result(it)).filter_map(id_of).collect();
-    for (place, call) in turn.of("tool_use") {
+    for (place, call) in turn.of_kind("tool_use") {
         let id = call.word("id").unwrap_or_default();
         if !all.contains(&*id) {
             let what = format_args!("the call {id} has no result in the next message");
@@ -178,11 +178,11 @@ fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<
 
 /// Every result must have its call in the turn before, and be the only one for it.
 fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Option<&Turn<'_>>) {
-    let calls = before.into_iter().flat_map(|before| before.of("tool_use"));
+    let calls = before.into_iter().flat_map(|before| before.of_kind("tool_use"));
     let asked: HashSet<String> =
         calls.filter_map(|(_, call)| call.word("id").map(String::from)).collect();
     let mut seen = HashSet::new();
-    for (place, result) in turn.of("tool_result") {
+    for (place, result) in turn.of_kind("tool_result") {
         let id = result.word("tool_use_id").unwrap_or_default().into_owned();
         if !asked.contains(&id) {
             let what = format_args!("a result without its call {id} in the message before");
@@ -196,7 +196,7 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
 
 /// During tool use, the turn with the calls must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
-    let answers = |turn: &Turn<'_>| turn.of("tool_result").next().is_some();
+    let answers = |turn: &Turn<'_>| turn.of_kind("tool_result").next().is_some();
     if !turns.last().is_some_and(|turn| turn.role == Role::User && answers(turn)) {
         return;
     }

@@ -2,7 +2,7 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, kind, no, object, own, text, words};
+use crate::message::{self, Checked, Instead, has_only, kind, no, object, text, words};
 
 pub fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
     // The system prompt is not in the list of messages.
@@ -10,7 +10,7 @@ pub fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
     if message.word("type").is_some_and(|it| it != "message") {
         return kind(message);
     }
-    own(message, &["content"])?;
+    has_only(message, &["content"])?;
     words(message, "content", |block| self::block(block, role))
 }
 
@@ -31,18 +31,18 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
         return no(format_args!("a `{kind}` of the role `{role}`"));
     }
     match &*kind {
-        "text" => own(block, &["text"]).and_then(|()| text(block, "text")),
+        "text" => has_only(block, &["text"]).and_then(|()| text(block, "text")),
         "thinking" => text(block, "thinking"),
         "redacted_thinking" => text(block, "data"),
         "image" => object(block, "source").map(|_| ()),
         "tool_use" => {
-            own(block, &["input"])?;
+            has_only(block, &["input"])?;
             text(block, "id")?;
             text(block, "name")?;
             object(block, "input").map(|_| ())
         }
         "tool_result" => {
-            own(block, &["tool_use_id", "content"])?;
+            has_only(block, &["tool_use_id", "content"])?;
             text(block, "tool_use_id")?;
             match block.get("content") {
                 Some(content) if !content.is_null() => words(block, "content", part),
@@ -56,7 +56,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
 /// A part of a result.
 fn part(part: &Value<'_>) -> Checked {
     match part.word("type").as_deref() {
-        Some("text") => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         Some("image") => object(part, "source").map(|_| ()),
         Some("document" | "search_result" | "tool_reference") => Ok(()),
         Some(_) | None => kind(part),

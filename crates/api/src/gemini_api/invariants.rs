@@ -53,14 +53,14 @@ pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
 }
 
 fn calls<'v, 'd>(content: &'v Value<'d>) -> impl Iterator<Item = (usize, &'v Value<'d>)> {
-    of(content, ["functionCall", "function_call"])
+    members_of_parts(content, ["functionCall", "function_call"])
 }
 
 fn responses<'v, 'd>(content: &'v Value<'d>) -> impl Iterator<Item = (usize, &'v Value<'d>)> {
-    of(content, ["functionResponse", "function_response"])
+    members_of_parts(content, ["functionResponse", "function_response"])
 }
 
-fn of<'v, 'd>(
+fn members_of_parts<'v, 'd>(
     content: &'v Value<'d>,
     keys: [&'static str; 2],
 ) -> impl Iterator<Item = (usize, &'v Value<'d>)> {

@@ -4,7 +4,7 @@ use epitome_json::Value;
 use epitome_model::encode;
 
 use super::read::TEXTS;
-use crate::message::{self, Checked, Instead, is_nothing, list, no, object, own, text};
+use crate::message::{self, Checked, Instead, has_only, is_nothing, list, no, object, text};
 
 /// The data of a part, in either spelling.
 const PARTS: [[&str; 2]; 7] = [
@@ -25,7 +25,7 @@ pub fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
         Some(_) => message::role(content, &["user", "model", "function"])?,
         None => "user",
     };
-    own(content, &["parts"])?;
+    has_only(content, &["parts"])?;
     match content.get("parts") {
         Some(parts) if parts.is_list() => list(parts, "parts", |it| part(it, role, instead)),
         Some(_) => no("a `parts` that is not a list"),
@@ -39,13 +39,13 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
         let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
         return no(format_args!("not one of `{}`", known.join("`, `")));
     };
-    own(part, &keys[..])?;
+    has_only(part, &keys[..])?;
     match (keys[0], part.any(&keys[..])) {
         ("text", _) => text(part, "text"),
         ("functionCall", Some(_)) if role != "model" => no("a call that is not of the model"),
         ("functionResponse", Some(_)) if role == "model" => no("a result of the model"),
         ("functionCall", Some(call)) => {
-            own(call, &["args"])?;
+            has_only(call, &["args"])?;
             text(call, "name")?;
             match call.get("args") {
                 Some(args) if !args.is_null() => object(call, "args").map(|_| ()),
@@ -53,7 +53,7 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
             }
         }
         ("functionResponse", Some(response)) => {
-            own(response, &["response", "parts"])?;
+            has_only(response, &["response", "parts"])?;
             text(response, "name")?;
             returned(object(response, "response")?, instead);
             Ok(())
@@ -72,7 +72,7 @@ fn returned(response: &Value<'_>, instead: &mut Instead) {
         [..] => {
             let key = if response.any(&["error"]).is_some() { "error" } else { "output" };
             let json = encode(&String::from_utf8_lossy(response.raw()));
-            instead.of(response, format!(r#"{{"{key}":{json}}}"#));
+            instead.replace(response, format!(r#"{{"{key}":{json}}}"#));
         }
     }
 }

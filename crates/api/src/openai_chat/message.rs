@@ -3,7 +3,7 @@
 use epitome_json::Value;
 
 use crate::message::{
-    self, Checked, Instead, is_nothing, kind, list, no, object, own, text, words,
+    self, Checked, Instead, has_only, is_nothing, kind, list, no, object, text, words,
 };
 
 /// Parts that are sent unchanged, to this API only.
@@ -17,17 +17,17 @@ pub fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
     match role {
         "assistant" => response(message, instead),
         "tool" => {
-            own(message, &["content", "tool_call_id"])?;
+            has_only(message, &["content", "tool_call_id"])?;
             text(message, "tool_call_id")?;
             words(message, "content", |part| self::part(part, &["text", "image_url"], instead))
         }
         "user" => {
-            own(message, &["content"])?;
+            has_only(message, &["content"])?;
             let kinds = ["text", "image_url", "input_audio", "file"];
             words(message, "content", |part| self::part(part, &kinds, instead))
         }
         _ => {
-            own(message, &["content"])?;
+            has_only(message, &["content"])?;
             words(message, "content", |part| self::part(part, &["text"], instead))
         }
     }
@@ -36,7 +36,7 @@ pub fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
 fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
     const OWN: [&str; 6] =
         ["content", "refusal", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
-    own(message, &OWN)?;
+    has_only(message, &OWN)?;
     let content = message.get("content").filter(|content| !content.is_null());
     if content.is_some() {
         words(message, "content", |part| self::part(part, &["text", "refusal"], instead))?;
@@ -53,7 +53,7 @@ fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
     }
     let words = String::from_utf8_lossy(refusal.raw()).into_owned();
     match message.get("content") {
-        Some(content) => instead.of(content, words),
+        Some(content) => instead.replace(content, words),
         None => instead.member(message, "content", &words),
     }
     Ok(())
@@ -62,13 +62,13 @@ fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
 fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
     let known = part.word("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
-        Some("text") => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         Some("refusal") => {
-            own(part, &["refusal"])?;
+            has_only(part, &["refusal"])?;
             text(part, "refusal")?;
             let words = part.get("refusal").map_or(&b"\"\""[..], Value::raw);
             let words = String::from_utf8_lossy(words);
-            instead.of(part, format!(r#"{{"type":"text","text":{words}}}"#));
+            instead.replace(part, format!(r#"{{"type":"text","text":{words}}}"#));
             Ok(())
         }
         Some("image_url") => text(object(part, "image_url")?, "url"),

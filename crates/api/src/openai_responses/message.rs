@@ -2,7 +2,7 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, kind, no, own, text, words};
+use crate::message::{self, Checked, Instead, has_only, kind, no, text, words};
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
@@ -28,7 +28,7 @@ pub fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
         Some("function_call") => call(item, "arguments"),
         Some("custom_tool_call") => call(item, "input"),
         Some("function_call_output" | "custom_tool_call_output") => {
-            own(item, &["call_id", "output"])?;
+            has_only(item, &["call_id", "output"])?;
             text(item, "call_id")?;
             let kinds = ["input_text", "output_text", "text", "input_image", "input_file"];
             words(item, "output", |part| self::part(part, &kinds, instead))
@@ -40,7 +40,7 @@ pub fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
 
 fn message(item: &Value<'_>, instead: &mut Instead) -> Checked {
     let role = message::role(item, &["user", "assistant", "system", "developer"])?;
-    own(item, &["content"])?;
+    has_only(item, &["content"])?;
     let kinds: &[&str] = match role {
         "assistant" => &["output_text", "text", "refusal"],
         "user" => &["input_text", "text", "input_image", "input_file"],
@@ -54,20 +54,20 @@ fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
     match known.as_deref() {
         Some("input_image" | "input_file") => Ok(()),
         Some("refusal") => {
-            own(part, &["refusal"])?;
+            has_only(part, &["refusal"])?;
             text(part, "refusal")?;
             let words = part.get("refusal").map_or(&b"\"\""[..], Value::raw);
             let words = String::from_utf8_lossy(words);
-            instead.of(part, format!(r#"{{"type":"output_text","text":{words}}}"#));
+            instead.replace(part, format!(r#"{{"type":"output_text","text":{words}}}"#));
             Ok(())
         }
-        Some(_) => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some(_) => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         None => kind(part),
     }
 }
 
 fn call(item: &Value<'_>, key: &str) -> Checked {
-    own(item, &["call_id", key])?;
+    has_only(item, &["call_id", key])?;
     text(item, "call_id")?;
     text(item, "name")?;
     text(item, key)

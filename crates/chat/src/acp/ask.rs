@@ -43,7 +43,7 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
 }
 
 /// What the user answers to a form; none if there is no answer.
-pub(super) fn told(response: Result<Value, Value>) -> Option<String> {
+pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
     let response = response.ok()?;
     let is_answer = response["action"] == "accept";
     response["content"][ANSWER].as_str().filter(|_| is_answer).map(str::to_owned)
@@ -76,9 +76,9 @@ mod tests {
     fn a_form_has_an_answer_only_if_the_user_accepts_it() {
         let content = json!({"answer": "1.1"});
         let accepted = json!({"action": "accept", "content": content});
-        assert_eq!(told(Ok(accepted)), Some("1.1".to_owned()));
-        assert_eq!(told(Ok(json!({"action": "decline", "content": content}))), None);
-        assert_eq!(told(Ok(json!({"action": "accept"}))), None);
-        assert_eq!(told(Err(json!({"code": -32601}))), None);
+        assert_eq!(answer_from(Ok(accepted)), Some("1.1".to_owned()));
+        assert_eq!(answer_from(Ok(json!({"action": "decline", "content": content}))), None);
+        assert_eq!(answer_from(Ok(json!({"action": "accept"}))), None);
+        assert_eq!(answer_from(Err(json!({"code": -32601}))), None);
     }
 }

@@ -126,7 +126,7 @@ impl<S: Sessions> Host<S> {
 
     fn initialize(&self, params: Value) -> Result<Value, Error> {
         let request: Initialize = parsed(params)?;
-        self.state().abilities = Abilities::of(&request.client_capabilities);
+        self.state().abilities = Abilities::from_client(&request.client_capabilities);
         Ok(json!({
             "protocolVersion": VERSION,
             "agentInfo": {

@@ -176,7 +176,7 @@ impl Front for Editor {
         match about {
             Event::Permission { id, always, .. } => self.ask(task, id, always),
             Event::Question { id, question, choices } => self.question(id, question, choices),
-            Event::Permitted { id, .. } | Event::Result { id, .. } => self.settled(task, id),
+            Event::Permitted { id, .. } | Event::Result { id, .. } => self.close_question(task, id),
             Event::Session { model, recipe, .. } if task.is_none() => {
                 (self.choices.model, self.choices.recipe) = (model.clone(), recipe.clone());
                 let options = json!({"configOptions": self.choices.options()});
@@ -242,13 +242,13 @@ impl Editor {
         let (inputs, call) = (self.inputs.clone(), id.to_owned());
         let request = self.client.request("elicitation/create", form, move |response| {
             // A session that has ended needs no answer.
-            let _gone = inputs.send(Input::Told(call.into(), ask::told(response)));
+            let _gone = inputs.send(Input::Told(call.into(), ask::answer_from(response)));
         });
         self.asked.insert((None, id.to_owned()), request);
     }
 
     /// A question needs no answer any more.
-    fn settled(&mut self, task: Option<&str>, id: &str) {
+    fn close_question(&mut self, task: Option<&str>, id: &str) {
         if let Some(request) = self.asked.remove(&(task.map(str::to_owned), id.to_owned())) {
             self.client.cancel(request);
         }

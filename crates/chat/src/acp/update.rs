@@ -28,7 +28,7 @@ pub(super) struct Abilities {
 }
 
 impl Abilities {
-    pub(super) fn of(client: &ClientCapabilities) -> Abilities {
+    pub(super) fn from_client(client: &ClientCapabilities) -> Abilities {
         let session = client.session.as_ref();
         Abilities {
             compactions: session.is_some_and(|session| session.compaction.is_some()),
@@ -101,7 +101,7 @@ impl Updates {
             Event::Task { id: task, inner } => self.in_task(task, inner),
             Event::Permitted { id, allowed: true } => self.runs(None, id),
             Event::Restart => self.tell("(The answer is requested again.)"),
-            event => self.said(event),
+            event => self.updates(event),
         }
     }
 
@@ -113,11 +113,11 @@ impl Updates {
                 vec![self.chunk(Speaker::User, text)]
             }
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, false),
-            event => self.said(event),
+            event => self.updates(event),
         }
     }
 
-    fn said(&mut self, event: &Event) -> Vec<Value> {
+    fn updates(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::Text { text } => {
                 vec![self.chunk(Speaker::Answer, text)]

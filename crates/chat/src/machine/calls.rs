@@ -151,7 +151,7 @@ impl Machine {
     }
 
     /// The answer of the user to a question is the result of its call.
-    pub(super) fn told(&mut self, id: &str, answer: Option<String>) -> Result<()> {
+    pub(super) fn user_answered(&mut self, id: &str, answer: Option<String>) -> Result<()> {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
         }

@@ -13,13 +13,13 @@ fn play(recipe: &str) -> Play {
         recipe.stages.live.passes.clear();
         recipe.keep.messages = Some(4);
     }
-    Play::of(Setup::new(recipe).with_window(Tokens(30_000)))
+    Play::from_setup(Setup::new(recipe).with_window(Tokens(30_000)))
 }
 
 impl Play {
     /// The model reads one more file.
     fn reads(&mut self, id: &str) {
-        let request = self.taken(|it| matches!(it, Action::Send(_)));
+        let request = self.take(|it| matches!(it, Action::Send(_)));
         let Some(Action::Send(request)) = request else { panic!("nothing is sent") };
         let called = calls(&[(id, "read", json!({"path": format!("src/{id}.rs")}))]);
         self.input(Input::Response(request, Box::new(called), None));
@@ -35,7 +35,7 @@ impl Play {
         self.user("Read all.");
         for n in 0..40 {
             if let Some(Action::Prepare(n, prepared)) =
-                self.taken(|it| matches!(it, Action::Prepare(..)))
+                self.take(|it| matches!(it, Action::Prepare(..)))
             {
                 assert!(matches!(&self.actions[..], [Action::Send(_)]), "{:?}", self.actions);
                 return (n, prepared);
@@ -75,7 +75,7 @@ fn it_is_swapped_in_where_the_next_turn_begins() {
     for recipe in ["epitome", "digest"] {
         let mut play = play(recipe);
         let (n, prepared) = play.until_prepared();
-        play.input(worked(n, prepared));
+        play.input(prepared_by(n, prepared));
         play.reads("z");
         assert_eq!(play.compacted(), [], "{recipe}: the turn goes on");
         play.answers(says("That is all."));
@@ -97,7 +97,7 @@ fn a_request_whose_compaction_is_due_waits_for_a_model_and_computes_itself() {
         let (n, prepared) = play.until_prepared();
         play.until_due();
         play.user("And more?");
-        play.input(worked(n, prepared));
+        play.input(prepared_by(n, prepared));
         assert_eq!(play.is_sent(), recipe == "digest");
         play.summarise();
         play.work();
@@ -114,13 +114,13 @@ fn a_turn_waits_for_what_is_computed_and_not_for_a_model() {
     play_computed.answers(says("That is all."));
     play_computed.user("Thank you.");
     assert!(play_computed.actions.is_empty() && !play_computed.machine.is_idle());
-    play_computed.input(worked(n, prepared));
+    play_computed.input(prepared_by(n, prepared));
     assert!(play_computed.is_sent());
     assert_eq!(play_computed.compacted(), [Why::Background]);
 
     let mut play = play("ion");
     let (n, prepared) = play.until_prepared();
-    play.input(worked(n, prepared));
+    play.input(prepared_by(n, prepared));
     let is_asked = |play: &Play| play.actions.iter().any(|it| matches!(it, Action::Ask(..)));
     assert!(is_asked(&play), "{:?}", play.actions);
     let request = play.request().unwrap();
@@ -165,7 +165,7 @@ fn one_of_a_context_that_is_another_now_is_dropped_and_so_is_one_that_fails() {
         let mut play = play("digest");
         let (n, prepared) = play.until_prepared();
         meanwhile(&mut play);
-        play.input(worked(n, prepared));
+        play.input(prepared_by(n, prepared));
         play.user("Go on.");
         assert!(play.is_sent(), "{what}");
         assert_eq!(play.compacted(), expect, "{what}");
@@ -184,6 +184,6 @@ fn without_money_no_summary_is_asked_for_in_the_background() {
     let (n, prepared) = play.until_prepared();
     play.machine.set_budget(Some(MicroDollars(1)));
     play.machine.cost.cost = MicroDollars(2);
-    play.input(worked(n, prepared));
+    play.input(prepared_by(n, prepared));
     assert!(!play.actions.iter().any(|it| matches!(it, Action::Ask(..))), "{:?}", play.actions);
 }

@@ -111,7 +111,7 @@ impl Play {
 
     /// Something happens in the newest task.
     fn happen_within(&mut self, n: u8) {
-        let Some(Action::Task(task, action)) = self.taken(|it| matches!(it, Action::Task(..)))
+        let Some(Action::Task(task, action)) = self.take(|it| matches!(it, Action::Task(..)))
         else {
             return;
         };
@@ -122,7 +122,7 @@ impl Play {
                 let called = calls(&[("a", "read", json!({})), ("b", "task", json!({}))]);
                 Input::Response(request, Box::new(called), None)
             }
-            (Action::Prepare(n, prepared), _) => worked(n, prepared),
+            (Action::Prepare(n, prepared), _) => prepared_by(n, prepared),
             (Action::Ask(request, _), _) => Input::Summary(request, Err(NoReply::Nobody), None),
             (Action::Check(called), _) => {
                 let path = if n < 3 { "/p/a" } else { "/etc" };
@@ -141,7 +141,7 @@ impl Play {
     fn carry_out(&mut self, what: &Happens, n: usize) {
         match what {
             Happens::Checked(free) => {
-                if let Some(Action::Check(called)) = self.taken(|it| matches!(it, Action::Check(_)))
+                if let Some(Action::Check(called)) = self.take(|it| matches!(it, Action::Check(_)))
                 {
                     if ["task", "ask"].contains(&&*called.name) {
                         return self.input(Input::Checked(called.id, Ok(Access::Own)));
@@ -152,35 +152,35 @@ impl Play {
             }
             Happens::Permitted(n) => {
                 let answers = [Answer::Once, Answer::Always, Answer::No, Answer::Unattended];
-                let asked = self.taken(|it| matches!(it, Action::Permit(..)));
+                let asked = self.take(|it| matches!(it, Action::Permit(..)));
                 if let Some(Action::Permit(called, _)) = asked {
                     self.input(Input::Permission(called.id, answers[usize::from(*n)]));
                 }
             }
             Happens::Ended(lines) => {
-                if let Some(Action::Begin(called)) = self.taken(|it| matches!(it, Action::Begin(_)))
+                if let Some(Action::Begin(called)) = self.take(|it| matches!(it, Action::Begin(_)))
                 {
                     let begun = if *lines < 100 { Err("no".into()) } else { Ok(task_context()) };
                     return self.input(Input::Begun(called.id, begun));
                 }
-                let asked = self.taken(|it| matches!(it, Action::Question(..)));
+                let asked = self.take(|it| matches!(it, Action::Question(..)));
                 if let Some(Action::Question(called, _)) = asked {
                     let answer = (*lines > 500).then(|| "yes".to_owned());
                     return self.input(Input::Told(called.id, answer));
                 }
-                if let Some(Action::Run(called, _)) = self.taken(|it| matches!(it, Action::Run(..)))
+                if let Some(Action::Run(called, _)) = self.take(|it| matches!(it, Action::Run(..)))
                 {
                     self.input(result(&called.id, &format!("line of {n}\n").repeat(*lines)));
                 }
             }
             Happens::Prepared => {
-                let begun = self.taken(|it| matches!(it, Action::Prepare(..)));
+                let begun = self.take(|it| matches!(it, Action::Prepare(..)));
                 if let Some(Action::Prepare(n, prepared)) = begun {
-                    self.input(worked(n, prepared));
+                    self.input(prepared_by(n, prepared));
                 }
             }
             Happens::Summary(good) => {
-                let asked = self.taken(|it| matches!(it, Action::Ask(..)));
+                let asked = self.take(|it| matches!(it, Action::Ask(..)));
                 if let Some(Action::Ask(request, _)) = asked {
                     let reply = Reply {
                         text: "All is well.".into(),
@@ -220,7 +220,7 @@ proptest! {
     ) {
         let mut recipe = built_in(recipe).unwrap();
         recipe.live.background = in_background;
-        let mut play = Play::of(Setup::new(recipe).with_window(Tokens(24_000)));
+        let mut play = Play::from_setup(Setup::new(recipe).with_window(Tokens(24_000)));
         for (n, what) in all.iter().enumerate() {
             play.happen(what, n);
             prop_assert!(

@@ -19,7 +19,7 @@ impl Play {
             Action::Task(call, action) => &**call == task && matches!(**action, Action::Send(_)),
             _ => false,
         };
-        let Some(Action::Task(_, action)) = self.taken(is_sent) else { panic!("nothing is sent") };
+        let Some(Action::Task(_, action)) = self.take(is_sent) else { panic!("nothing is sent") };
         let Action::Send(request) = *action else { panic!("nothing is sent") };
         let response = Input::Response(request, Box::new(response), Some(MicroDollars(1_000)));
         self.within(task, response);

@@ -65,7 +65,7 @@ fn texts(
         return Err("old_string and new_string are the same".to_owned());
     }
     let before = text_of(place, path)?;
-    let name = place.shown(path);
+    let name = place.display(path);
     match before.matches(old_string.as_str()).count() {
         0 => Err(format!("old_string is not in {name}: read it again")),
         times if times > 1 && !replace_all => {
@@ -87,5 +87,5 @@ fn edit(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<Str
     let line = before[..first].matches('\n').count() + 1;
     let times = places.len();
     let times = if times == 1 { String::new() } else { format!(" ({times} places)") };
-    Ok(format!("edited {} at line {line}{times}", place.shown(path)))
+    Ok(format!("edited {} at line {line}{times}", place.display(path)))
 }

@@ -39,7 +39,7 @@ pub(super) const TOOL: Tool = Tool {
             }
             let inside = path.strip_prefix(folder).unwrap_or(&path);
             if matcher.is_match(inside) {
-                found.push(place.shown(&path));
+                found.push(place.display(&path));
             }
         }
         let all = found.len();

@@ -77,7 +77,7 @@ fn grep(
         if include.as_ref().is_some_and(|include| !include.is_match(inside)) {
             continue;
         }
-        let name = place.shown(&path);
+        let name = place.display(&path);
         let sink = Lossy(|number, line| {
             let line = epitome_model::short(line.trim_end(), WIDTH);
             found.push(format!("{name}:{number}:{line}"));

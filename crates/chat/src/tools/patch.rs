@@ -70,7 +70,7 @@ struct Arguments {
 
 /// What was done, in a line.
 fn line(change: &FileChange, place: &Workplace) -> String {
-    let name = place.shown(&change.path);
+    let name = place.display(&change.path);
     match (&change.before, &change.after) {
         (None, _) => format!("created {name}"),
         (Some(_), None) => format!("deleted {name}"),
@@ -103,7 +103,7 @@ fn changes(
         match &file.operation {
             Operation::Add(text) => {
                 if path.symlink_metadata().is_ok() {
-                    return Err(format!("{} is there already: update it", place.shown(&path)));
+                    return Err(format!("{} is there already: update it", place.display(&path)));
                 }
                 changes.push(FileChange { path, before: None, after: Some(text.clone()) });
             }
@@ -113,7 +113,7 @@ fn changes(
             }
             Operation::Update { to, hunks } => {
                 let text = text_of(place, &path)?;
-                let name = place.shown(&path);
+                let name = place.display(&path);
                 let after = Some(apply(&text, hunks).map_err(|why| format!("{name}: {why}"))?);
                 let Some(_) = to else {
                     changes.push(FileChange { path, before: Some(text), after });
@@ -121,7 +121,7 @@ fn changes(
                 };
                 let to = next()?;
                 if to.symlink_metadata().is_ok() {
-                    return Err(format!("{} is there already", place.shown(&to)));
+                    return Err(format!("{} is there already", place.display(&to)));
                 }
                 changes.push(FileChange { path, before: Some(text), after: None });
                 changes.push(FileChange { path: to, before: None, after });
@@ -131,7 +131,7 @@ fn changes(
     let twice = |at: usize| changes[..at].iter().any(|it| it.path == changes[at].path);
     match (0..changes.len()).find(|at| twice(*at)) {
         Some(at) => {
-            let name = place.shown(&changes[at].path);
+            let name = place.display(&changes[at].path);
             Err(format!("{name} is changed twice: put its changes together"))
         }
         None => Ok(changes),
@@ -159,6 +159,6 @@ fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
 fn put(place: &Workplace, path: &Path, text: Option<&str>) -> Result<(), String> {
     match text {
         Some(text) => replace(place, path, text),
-        None => fs::remove_file(path).map_err(|err| format!("{}: {err}", place.shown(path))),
+        None => fs::remove_file(path).map_err(|err| format!("{}: {err}", place.display(path))),
     }
 }

@@ -45,7 +45,7 @@ impl Workplace {
     }
 
     /// A path as the model is shown it.
-    pub(super) fn shown(&self, path: &Path) -> String {
+    pub(super) fn display(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.root).ok();
         let inside = inside.map(|path| if path == Path::new("") { Path::new(".") } else { path });
         inside.unwrap_or(path).display().to_string()

@@ -53,7 +53,7 @@ fn read(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<Str
     let from = arguments.offset.unwrap_or(1).max(1) - 1;
     let limit = arguments.limit.unwrap_or(LINES).clamp(1, LINES);
     if from >= total && total > 0 {
-        return Err(format!("{} has {total} lines", place.shown(path)));
+        return Err(format!("{} has {total} lines", place.display(path)));
     }
     let mut shown = String::new();
     let mut end = from;
@@ -82,7 +82,7 @@ fn read(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<Str
 
 /// The text of a regular file.
 pub(super) fn text_of(place: &Workplace, path: &std::path::Path) -> Result<String, String> {
-    let name = place.shown(path);
+    let name = place.display(path);
     let about = fs::metadata(path).map_err(|err| format!("{name}: {err}"))?;
     if about.is_dir() {
         return Err(format!("{name} is a folder: use glob"));

@@ -117,7 +117,7 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     // What it left behind would write into nothing.
     running.kill();
     let ended = Instant::now();
-    while ended.elapsed() < LEFT && output.hear(&mut running, SETTLE) {}
+    while ended.elapsed() < LEFT && output.read(&mut running, SETTLE) {}
     let text = output.text();
     match end {
         End::Exited(status) if status.success() => Ok(text),
@@ -143,7 +143,7 @@ fn wait(
 ) -> std::io::Result<End> {
     let begun = Instant::now();
     loop {
-        output.hear(running, LOOK);
+        output.read(running, LOOK);
         progress.report(output);
         if let Some(status) = running.child.try_wait()? {
             return Ok(End::Exited(status));
@@ -200,8 +200,8 @@ impl Default for Output {
 
 impl Output {
     /// Takes what a command writes next, if it writes something soon. Returns whether it did.
-    fn hear(&mut self, running: &mut Running, wait: Duration) -> bool {
-        match running.hear(wait, &mut self.buffer) {
+    fn read(&mut self, running: &mut Running, wait: Duration) -> bool {
+        match running.read(wait, &mut self.buffer) {
             Heard::Bytes(read) => {
                 let text = self.plain.push(&self.buffer[..read]);
                 self.push(text.as_bytes());

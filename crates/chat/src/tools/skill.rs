@@ -35,7 +35,7 @@ pub(super) const TOOL: Tool = Tool {
         let folder = skill.path.parent().unwrap_or(&skill.path);
         Ok(format!(
             "Instructions of the skill {name}, whose files are in {}:\n\n{}",
-            place.shown(folder),
+            place.display(folder),
             instructions(&text)
         ))
     },
@@ -98,7 +98,7 @@ impl Workplace {
             all.extend(found(folder, home.unwrap_or(folder), &mut |_, _| {}));
         }
         for folder in PLACES.iter().map(|place| self.root.join(place)) {
-            let mut refuse = |path: &Path, why| refused.push(not_read(&self.shown(path), &why));
+            let mut refuse = |path: &Path, why| refused.push(not_read(&self.display(path), &why));
             all.extend(found(&folder, &self.root, &mut refuse));
         }
         let mut skills: Vec<Skill> = Vec::new();
@@ -128,7 +128,7 @@ fn found(
         let path = entry.path().join(FILE);
         match read(inside, &path) {
             Ok((path, text)) => {
-                let (about, inside) = (about(&text), inside.to_owned());
+                let (about, inside) = (description(&text), inside.to_owned());
                 skills.push(Skill { name, about, path, inside });
             }
             Err(err) if path.symlink_metadata().is_ok() => refuse(&path, err),
@@ -164,7 +164,7 @@ fn instructions(text: &str) -> &str {
 }
 
 /// The description in the head, or else the first line.
-fn about(text: &str) -> String {
+fn description(text: &str) -> String {
     let (head, rest) = parts(text);
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));
     let first = lines.next().and_then(|line| line.strip_prefix("description:")).unwrap_or("");

@@ -33,7 +33,7 @@ pub(super) const TOOL: Tool = Tool {
         let path = permitted(access)?;
         let is_new = !path.exists();
         replace(place, path, &content)?;
-        let (name, lines) = (place.shown(path), content.lines().count());
+        let (name, lines) = (place.display(path), content.lines().count());
         let what = if is_new { "created" } else { "replaced" };
         Ok(format!("{what} {name}: {lines} lines, {} bytes", content.len()))
     },
@@ -56,11 +56,11 @@ fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String
 
 /// Replaces the text of a file.
 pub(super) fn replace(place: &Workplace, path: &Path, text: &str) -> Result<(), String> {
-    let failed = |err: std::io::Error| format!("{}: {err}", place.shown(path));
+    let failed = |err: std::io::Error| format!("{}: {err}", place.display(path));
     if let Ok(about) = path.symlink_metadata()
         && !about.is_file()
     {
-        return Err(format!("{} is not a file", place.shown(path)));
+        return Err(format!("{} is not a file", place.display(path)));
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;

@@ -31,7 +31,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     let height = usize::from(area.height);
     let lines = below.lines.len().min(height);
     let above = height - lines;
-    put(frame, area, 0, &state.seen(above));
+    put(frame, area, 0, &state.visible(above));
     put(frame, area, above, &below.lines[below.lines.len() - lines..]);
     if let Some((row, column)) = below.cursor
         && row + lines >= below.lines.len()

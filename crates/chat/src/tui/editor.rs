@@ -151,7 +151,7 @@ impl Editor {
         let mut at = rows[target].start;
         let mut used = 0;
         for grapheme in self.text[rows[target].clone()].graphemes(true) {
-            used += shown(grapheme).1;
+            used += display(grapheme).1;
             if used > column {
                 break;
             }
@@ -173,7 +173,7 @@ impl Editor {
                 (begin, used) = (at + 1, 0);
                 continue;
             }
-            let columns = shown(grapheme).1;
+            let columns = display(grapheme).1;
             if used + columns > width && at > begin {
                 rows.push(begin..at);
                 (begin, used) = (at, 0);
@@ -191,7 +191,7 @@ impl Editor {
     fn place(&self, rows: &[Range<usize>]) -> (usize, usize) {
         let row = rows.iter().rposition(|row| row.start <= self.cursor).unwrap_or(0);
         let before = &self.text[rows[row].start..self.cursor];
-        (row, before.graphemes(true).map(|it| shown(it).1).sum())
+        (row, before.graphemes(true).map(|it| display(it).1).sum())
     }
 
     /// The rows that are shown if there is room for `height`, and the cursor's row and column among
@@ -201,14 +201,14 @@ impl Editor {
         let (row, column) = self.place(&rows);
         let first = (row + 1).saturating_sub(height.max(1));
         let texts = rows.iter().skip(first).take(height.max(1)).map(|row| {
-            self.text[row.clone()].graphemes(true).map(|it| shown(it).0).collect::<String>()
+            self.text[row.clone()].graphemes(true).map(|it| display(it).0).collect::<String>()
         });
         (texts.collect(), (row - first, column))
     }
 }
 
 /// How a grapheme is shown, and in how many columns.
-fn shown(grapheme: &str) -> (String, usize) {
+fn display(grapheme: &str) -> (String, usize) {
     if grapheme == "\t" {
         return ("    ".to_owned(), 4);
     }

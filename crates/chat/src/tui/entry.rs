@@ -7,7 +7,7 @@ use epitome_engine::{Share, WindowUse};
 use epitome_model::{Tokens, plural};
 use ratatui::text::{Line, Span};
 
-use super::markdown::{markdown, settled};
+use super::markdown::{markdown, settled_len};
 use super::preview::Preview;
 use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
@@ -86,7 +86,7 @@ impl Answer {
         if done.width != width {
             *done = Settled { width, ..Settled::default() };
         }
-        let more = settled(&self.text[done.end..]);
+        let more = settled_len(&self.text[done.end..]);
         if more > 0 {
             let block = &self.text[done.end..done.end + more];
             let lines = markdown(block, width, theme, true);

@@ -13,13 +13,13 @@ pub(super) fn markdown(
     highlighted: bool,
 ) -> Vec<Line<'static>> {
     let lines = markdown_lines(text, width, highlighted).into_iter();
-    let span = |run: epitome_render::Run<_>| Span::styled(run.text, theme.of(run.style));
+    let span = |run: epitome_render::Run<_>| Span::styled(run.text, theme.ratatui_style(run.style));
     lines.map(|line| line.into_iter().map(span).collect()).collect()
 }
 
 /// Where the part of a text ends that what comes later does not change: behind the last empty line
 /// outside of code that is followed by a new paragraph.
-pub(super) fn settled(text: &str) -> usize {
+pub(super) fn settled_len(text: &str) -> usize {
     let mut end = 0;
     let mut at = 0;
     let mut fence: Option<&str> = None;
@@ -57,7 +57,7 @@ mod tests {
             ("```\na\n\nb", ""),
             ("```\na\n```\n\nb", "```\na\n```\n\n"),
         ] {
-            assert_eq!(&text[..settled(text)], expect, "{text:?}");
+            assert_eq!(&text[..settled_len(text)], expect, "{text:?}");
         }
     }
 }

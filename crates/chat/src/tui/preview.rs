@@ -124,7 +124,7 @@ impl Preview {
 mod tests {
     use super::*;
 
-    fn shown(preview: &Preview, most: usize) -> Vec<String> {
+    fn lines(preview: &Preview, most: usize) -> Vec<String> {
         let (lines, _) = preview.lines(40, most, Theme { colours: false });
         lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
     }
@@ -148,7 +148,7 @@ mod tests {
             "20 - line 20",
             "20 + ␛[2J",
         ];
-        assert_eq!(shown(&preview, 99), expect);
+        assert_eq!(lines(&preview, 99), expect);
         assert_eq!(
             (preview.summary(), preview.lines(40, 2, Theme { colours: true }).1),
             ("+2 −2".into(), 10)
@@ -159,7 +159,7 @@ mod tests {
     fn several_files_have_their_names() {
         let files = [("a.txt".to_owned(), "1\n", "2\n"), ("b.txt".to_owned(), "", "x\n")];
         let preview = Preview::of_files(files);
-        assert_eq!(shown(&preview, 99), ["a.txt", "1 - 1", "1 + 2", "b.txt", "1 + x"]);
+        assert_eq!(lines(&preview, 99), ["a.txt", "1 - 1", "1 + 2", "b.txt", "1 + x"]);
         assert_eq!(preview.summary(), "+2 −1");
     }
 }

@@ -13,7 +13,7 @@ impl State {
     }
 
     /// The lines that are seen, of which there are at most `height`.
-    pub(super) fn seen(&self, height: usize) -> Vec<Line<'static>> {
+    pub(super) fn visible(&self, height: usize) -> Vec<Line<'static>> {
         let (mut entry, mut line) = match self.scroll {
             Scroll::End => self.last_screen(height),
             Scroll::At(entry, line) => (entry, line),

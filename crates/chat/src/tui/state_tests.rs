@@ -9,7 +9,7 @@ use super::*;
 use crate::permissions::Answer;
 
 /// What is to be done, as text.
-fn shown(effects: &[Effect]) -> Vec<String> {
+fn describe(effects: &[Effect]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
@@ -18,15 +18,15 @@ const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
 #[test]
 fn messages_are_sent_and_wait_until_they_are_in_the_context() {
     let mut state = state(80, 24);
-    assert_eq!(shown(&types(&mut state, "hello\n")), [r#"Input(User("hello"))"#]);
+    assert_eq!(describe(&types(&mut state, "hello\n")), [r#"Input(User("hello"))"#]);
     assert_eq!(state.queued, ["hello"]);
     assert!(state.is_moving());
     shows(&mut state, user("hello"));
     assert!(state.queued.is_empty());
     // While the model works, the next one is for its next request.
-    assert_eq!(shown(&types(&mut state, "more\n")), [r#"Input(User("more"))"#]);
+    assert_eq!(describe(&types(&mut state, "more\n")), [r#"Input(User("more"))"#]);
     assert_eq!(state.queued, ["more"]);
-    assert_eq!(shown(&types(&mut state, "  \n")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "  \n")), Vec::<String>::new());
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn lines_are_broken_by_keys_that_say_so() {
         (KeyCode::Enter, KeyModifiers::SHIFT),
         (KeyCode::Char('j'), CONTROL),
     ] {
-        assert_eq!(shown(&key(&mut state, code, modifiers)), Vec::<String>::new());
+        assert_eq!(describe(&key(&mut state, code, modifiers)), Vec::<String>::new());
     }
     types(&mut state, "b");
     assert_eq!(state.editor.text(), "a\n\n\nb");
@@ -48,8 +48,8 @@ fn lines_are_broken_by_keys_that_say_so() {
 fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
     let mut state = state(80, 24);
     types(&mut state, "hello\n");
-    assert_eq!(shown(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), ["Input(Cancel)"]);
-    let control = |state: &mut State, c| shown(&key(state, KeyCode::Char(c), CONTROL));
+    assert_eq!(describe(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), ["Input(Cancel)"]);
+    let control = |state: &mut State, c| describe(&key(state, KeyCode::Char(c), CONTROL));
     types(&mut state, "draft");
     assert_eq!(control(&mut state, 'd'), Vec::<String>::new());
     // The first one clears the line; one that comes late is the first again.
@@ -92,21 +92,21 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
         asks(&mut state, id, "run x");
     }
     // What was being typed when the question came is no answer.
-    assert_eq!(shown(&types(&mut state, "yes")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "yes")), Vec::<String>::new());
     let permission = |id: &str, answer: Answer| format!("Input(Permission({id:?}, {answer:?}))");
     at(&mut state, 500);
-    assert_eq!(shown(&types(&mut state, "x\n")), Vec::<String>::new());
-    assert_eq!(shown(&types(&mut state, "y")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "x\n")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "y")), Vec::<String>::new());
     at(&mut state, 1_000);
-    assert_eq!(shown(&types(&mut state, "y")), [permission("c1", Answer::Once)]);
-    assert_eq!(shown(&types(&mut state, "y")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "y")), [permission("c1", Answer::Once)]);
+    assert_eq!(describe(&types(&mut state, "y")), Vec::<String>::new());
     at(&mut state, 1_500);
-    assert_eq!(shown(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
+    assert_eq!(describe(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
     at(&mut state, 2_000);
-    assert_eq!(shown(&types(&mut state, "n")), [permission("c3", Answer::No)]);
+    assert_eq!(describe(&types(&mut state, "n")), [permission("c3", Answer::No)]);
     asks(&mut state, "c4", "run x");
     at(&mut state, 2_500);
-    assert_eq!(shown(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
+    assert_eq!(describe(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
     assert_eq!(state.asks.len(), 0);
     // A question that an answer to another one decides is not asked.
     for id in ["c1", "c2"] {
@@ -181,7 +181,7 @@ fn an_interrupted_turn_says_what_becomes_of_what_was_typed() {
 #[test]
 fn commands_reach_the_agent_or_say_what_is_wrong() {
     let mut state = state(80, 24);
-    let sent = |state: &mut State, text| shown(&types(state, text));
+    let sent = |state: &mut State, text| describe(&types(state, text));
     assert_eq!(sent(&mut state, "/undo\n"), ["Input(Undo)"]);
     assert_eq!(sent(&mut state, "/compact the tests\n"), [r#"Input(Compact(Some("the tests")))"#]);
     assert!(state.is_moving());
@@ -220,22 +220,22 @@ fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     types(&mut state, "draft");
     asks(&mut state, "c1");
     // What was being typed when the question came is no answer.
-    assert_eq!(shown(&types(&mut state, "2\n")), Vec::<String>::new());
+    assert_eq!(describe(&types(&mut state, "2\n")), Vec::<String>::new());
     at(&mut state, 500);
-    assert_eq!(shown(&types(&mut state, "\n")), told("c1", "draft2"));
+    assert_eq!(describe(&types(&mut state, "\n")), told("c1", "draft2"));
     assert_eq!(state.asks.len(), 0);
     asks(&mut state, "c2");
     asks(&mut state, "c3");
     at(&mut state, 1_000);
-    assert_eq!(shown(&types(&mut state, "2\n")), told("c2", "two"));
+    assert_eq!(describe(&types(&mut state, "2\n")), told("c2", "two"));
     at(&mut state, 1_500);
     // A command is one all the same.
-    assert_eq!(shown(&types(&mut state, "/undo\n")), ["Input(Undo)"]);
-    assert_eq!(shown(&types(&mut state, "2.1\n")), told("c3", "2.1"));
+    assert_eq!(describe(&types(&mut state, "/undo\n")), ["Input(Undo)"]);
+    assert_eq!(describe(&types(&mut state, "2.1\n")), told("c3", "2.1"));
     asks(&mut state, "c4");
     at(&mut state, 2_000);
-    assert_eq!(shown(&types(&mut state, "3\n")), told("c4", "3"));
-    assert_eq!(shown(&types(&mut state, "1\n")), [r#"Input(User("1"))"#]);
+    assert_eq!(describe(&types(&mut state, "3\n")), told("c4", "3"));
+    assert_eq!(describe(&types(&mut state, "1\n")), [r#"Input(User("1"))"#]);
 }
 
 #[test]
@@ -245,14 +245,14 @@ fn the_lines_of_a_demo_are_typed_one_after_the_other() {
     let lines = vec![line("First.", "go"), line("Second.", "/losses"), line("The end.", "")];
     state.update(Happening::Script(lines));
     assert_eq!(state.editor.text(), "go");
-    assert_eq!(shown(&types(&mut state, "\n")), [r#"Input(User("go"))"#]);
+    assert_eq!(describe(&types(&mut state, "\n")), [r#"Input(User("go"))"#]);
     shows(&mut state, user("go"));
     shows(&mut state, usage(10));
     assert_eq!(state.editor.text(), "", "the turn is not over");
     let (ended, cost) = (Ended::Answered, Cost::default());
     shows(&mut state, Event::Done { ended, reason: None, answer: String::new(), cost });
     assert_eq!(state.editor.text(), "/losses");
-    assert_eq!(shown(&types(&mut state, "\n")), ["Input(Losses)"]);
+    assert_eq!(describe(&types(&mut state, "\n")), ["Input(Losses)"]);
     shows(&mut state, Event::Losses { lines: Vec::new() });
     assert_eq!(state.editor.text(), "");
     let notes = state.entries.iter().filter_map(|shown| match &shown.entry {

@@ -326,7 +326,7 @@ impl Screen {
         let said = Said::default();
         let hook = Arc::new(panic::take_hook());
         let (here, kept, before) = (thread::current().id(), said.clone(), hook.clone());
-        panic::set_hook(Box::new(move |panic| told(panic, here, &kept, &before)));
+        panic::set_hook(Box::new(move |panic| report_panic(panic, here, &kept, &before)));
         let screen = Screen { said, hook };
         prepare()?;
         Ok(screen)
@@ -368,7 +368,7 @@ fn suspend() -> io::Result<()> {
 
 /// A panic of the interface is printed on a terminal that is as it was. One of another thread is
 /// kept until the interface ends: a tool that fails does not end it.
-fn told(panic: &panic::PanicHookInfo<'_>, here: ThreadId, said: &Said, before: &Hook) {
+fn report_panic(panic: &panic::PanicHookInfo<'_>, here: ThreadId, said: &Said, before: &Hook) {
     if thread::current().id() == here {
         restore();
         before(panic);

@@ -62,7 +62,7 @@ impl Theme {
     }
 
     /// The style of rendered Markdown.
-    pub(super) fn of(self, style: anstyle::Style) -> Style {
+    pub(super) fn ratatui_style(self, style: anstyle::Style) -> Style {
         let colour = match style.get_fg_color() {
             Some(anstyle::Color::Ansi(AnsiColor::Green)) => Some(Color::Green),
             Some(anstyle::Color::Ansi(AnsiColor::Magenta)) => Some(Color::Magenta),

@@ -294,7 +294,7 @@ impl Job<'_> {
             return Ok(());
         }
         let places = inputs.iter().filter_map(|input| match input {
-            Input::File(path) => Some(Place::of(path)),
+            Input::File(path) => Some(Place::parse(path)),
             Input::Stdin => None,
         });
         let databases: BTreeSet<PathBuf> = places

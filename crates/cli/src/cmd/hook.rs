@@ -162,7 +162,7 @@ fn defer(config: &Config, later: &Deferred, why: &str) {
 
 /// The size and time that show whether a session was written to; `None` for database rows.
 fn state(session: &Path) -> Option<(u64, std::time::SystemTime)> {
-    match Place::of(session) {
+    match Place::parse(session) {
         Place::File(path) => {
             let meta = std::fs::metadata(path).ok()?;
             Some((meta.len(), meta.modified().ok()?))

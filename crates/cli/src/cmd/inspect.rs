@@ -125,7 +125,7 @@ impl AsItWas {
         let blocks = transcript.entries().flat_map(|(_, entry)| &entry.blocks);
         let is_thinking =
             |block: &&Block| matches!(block, Block::Thinking(it) if it.text.is_some());
-        let changes = Changes::of(transcript, source);
+        let changes = Changes::from_transcript(transcript, source);
         AsItWas {
             context_tokens: weigh(transcript, source, counter).total(),
             disk_bytes: Bytes(Source::len(source)),

@@ -114,7 +114,7 @@ fn standing(reference: &Reference) -> String {
         _ => String::new(),
     };
     let path = field(&reference.path);
-    match reference.standing() {
+    match reference.file_state() {
         FileState::Same => format!("\n{path}{lines} on disk is still the same"),
         FileState::Changed => format!("\n{path} on disk has changed since"),
         FileState::Gone => format!("\n{path} on disk is gone"),

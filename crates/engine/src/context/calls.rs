@@ -96,7 +96,7 @@ impl Calls {
     }
 
     /// What the call with this id does, in a few words.
-    pub fn what(&self, id: &str) -> Option<&str> {
+    pub fn description(&self, id: &str) -> Option<&str> {
         self.known.get(id).map(|call| &*call.what)
     }
 

@@ -58,7 +58,8 @@ impl Context {
             let is_prompt = transcript.head.prompt.contains(&item);
             let counted = self.counts.items().get(item).map_or(&[][..], Vec::as_slice);
             for (block, tokens) in entry.blocks.iter().zip(counted) {
-                let content = if is_prompt { Content::Prompt } else { of(block, entry.role) };
+                let content =
+                    if is_prompt { Content::Prompt } else { from_block(block, entry.role) };
                 let (sum, blocks) = sums.entry(content).or_default();
                 *sum += *tokens + TOKENS_AROUND;
                 *blocks += 1;
@@ -69,7 +70,7 @@ impl Context {
     }
 }
 
-fn of(block: &Block, role: Role) -> Content {
+fn from_block(block: &Block, role: Role) -> Content {
     match block {
         Block::Text(_) if role == Role::Assistant => Content::Answers,
         Block::Text(_) if role == Role::System => Content::Prompt,

@@ -25,8 +25,8 @@ impl Context {
             let Some(text) = only_text(output).map(|text| text.read(source)) else { continue };
             let call = self.known.calls.get(&output.call);
             let what = call.map_or("result", |call| &*call.what);
-            let rule = rule.of(call.map(|call| call.kind));
-            let whole = Ref::of(&Source::at(source, output.whole));
+            let rule = rule.rule_for(call.map(|call| call.kind));
+            let whole = Ref::from_bytes(&Source::at(source, output.whole));
             let short = rule.shorten(&text, whole, &self.known.seen, &*self.setup.counter);
             self.known.seen.add(short.as_deref().unwrap_or(&text), what);
             edits.extend(short.map(|short| Edit {
@@ -73,7 +73,7 @@ impl Context {
             .into_iter()
             .filter_map(|at| {
                 let (place, output) = results[at];
-                let whole = Ref::of(&Source::at(source, output.whole));
+                let whole = Ref::from_bytes(&Source::at(source, output.whole));
                 let preview = rule.preview(&texts[at], whole);
                 let is_less =
                     self.setup.counter.count(&preview) < self.setup.counter.count(&texts[at]);
@@ -114,7 +114,7 @@ impl Context {
     pub(super) fn see(&self, seen: &mut Seen, entry: &Entry) {
         for block in &entry.blocks {
             if let Block::Output(output) = block {
-                let what = self.known.calls.what(&output.call).unwrap_or("result");
+                let what = self.known.calls.description(&output.call).unwrap_or("result");
                 seen.add(&output.text(self.log.bytes()), what);
             }
         }

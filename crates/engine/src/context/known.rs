@@ -15,7 +15,7 @@ impl KnownBytes {
     }
 
     /// Whether the message at a place had these bytes.
-    pub fn is(&self, at: usize, hash: u64) -> bool {
+    pub fn is_known(&self, at: usize, hash: u64) -> bool {
         self.0.get(at) == Some(&Some(hash))
     }
 

@@ -115,7 +115,7 @@ impl Context {
         let (mut open, mut linked) = (OpenCalls::default(), 0);
         for (at, (message, items)) in messages.iter().zip(said).enumerate() {
             let hash = hash_of(message);
-            if !known.is(at, hash) {
+            if !known.is_known(at, hash) {
                 for &item in said[linked..at].iter().flatten() {
                     self.transcript().items[item].entry().into_iter().for_each(|it| open.link(it));
                 }
@@ -134,7 +134,7 @@ impl Context {
 
     /// Compares a message with one that was said in these items, while these calls are open.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
-        let Ok(parsed) = ParsedMessage::of(api, message) else { return Compared::Other };
+        let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
         // What the context said itself is before it.
         let skipped = items.len().checked_sub(parsed.entries.len());
         let Some(items) = skipped.map(|skipped| &items[skipped..]) else {

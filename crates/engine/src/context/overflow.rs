@@ -126,7 +126,7 @@ impl Context {
             }
             // It is taken back already; what others did stands, and the next is tried.
             Err(err) if err.kind() == ErrorKind::Refused => {
-                self.machine.stumbled(why, err.to_string());
+                self.machine.part_failed(why, err.to_string());
                 Ok(())
             }
             Err(err) => Err(err),
@@ -186,7 +186,7 @@ impl Context {
                 let tokens = self.counts.items()[item].get(block).copied().unwrap_or_default();
                 let what = match said {
                     Block::Output(output) => {
-                        let call = self.known.calls.what(&output.call).unwrap_or("a call");
+                        let call = self.known.calls.description(&output.call).unwrap_or("a call");
                         format!("the result of {call}")
                     }
                     Block::Call(call) => format!("a call of {}", call.name),

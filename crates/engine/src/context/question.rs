@@ -161,7 +161,7 @@ impl Context {
         // A response stays, with its results, until all of them are there. So do results that the
         // model has not seen yet, if the recipe keeps those and their response begins at `unseen`
         // or behind it.
-        let last = LastResponse::of(transcript);
+        let last = LastResponse::from_transcript(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
         let is_unseen = newest == Some(Role::Tool) && last.begins >= unseen;
         let unseen = self.setup.recipe.keep.unanswered && is_unseen;

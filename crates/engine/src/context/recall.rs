@@ -46,8 +46,8 @@ impl Context {
         let source = self.log.bytes();
         let matches = |span| {
             let raw = Source::at(source, span);
-            Ref::of(&raw).digits().starts_with(reference.digits())
-                || reference.digits().starts_with(Ref::of(&raw).digits())
+            Ref::from_bytes(&raw).digits().starts_with(reference.digits())
+                || reference.digits().starts_with(Ref::from_bytes(&raw).digits())
         };
         let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
         blocks.into_iter().find_map(|block| match block {
@@ -87,7 +87,7 @@ impl Context {
         });
         pairs
             .filter(|(whole, now)| now.is_some_and(|it| it.text(source) != whole.text(source)))
-            .map(|(whole, _)| (&*whole.call, Ref::of(&Source::at(source, whole.whole))))
+            .map(|(whole, _)| (&*whole.call, Ref::from_bytes(&Source::at(source, whole.whole))))
             .collect()
     }
 
@@ -161,7 +161,7 @@ impl Context {
                 }
             }
         };
-        let reference = |span| Ref::of(&Source::at(source, span)).to_string();
+        let reference = |span| Ref::from_bytes(&Source::at(source, span)).to_string();
         for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
             for block in &entry.blocks {
                 match block {

@@ -286,7 +286,7 @@ impl Context {
     /// The calls of the tool in the last response, if every other call of it has its result; and
     /// what the first of them says.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
-        let open = LastResponse::of(self.transcript()).open;
+        let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {
             return (Vec::new(), None);
         }
@@ -307,7 +307,7 @@ pub(super) struct LastResponse<'t> {
 }
 
 impl<'t> LastResponse<'t> {
-    pub(super) fn of(transcript: &'t Transcript) -> LastResponse<'t> {
+    pub(super) fn from_transcript(transcript: &'t Transcript) -> LastResponse<'t> {
         let mut answered: HashSet<&str> = HashSet::new();
         let mut last = LastResponse { begins: transcript.context.len(), open: Vec::new() };
         let mut group: Option<&str> = None;

@@ -337,7 +337,7 @@ impl<'m> ParsedMessage<'m> {
         first: usize,
     ) -> Result<Vec<ParsedMessage<'m>>> {
         let parsed = messages.iter().enumerate().skip(first).map(|(idx, message)| {
-            ParsedMessage::of(api, message).map_err(|why| {
+            ParsedMessage::read(api, message).map_err(|why| {
                 let place = format!("message {} of {}", idx + 1, messages.len());
                 let what = format!("{place} is none of {}: {why}", api.name);
                 let err = Error::new(ErrorKind::Unreadable, what);
@@ -354,7 +354,7 @@ impl<'m> ParsedMessage<'m> {
     }
 
     /// Of a message that its wire understands.
-    pub(super) fn of(
+    pub(super) fn read(
         wire: &Api,
         message: &'m str,
     ) -> std::result::Result<ParsedMessage<'m>, String> {
@@ -464,7 +464,8 @@ mod tests {
             "full",
             &epitome_formats::epitome::Origin::default(),
         );
-        let mut context = Context::of(Setup::new(recipe), log.expect("its first line is taken"));
+        let mut context =
+            Context::from_log(Setup::new(recipe), log.expect("its first line is taken"));
         let call = r#"{"role":"assistant","content":[
             {"type":"tool_use","id":"c1","name":"Read","input":{}}]}"#;
         let result = r#"{"role":"user","content":[

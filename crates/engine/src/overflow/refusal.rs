@@ -27,25 +27,25 @@ const PREFIXES: [&str; 3] = ["litellm.", "error", "the model returned the follow
 impl Refusal {
     /// Of the body of a refusal: JSON, a stream of events, or plain words.
     pub(super) fn read(body: &str) -> Refusal {
-        Refusal::within(body).unwrap_or_else(|| {
+        Refusal::from_body(body).unwrap_or_else(|| {
             let mut refusal = Refusal::default();
-            refusal.hear(body, DEEPEST);
+            refusal.add_message(body, DEEPEST);
             refusal
         })
     }
 
     /// Of the error in a body, if there is one.
-    pub(super) fn within(body: &str) -> Option<Refusal> {
+    pub(super) fn from_body(body: &str) -> Option<Refusal> {
         if let Ok(value) = serde_json::from_str::<Value>(body) {
-            return Refusal::of(&value, DEEPEST);
+            return Refusal::from_value(&value, DEEPEST);
         }
         let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
         let events = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-        events.filter_map(|event| Refusal::of(&event, DEEPEST)).next_back()
+        events.filter_map(|event| Refusal::from_value(&event, DEEPEST)).next_back()
     }
 
     /// Of an object that is an error, or holds one.
-    fn of(value: &Value, depth: u32) -> Option<Refusal> {
+    fn from_value(value: &Value, depth: u32) -> Option<Refusal> {
         // Google answers with a list of one.
         let value = if value.is_array() { &value[0] } else { value };
         // OpenAI's event `response.failed` holds the response that failed.
@@ -71,7 +71,7 @@ impl Refusal {
         (refusal.limit, refusal.asked) = (count("n_ctx"), count("n_prompt_tokens"));
         let words = [&error["message"], &error["msg"], error];
         if let Some(words) = words.iter().find_map(|it| it.as_str()) {
-            refusal.hear(words, depth);
+            refusal.add_message(words, depth);
         }
         // OpenRouter hands on what the provider said.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
@@ -81,7 +81,7 @@ impl Refusal {
     }
 
     /// What words say, and the error that they hold, if they end in one.
-    fn hear(&mut self, words: &str, depth: u32) {
+    fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.inner(&words[json..], depth);
         if self.message.is_empty() {
@@ -97,7 +97,7 @@ impl Refusal {
     fn inner(&mut self, text: &str, depth: u32) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let value = serde_json::from_str::<Value>(text).ok();
-        if let Some(inner) = value.and_then(|value| Refusal::of(&value, depth)) {
+        if let Some(inner) = value.and_then(|value| Refusal::from_value(&value, depth)) {
             self.kinds.extend(inner.kinds);
             self.message = inner.message;
             (self.limit, self.asked) = (self.limit.or(inner.limit), self.asked.or(inner.asked));

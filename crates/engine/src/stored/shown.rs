@@ -28,7 +28,10 @@ pub struct Shown {
 
 impl<S: Source> CompactionPlan<'_, S> {
     /// The edits in the order of the session. Words are read when their edit is asked for.
-    pub fn shown<'p>(&'p self, counter: &'p dyn Counter) -> impl ExactSizeIterator<Item = Shown> {
+    pub fn shown_edits<'p>(
+        &'p self,
+        counter: &'p dyn Counter,
+    ) -> impl ExactSizeIterator<Item = Shown> {
         let mut edits: Vec<_> = self.compaction.block_edits().collect();
         edits.sort_by_key(|edit| edit.edit.at.item());
         self.described(edits, counter)

@@ -27,7 +27,7 @@ pub fn pack_len<S: Source>(
         return Ok(Bytes(0));
     }
     let (source, spliced) = (&planned.session.source, planned.spliced()?);
-    let way = WayBack::of(source, &spliced)?;
+    let way = WayBack::between(source, &spliced)?;
     // In the order of the splices.
     let blobs = way.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
     let spans = spliced.splices().iter().map(|splice| splice.span);

@@ -186,7 +186,7 @@ pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str
 }
 
 pub(super) fn hash(text: &str) -> String {
-    Hash::of(text.as_bytes()).to_string()
+    Hash::compute(text.as_bytes()).to_string()
 }
 
 fn path(config: &Config) -> PathBuf {

@@ -82,7 +82,7 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
 /// What reading and writing say, and git.
 pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
     // One after the other in one folder.
-    let name = Hash::of(rule.out.as_os_str().as_encoded_bytes()).to_string();
+    let name = Hash::compute(rule.out.as_os_str().as_encoded_bytes()).to_string();
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
     let recipe = rule.compact.as_deref().and_then(built_in);
     let archive = config.archive();
@@ -182,6 +182,6 @@ fn folder(config: &Config) -> PathBuf {
 }
 
 fn place(config: &Config, session: &Path) -> PathBuf {
-    let name = Hash::of(session.as_os_str().as_encoded_bytes()).to_string();
+    let name = Hash::compute(session.as_os_str().as_encoded_bytes()).to_string();
     folder(config).join(&name[..32])
 }

@@ -320,7 +320,7 @@ pub fn planned_losses<S: Source>(
     let lost = losses(&before, &after, &before, &[]);
     let removed = match plan.way {
         Way::Rewrite => {
-            plan.removed.iter().map(|(span, _)| Ref::of(&loaded.source.at(*span))).collect()
+            plan.removed.iter().map(|(span, _)| Ref::from_bytes(&loaded.source.at(*span))).collect()
         }
         Way::Native | Way::Summary => Vec::new(),
     };

@@ -135,7 +135,7 @@ impl<'c> OpenSession<'c> {
 
 impl SessionPart {
     pub(crate) fn at(path: &Path) -> SessionPart {
-        SessionPart { path: path.to_owned(), place: Place::of(path) }
+        SessionPart { path: path.to_owned(), place: Place::parse(path) }
     }
 
     fn of_rows(rows: crate::rows::Rows) -> SessionPart {

@@ -149,7 +149,7 @@ impl Counting<'_> {
         };
         let model = responses().find_map(|entry| entry.model.as_deref())?;
         let known = prices.named(model)?;
-        let assumed = || Calibration { fixed: PROMPT, ..Calibration::of(family(model)) };
+        let assumed = || Calibration { fixed: PROMPT, ..Calibration::for_family(family(model)) };
         let billed = self.fit.unwrap_or_else(assumed);
         let sent = self.sent(before);
         let same = Tokens(self.same(before, after).0.min(sent.0));

@@ -502,7 +502,7 @@ pub fn archive_way_back(
     source: &FileSource,
     spliced: &Spliced<'_>,
 ) -> Result<Generation> {
-    let way = WayBack::of(source, spliced)?;
+    let way = WayBack::between(source, spliced)?;
     let mut pack = config.archive().begin(key)?;
     for splice in spliced.splices() {
         let what = "what stood in place of a restored piece".to_owned();

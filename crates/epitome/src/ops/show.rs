@@ -39,7 +39,7 @@ pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
 
 fn read(archive: &Archive, found: &Found) -> Result<Vec<u8>> {
     let raw = archive.read(&found.key, found.generation, &found.hash)?;
-    Ok(found.about.shown(&raw))
+    Ok(found.about.text_for_people(&raw))
 }
 
 /// The copies of the text. The same bytes removed twice are one text.

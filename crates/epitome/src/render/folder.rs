@@ -131,7 +131,7 @@ fn write(
     };
     if format != Rendered::Html {
         put(&format!("{}.{}", name.stem(), format.extension()), &format.bytes(story))?;
-        let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::of(story));
+        let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::from_story(story));
         return Ok(Listing { name, facts, ..Listing::default() });
     }
     let up = if name == main {
@@ -207,7 +207,7 @@ pub fn upsert(
 pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listing> {
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
-    let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::of);
+    let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::from_story);
     let (facts, _) = reading.tell(how, |_| String::new(), facts)?;
     Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }

@@ -87,10 +87,10 @@ fn part(main: &PageName, member: &Member, others: &[PageName]) -> PageName {
 
 /// What tells the place of a session from others.
 fn origin(path: &Path) -> Option<String> {
-    let real = Place::of(path).real().ok()?;
-    Some(Hash::of(real.as_os_str().as_encoded_bytes()).to_string()[..DIGITS].to_owned())
+    let real = Place::parse(path).real().ok()?;
+    Some(Hash::compute(real.as_os_str().as_encoded_bytes()).to_string()[..DIGITS].to_owned())
 }
 
 fn tag(text: &str) -> String {
-    format!("h{}", &Hash::of(text.as_bytes()).to_string()[..DIGITS])
+    format!("h{}", &Hash::compute(text.as_bytes()).to_string()[..DIGITS])
 }

@@ -30,8 +30,8 @@ pub struct KnownFact {
 /// What the engine says of a context in memory: that is a bug.
 pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<KnownFact>>> {
     let counter = Estimate::new();
-    let history = History::of(&session.transcript, &session.source, &counter);
-    let needs = Needs::of(&history);
+    let history = History::from_transcript(&session.transcript, &session.source, &counter);
+    let needs = Needs::from_history(&history);
     let mut context = Context::in_memory(Setup::new(Recipe::default()).with_counter(counter));
     let (mut said, mut cuts) = (0, Vec::new());
     for &cut in &needs.cuts {

@@ -39,7 +39,7 @@ impl Pool {
             let measured = self.items[item].get_or_insert_with(|| {
                 let blocks = entry.blocks.iter().map(|block| {
                     let id = Piece::id_of(block, entry.role, source);
-                    let new = || Arc::new(Piece::of(block, entry.role, source, counter));
+                    let new = || Arc::new(Piece::from_block(block, entry.role, source, counter));
                     self.known.entry(id).or_insert_with(new).clone()
                 });
                 blocks.collect()

@@ -21,7 +21,8 @@ fn draft(raw: &[u8]) -> Draft {
     let span = Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } =
+        WayBack::between(&file, &after).expect("in memory");
     Draft {
         path: "/sessions/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -128,12 +129,12 @@ fn what_is_put_in_is_read_back() {
     assert_eq!(made, expect);
     assert_eq!(archive.generations(&key).expect("a listing").whole, [expect]);
     assert_eq!(archive.read(&key, 1, &hash).expect("bytes"), b"removed");
-    assert_eq!(archive.read(&key, 1, &Hash::of(b"")).expect("bytes"), b"");
+    assert_eq!(archive.read(&key, 1, &Hash::compute(b"")).expect("bytes"), b"");
     assert_eq!(archive.sessions().expect("a listing"), std::slice::from_ref(&key));
     let raw_len = Bytes(7);
     let found = Found { key, generation: 1, hash, about: about("first"), raw_len };
-    assert_eq!(archive.find(&Ref::of(b"removed")).expect("found"), [found]);
-    assert_eq!(archive.find(&Ref::of(b"other")).expect("nothing"), []);
+    assert_eq!(archive.find(&Ref::from_bytes(b"removed")).expect("found"), [found]);
+    assert_eq!(archive.find(&Ref::from_bytes(b"other")).expect("nothing"), []);
 }
 
 #[test]
@@ -141,10 +142,10 @@ fn what_is_missing_is_named() {
     let (_home, archive) = home();
     let key = SessionKey::new("claude", "s");
     let made = add(&archive, &key, b"removed");
-    let missing = archive.read(&key, 2, &Hash::of(b"removed")).expect_err("no such pack");
+    let missing = archive.read(&key, 2, &Hash::compute(b"removed")).expect_err("no such pack");
     assert_eq!(missing.kind(), ErrorKind::Archive);
     assert!(missing.to_string().starts_with("generation 2 of this session is not in the archive"));
-    let other = Hash::of(b"other");
+    let other = Hash::compute(b"other");
     let missing = archive.read(&key, made.number, &other).expect_err("no such bytes");
     assert!(missing.to_string().starts_with(&format!("the archive misses the bytes {other}: ")));
 }
@@ -194,7 +195,7 @@ fn two_writers_at_once_make_forty_packs() {
     for (name, numbers) in [("one", one), ("other", other)] {
         for (n, number) in numbers.into_iter().enumerate() {
             let raw = format!("{name} {n}").into_bytes();
-            assert_eq!(archive.read(&key, number, &Hash::of(&raw)).expect("bytes"), raw);
+            assert_eq!(archive.read(&key, number, &Hash::compute(&raw)).expect("bytes"), raw);
         }
     }
     assert_eq!(archive.verify().expect("a report").faults.len(), 0);
@@ -247,7 +248,7 @@ fn a_killed_writer_leaves_whole_packs_only() {
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
     assert!(report.packs >= promised.len() as u64 && promised.len() >= 60);
     for (number, raw) in &promised {
-        let hash = Hash::of(raw.as_bytes());
+        let hash = Hash::compute(raw.as_bytes());
         assert_eq!(archive.read(&key, *number, &hash).expect("promised"), raw.as_bytes());
     }
     archive.gc(|_| vec![], LATER, GcMode::Remove).expect("collected");
@@ -372,7 +373,7 @@ fn what_is_exported_is_imported_to_the_byte() {
     }
     assert_eq!(whole, archive.generations(&key).expect("a listing").whole);
     for (number, raw) in [(1, b"one"), (2, b"two")] {
-        assert_eq!(theirs.read(&key, number, &Hash::of(raw)).expect("bytes"), raw);
+        assert_eq!(theirs.read(&key, number, &Hash::compute(raw)).expect("bytes"), raw);
     }
     assert_eq!(theirs.verify().expect("a report").faults.len(), 0);
     let again = import(&theirs, &tar).expect("imported again");
@@ -389,14 +390,14 @@ fn an_imported_pack_takes_the_place_of_none() {
     add(&archive, &key, b"from here");
     let mut pack = theirs.begin(&key).expect("a pack");
     pack.put(b"from there", about("Read a.rs")).expect("put");
-    let after = epitome::archive::Digest::of(b"another past");
+    let after = epitome::archive::Digest::from_bytes(b"another past");
     pack.commit(Draft { after, ..draft(b"from there") }).expect("a generation");
     let mut tar = Vec::new();
     archive.export(&key, &mut tar).expect("exported");
     let report = import(&theirs, &tar).expect("imported");
     assert_eq!(report.added[0].number, 2);
     for (number, raw) in [(1, "from there"), (2, "from here")] {
-        let hash = Hash::of(raw.as_bytes());
+        let hash = Hash::compute(raw.as_bytes());
         assert_eq!(theirs.read(&key, number, &hash).expect("bytes"), raw.as_bytes());
     }
 }
@@ -484,7 +485,8 @@ fn planted(archive: &Archive, key: &SessionKey, left: &[u8]) -> Vec<u8> {
     let span = Span { start: 0, end: 11 };
     let gone = Splice { span, with: b"".as_slice().into() };
     let after = Spliced::new(&file, vec![gone]).expect("in the file");
-    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } =
+        WayBack::between(&file, &after).expect("in memory");
     let mut pack = archive.begin(key).expect("a pack");
     pack.put(&file[..11], about("nothing")).expect("put");
     let shared = Some(shared);
@@ -509,7 +511,8 @@ fn records_cannot_be_planted_by_an_import() {
     let file = b"{-}\n{AAAA}\n".to_vec();
     let splice = Splice { span: Span { start: 5, end: 9 }, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } =
+        WayBack::between(&file, &after).expect("in memory");
     let mut pack = theirs.begin(&key).expect("a pack");
     pack.put(b"AAAA", about("a")).expect("put");
     let shared = Some(shared);
@@ -547,7 +550,7 @@ fn packs_of_every_format_are_read() {
     fs::write(home.path().join("archive/claude/s/000001.pack"), stored).expect("written");
     let expect = Generation { epitome: "0.1.0".into(), shared: None, ..made };
     assert_eq!(archive.generations(&key).expect("a listing").whole, [expect]);
-    let hash = Hash::of(b"removed bytes");
+    let hash = Hash::compute(b"removed bytes");
     assert_eq!(archive.read(&key, 1, &hash).expect("bytes"), b"removed bytes");
     let found = archive.find(&hash.reference()).expect("found");
     assert_eq!(found[0].about, about("Read a.rs"));
@@ -566,8 +569,8 @@ fn one_piece_is_found_among_many_packs() {
         pack.commit(draft(&raw(n))).expect("a generation");
     }
     for n in [0, 123, 399] {
-        let found = archive.find(&Ref::of(&raw(n))).expect("found");
+        let found = archive.find(&Ref::from_bytes(&raw(n))).expect("found");
         let places: Vec<_> = found.iter().map(|it| (it.key.id.clone(), it.hash)).collect();
-        assert_eq!(places, [(format!("s{}", n % 100), Hash::of(&raw(n)))]);
+        assert_eq!(places, [(format!("s{}", n % 100), Hash::compute(&raw(n)))]);
     }
 }

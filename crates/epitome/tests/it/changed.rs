@@ -54,12 +54,12 @@ impl Memory {
         }
         let spliced = planned.spliced().expect("apart");
         let number = self.generations.len() as u64 + 1;
-        let way = WayBack::of(&session.source, &spliced).expect("in memory");
+        let way = WayBack::between(&session.source, &spliced).expect("in memory");
         let mut edits = Vec::new();
         let mut shift = 0_i64;
         for Splice { span, with } in spliced.splices() {
             let raw = session.source.at(*span).into_owned();
-            self.blobs.insert((number, Hash::of(&raw)), raw.clone());
+            self.blobs.insert((number, Hash::compute(&raw)), raw.clone());
             let at = (span.start as i64 + shift) as usize;
             shift += with.len() as i64 - raw.len() as i64;
             edits.push((at, with.to_vec(), raw));

@@ -89,9 +89,9 @@ fn check(
     let mut blobs = HashMap::new();
     for (splice, _) in &planned.splices {
         let raw = session.source.at(splice.span).into_owned();
-        blobs.insert(Hash::of(&raw), raw);
+        blobs.insert(Hash::compute(&raw), raw);
     }
-    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back =
         restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
@@ -177,8 +177,8 @@ fn check_native(
     }
     // 2: Everything comes back, with what was appended since.
     let removed = planned.splices.iter().map(|(it, _)| session.source.at(it.span).into_owned());
-    let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::of(&raw), raw)).collect();
-    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::compute(&raw), raw)).collect();
+    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back =
         restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
@@ -249,8 +249,8 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let spliced = planned.spliced().expect("the splices lie apart");
     let after = bytes_of(&spliced);
     assert_eq!(&after[..before.len()], before, "it is appended");
-    let blobs = HashMap::from([(Hash::of(b""), Vec::new())]);
-    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let blobs = HashMap::from([(Hash::compute(b""), Vec::new())]);
+    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back =
         restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");

@@ -416,7 +416,7 @@ fn names_that_a_recipe_adds_are_pinned_as_well() {
     session.tool(&Used::Read("/p/docs/STYLE.md"), &format!("{rule}\n").repeat(90));
     session.go_on(0);
     for (added, stays) in [(vec!["docs/*.md".to_owned()], true), (Vec::new(), false)] {
-        recipe.rule_files = RuleFiles::with(added);
+        recipe.rule_files = RuleFiles::with_patterns(added);
         let loaded = session.load();
         let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
         session.take(&planned, "claude");

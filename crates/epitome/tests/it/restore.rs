@@ -73,7 +73,7 @@ impl Memory {
         let number = self.generations.len() as u64 + 1;
         for splice in after.splices() {
             let raw = file.at(splice.span).into_owned();
-            self.blobs.insert((number, Hash::of(&raw)), raw);
+            self.blobs.insert((number, Hash::compute(&raw)), raw);
         }
         self.generations.push(Generation {
             number,
@@ -105,7 +105,7 @@ impl Memory {
 
     fn restore_block(&self, file: &[u8], raw: &[u8]) -> Result<(Vec<u8>, Restored), Error> {
         let file = file.to_vec();
-        Ok(laid(&file, restore_block(&file, &self.generations, self, &Ref::of(raw))?))
+        Ok(laid(&file, restore_block(&file, &self.generations, self, &Ref::from_bytes(raw))?))
     }
 }
 
@@ -114,7 +114,8 @@ fn laid(file: &[u8], done: Restoration) -> (Vec<u8>, Restored) {
 }
 
 fn draft(file: &dyn Source, after: &Spliced<'_>) -> Draft {
-    let WayBack { before, after, records, shared } = WayBack::of(file, after).expect("in memory");
+    let WayBack { before, after, records, shared } =
+        WayBack::between(file, after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -221,7 +222,7 @@ proptest! {
             return Ok(());
         }
         let edited = &memory.generations[0].records;
-        let hash = |line: &[u8]| epitome::archive::RecordHash::of(line);
+        let hash = |line: &[u8]| epitome::archive::RecordHash::compute(line);
         let kept = |line: &&[u8]| edited.iter().all(|it| it.hash != hash(line));
         let mut lines = restored.split(|&b| b == b'\n');
         for line in file.split(|&b| b == b'\n').filter(kept) {
@@ -386,7 +387,7 @@ fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
 #[test]
 fn a_way_back_is_not_exact_while_older_stubs_stand() {
     let mut memory = Memory::default();
-    let stub = format!("[epitome {}]", Ref::of(b"AAAA"));
+    let stub = format!("[epitome {}]", Ref::from_bytes(b"AAAA"));
     let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
     let changed = text_of(&file).replace("\"id\":1", "\"id\":11").into_bytes();
     let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
@@ -447,12 +448,12 @@ fn what_cannot_be_restored_is_said() {
     // A generation of another past of this file.
     let mut other = memory.generations[0].clone();
     other.number = 3;
-    other.after = Digest::of(b"another file");
+    other.after = Digest::from_bytes(b"another file");
     memory.generations.push(other);
     assert_eq!(kind(memory.restore(&file, Target::Generation(3))), ErrorKind::NotFound);
     memory.generations.pop();
     // Bytes that are missing, and bytes that are others.
-    let (key, raw) = ((1, Hash::of(b"AAAA")), b"AAAA".to_vec());
+    let (key, raw) = ((1, Hash::compute(b"AAAA")), b"AAAA".to_vec());
     memory.blobs.remove(&key);
     let err = memory.restore(&file, Target::Original).expect_err("it cannot");
     assert_eq!(err.kind(), ErrorKind::Archive);

@@ -126,7 +126,7 @@ fn files_are_only_read_and_it_is_said_why() {
     // A file elsewhere is what it is.
     let export = world.dir.path().join("ses_a.json");
     fs::copy(world.path(), &export).expect("a copy");
-    assert!(matches!(Place::of(&export), Place::File(_)));
+    assert!(matches!(Place::parse(&export), Place::File(_)));
 }
 
 #[test]

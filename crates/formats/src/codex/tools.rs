@@ -50,9 +50,9 @@ const TASK: Roles =
 pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     let raw = &at.line[place.clone()];
     if raw.first() != Some(&b'"') {
-        return arguments::known(TOOLS, name, at.line, place, at.base);
+        return arguments::classify(TOOLS, name, at.line, place, at.base);
     }
-    let inner = Inner::of(raw, at.span(place).start);
+    let inner = Inner::decode(raw, at.span(place).start);
     let whole = 0..inner.text.len();
     let mut known = arguments::known_at(TOOLS, name, &inner.text, &whole, &|it| inner.span(it));
     if known.0 == ToolKind::Patch {
@@ -75,7 +75,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     }
     // A stub that a recipe left is not a script.
     if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
-        let inner = Inner::of(literal, at.span(place).start);
+        let inner = Inner::decode(literal, at.span(place).start);
         let known = scripted(&inner);
         if !known.3.is_empty() {
             return known;

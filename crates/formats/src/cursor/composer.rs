@@ -279,7 +279,7 @@ fn output(former: &Value<'_>) -> Option<Output> {
 
 /// The text in a result that is a JSON string; if it is not JSON, all of it.
 fn result_text(literal: &Value<'_>) -> Text {
-    let inner = Inner::of(literal.raw(), literal.span().start);
+    let inner = Inner::decode(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {
         let mut words = SAYS.iter().filter_map(|key| document.root.get(key));
         if let Some(words) = words.find(|words| !is_blank(words)) {

@@ -50,13 +50,13 @@ const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "promp
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
 pub fn known(name: &str, arguments: Option<&Value<'_>>) -> Known {
-    let nothing = || arguments::known(TOOLS, name, b"{}", &(0..2), 0);
+    let nothing = || arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
     let Some(value) = arguments else { return nothing() };
     if !value.is_text() {
         let (bytes, base) = value.document();
-        return arguments::known(TOOLS, name, bytes, value.range(), base);
+        return arguments::classify(TOOLS, name, bytes, value.range(), base);
     }
-    let inner = Inner::of(value.raw(), value.span().start);
+    let inner = Inner::decode(value.raw(), value.span().start);
     if epitome_json::check(&inner.text).is_err() {
         return nothing();
     }

@@ -142,7 +142,7 @@ fn summary_line(
         None => "null".to_owned(),
     };
     let seed = format!("{} {}", source.len(), summary.text);
-    let id = encode(&format!("summary {}", Ref::of(seed.as_bytes()).digits()));
+    let id = encode(&format!("summary {}", Ref::from_bytes(seed.as_bytes()).digits()));
     let (tokens, text) = (summary.tokens.0, encode(&summary.text));
     Ok(format!(
         "{{\"type\":\"summary\",\"id\":{id},\"kept\":{kept},\"before\":{tokens},\"text\":{text}}}\n"
@@ -168,7 +168,7 @@ fn cut_line(
         of.push(encode(id));
     }
     let seed = format!("{} {text}", source.len());
-    let id = encode(&format!("cut {}", Ref::of(seed.as_bytes()).digits()));
+    let id = encode(&format!("cut {}", Ref::from_bytes(seed.as_bytes()).digits()));
     let (of, text) = (of.join(","), encode(text));
     Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }

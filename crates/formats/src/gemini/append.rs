@@ -131,7 +131,7 @@ fn is_context(entry: &Entry, source: &dyn Source) -> bool {
 fn id(of: &[&str]) -> String {
     let digits = (0..5).map(|part| {
         let seed = format!("{part} {}", of.join(" "));
-        Ref::of(seed.as_bytes()).digits().to_owned()
+        Ref::from_bytes(seed.as_bytes()).digits().to_owned()
     });
     digits.collect::<String>()[..32].to_owned()
 }

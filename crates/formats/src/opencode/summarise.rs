@@ -99,7 +99,7 @@ pub fn is_made(line: &[u8]) -> bool {
 const BEGINNING: usize = 4 + 12 + Ref::DIGITS;
 
 fn checked(begins: &str) -> String {
-    Ref::of(format!("{begins} epitome").as_bytes()).digits().to_owned()
+    Ref::from_bytes(format!("{begins} epitome").as_bytes()).digits().to_owned()
 }
 
 /// What new rows need to know of the existing ones.
@@ -218,7 +218,7 @@ impl Session {
     /// An id in OpenCode's form, the same in every run: the time, a number, and digits.
     fn id(&self, kind: &str, time: u64, what: &str) -> String {
         let stamp = (time.wrapping_mul(0x1000) + 1) & 0xffff_ffff_ffff;
-        let own = Ref::of(format!("{} {time} {what}", self.id).as_bytes());
+        let own = Ref::from_bytes(format!("{} {time} {what}", self.id).as_bytes());
         let begins = format!("{kind}_{stamp:012x}{}", own.digits());
         let ends = checked(&begins);
         format!("{begins}{ends}")

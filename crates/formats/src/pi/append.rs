@@ -204,7 +204,7 @@ impl End {
         (0_u64..)
             .map(|salt| {
                 let seed = format!("{} {target} {salt}", self.leaf);
-                Box::from(format!("{}{:x}", Ref::of(seed.as_bytes()).digits(), salt % 16))
+                Box::from(format!("{}{:x}", Ref::from_bytes(seed.as_bytes()).digits(), salt % 16))
             })
             .find(|id| !self.ids.contains(id))
             .expect("there are more numbers than entries")

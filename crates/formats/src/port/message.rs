@@ -65,7 +65,7 @@ pub fn messages<'t>(
     source: &'t dyn Source,
     longest_id: usize,
 ) -> (Conversation<'t>, Vec<Message<'t>>) {
-    let mut all = Conversation::of(transcript, source, longest_id);
+    let mut all = Conversation::from_context(transcript, source, longest_id);
     for _ in 0..all.prompt.len() {
         all.leave(LeftBehind::Prompts);
     }

@@ -87,7 +87,7 @@ impl Candidate {
 
 impl<'p> Choice<'p> {
     /// Weighs all lines of the old pieces.
-    pub fn of(
+    pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
         values: &'p Values,

@@ -54,8 +54,8 @@ impl FactIndex {
     ) {
         let Complete { at, entry, number, result, tokens } = complete;
         let block: &Block = &entry.blocks[at.1];
-        let Some(part) = Part::of(entry, block, number, result) else { return };
-        let found = part.found(source, counter, || tokens, rule);
+        let Some(part) = Part::from_block(entry, block, number, result) else { return };
+        let found = part.read(source, counter, || tokens, rule);
         let body = self.take(at, found);
         body.count_lines(counter);
     }
@@ -68,12 +68,12 @@ impl FactIndex {
         kept: &[usize],
         rule: &DigestRule,
     ) -> Pieces {
-        let Parts { all, old, responses } = Parts::of(view, said, kept);
+        let Parts { all, old, responses } = Parts::from_items(view, said, kept);
         let is_new = |(at, part, _): &&(_, Part<'_>, u32)| self.piece(*at, part).is_none();
         let new: Vec<&(_, Part<'_>, u32)> = all.iter().filter(is_new).collect();
         let found = parallel::map(new, |((item, block), part, _)| {
             let tokens = || view.tokens(*item, *block);
-            ((*item, *block), part.found(view.source, view.counter, tokens, rule))
+            ((*item, *block), part.read(view.source, view.counter, tokens, rule))
         });
         for (at, found) in found {
             self.take(at, found);

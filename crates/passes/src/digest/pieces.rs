@@ -193,7 +193,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// The parts of these items.
-    pub fn of(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
+    pub fn from_items(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
         let mut all = Vec::new();
@@ -218,7 +218,7 @@ impl<'a> Parts<'a> {
                     }
                     _ => (0, None),
                 };
-                let part = Part::of(entry, said, number, result);
+                let part = Part::from_block(entry, said, number, result);
                 all.extend(part.map(|part| ((item, block), part, responses)));
             }
         }
@@ -262,7 +262,7 @@ struct Lines {
 
 /// What kind of piece a block becomes; none for what has no words, and for results, which belong to
 /// their calls.
-fn what(entry: &Entry, block: &Block, number: u64) -> Option<Who> {
+fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Who> {
     match block {
         Block::Text(_) => Some(match entry.role {
             Role::User => Who::User,
@@ -281,13 +281,13 @@ fn what(entry: &Entry, block: &Block, number: u64) -> Option<Who> {
 
 impl<'a> Part<'a> {
     /// The part of a block: a call has its number and, if it was answered, its result.
-    pub(super) fn of(
+    pub(super) fn from_block(
         entry: &Entry,
         said: &'a Block,
         number: u64,
         result: Option<&'a Output>,
     ) -> Option<Part<'a>> {
-        Some(Part { said, what: what(entry, said, number)?, result })
+        Some(Part { said, what: speaker(entry, said, number)?, result })
     }
 
     /// Whether a piece was made of it.
@@ -300,7 +300,7 @@ impl<'a> Part<'a> {
     }
 
     /// Reads it. `tokens` are those of the block.
-    pub(super) fn found(
+    pub(super) fn read(
         &self,
         source: &dyn Source,
         counter: &dyn Counter,

@@ -78,7 +78,7 @@ const GAMMA: f64 = 0.85;
 
 impl Values {
     /// The values of the facts of a session; all that have a number are `all`.
-    pub fn of(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
+    pub fn from_occurrences(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
         seen.note(pieces, all.len());
         let Occurrences { facts, texts, .. } = &*seen;
         let value = |it: &Seen| {
@@ -124,7 +124,7 @@ impl Occurrences {
         }
         if !is_call || !rest.is_empty() {
             self.texts += 1;
-            let text = Text::of(piece.speaker, response);
+            let text = Text::from_speaker(piece.speaker, response);
             self.see_text(text, rest.iter().flat_map(|line| &line.facts));
         }
     }
@@ -173,7 +173,7 @@ impl Text {
         Text { response, by_model: true, by_user: false, is_argument: true, is_read: false }
     }
 
-    fn of(speaker: Who, response: u32) -> Text {
+    fn from_speaker(speaker: Who, response: u32) -> Text {
         Text {
             response,
             by_model: speaker == Who::Model,

@@ -179,7 +179,7 @@ impl Machine {
     }
 
     /// Says that it is held: who goes on with a log is told nothing new.
-    pub fn held(&mut self, tokens: Tokens) {
+    pub fn resume_held(&mut self, tokens: Tokens) {
         let reason = "the last compaction was taken back".into();
         self.events.push(Event::Breaker { tokens, reason });
     }
@@ -335,7 +335,7 @@ impl Machine {
     }
 
     /// A part of what is being done could not be carried out; others are tried.
-    pub fn stumbled(&mut self, why: Why, reason: String) {
+    pub fn part_failed(&mut self, why: Why, reason: String) {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 

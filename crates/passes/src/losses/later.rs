@@ -70,7 +70,7 @@ impl<'v, 'a> Later<'v, 'a> {
                         used.push(UsedFact { fact: fact.to_owned(), kind, line, from });
                     });
                 } else {
-                    each_fact(&text, |_, fact| uses.bring_back([FactId::of(fact)]));
+                    each_fact(&text, |_, fact| uses.bring_back([FactId::from_text(fact)]));
                 }
                 if let Block::Call(call) = said {
                     self.call(call, (item, block), before, pieces, targets, &changed);
@@ -91,7 +91,7 @@ impl<'v, 'a> Later<'v, 'a> {
         targets: &HashMap<Target, Vec<usize>>,
         changed: &Changed,
     ) {
-        let Some(found) = Target::of(self.view, call).and_then(|it| targets.get(&it)) else {
+        let Some(found) = Target::from_call(self.view, call).and_then(|it| targets.get(&it)) else {
             return;
         };
         let result = self.results.get(&*call.id);

@@ -39,7 +39,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Of a read the path, of a command the command, of another call all its arguments.
-    pub fn of(view: &View<'_>, call: &Call) -> Option<Target> {
+    pub fn from_call(view: &View<'_>, call: &Call) -> Option<Target> {
         let kind = call.kind;
         let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
         let of = match kind {
@@ -66,8 +66,8 @@ pub(super) fn name_of_file(view: &View<'_>, file: &str) -> String {
 }
 
 impl Left {
-    pub fn of(before: &View<'_>, after: &View<'_>) -> Left {
-        let there = There::of(after);
+    pub fn between(before: &View<'_>, after: &View<'_>) -> Left {
+        let there = There::from_view(after);
         let rules = lost_rules(before, after, &there);
         let mut left = Left {
             pieces: Vec::new(),
@@ -81,7 +81,7 @@ impl Left {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let text = text_of(before, said);
                 each_fact(&text, |_, fact| {
-                    let id = FactId::of(fact);
+                    let id = FactId::from_text(fact);
                     seen.insert(id, ());
                     if !there.facts.contains_key(&id) {
                         left.gone.insert(id, (item, block));
@@ -116,7 +116,8 @@ impl Left {
         }
         let share = match said {
             Block::Image(image) => {
-                u64::from(!there.images.contains(&Ref::of(&view.source.at(image.whole)))) * 100
+                u64::from(!there.images.contains(&Ref::from_bytes(&view.source.at(image.whole))))
+                    * 100
             }
             _ if kind == LostKind::Rule || kind == LostKind::Plan => 100,
             _ => there.missing(text),
@@ -130,13 +131,13 @@ impl Left {
         };
         let resolved = match (kind, call) {
             (LostKind::Error, Some(call)) => {
-                let last = Target::of(view, call).and_then(|it| self.succeeded.get(&it));
+                let last = Target::from_call(view, call).and_then(|it| self.succeeded.get(&it));
                 Some(last.is_some_and(|last| *last > at.0))
             }
             (LostKind::Error, None) => Some(false),
             _ => None,
         };
-        if let Some(target) = call.and_then(|call| Target::of(view, call)) {
+        if let Some(target) = call.and_then(|call| Target::from_call(view, call)) {
             self.targets.entry(target).or_default().push(self.pieces.len());
         }
         let piece = LostPiece {
@@ -163,16 +164,16 @@ struct There {
 }
 
 impl There {
-    fn of(view: &View<'_>) -> There {
+    fn from_view(view: &View<'_>) -> There {
         let (mut facts, mut lines) = (FactMap::default(), HashSet::new());
         let mut images = HashSet::new();
         for said in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
             if let Block::Image(image) = said {
-                images.insert(Ref::of(&view.source.at(image.whole)));
+                images.insert(Ref::from_bytes(&view.source.at(image.whole)));
             }
             let text = text_of(view, said);
             each_fact(&text, |_, fact| {
-                facts.insert(FactId::of(fact), ());
+                facts.insert(FactId::from_text(fact), ());
             });
             lines.extend(text.lines().filter_map(line));
         }
@@ -210,7 +211,7 @@ fn line(line: &str) -> Option<FactId> {
     let rest = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_number = rest.len() < trimmed.len();
     let words = rest.strip_prefix(['→', '\t']).filter(|_| is_number).unwrap_or(trimmed).trim();
-    words.chars().any(char::is_alphanumeric).then(|| FactId::of(words))
+    words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
 /// The rules and plans that were in one context and are not in the other, by item and block.
@@ -254,7 +255,7 @@ fn described(
         Block::Summary(_) => Some((LostKind::Agent, first())),
         Block::Image(image) => Some((LostKind::Image, image.media.to_string())),
         Block::Call(call) if call.kind.changes_file() && !call.fields.is_empty() => {
-            Some((LostKind::Change, short(&named(view, call), NAME)))
+            Some((LostKind::Change, short(&name_of_call(view, call), NAME)))
         }
         Block::Output(output) => of_output(view, output, text),
         Block::Call(_) | Block::Thinking(_) | Block::Repeated(_) | Block::Opaque(_) => None,
@@ -267,7 +268,7 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
         return None;
     }
     let call = view.call_of(output);
-    let name = call.map_or_else(|| "result".to_owned(), |call| named(view, call));
+    let name = call.map_or_else(|| "result".to_owned(), |call| name_of_call(view, call));
     if output.error {
         let says = failure(text, true).unwrap_or_default().trim();
         return Some((LostKind::Error, format!("{}: {}", short(&name, 60), short(says, 100))));
@@ -286,7 +287,7 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
 }
 
 /// What a call is called: its target, or its name and its target.
-fn named(view: &View<'_>, call: &Call) -> String {
+fn name_of_call(view: &View<'_>, call: &Call) -> String {
     let Some(target) = call.target.as_ref().map(|it| view.words(it)) else {
         return call.name.to_string();
     };
@@ -304,7 +305,7 @@ fn succeeded(view: &View<'_>) -> HashMap<Target, usize> {
         for said in &entry.blocks {
             if let Block::Call(call) = said
                 && view.succeeded(call)
-                && let Some(target) = Target::of(view, call)
+                && let Some(target) = Target::from_call(view, call)
             {
                 found.insert(target, item);
             }
@@ -316,9 +317,9 @@ fn succeeded(view: &View<'_>) -> HashMap<Target, usize> {
 pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
     match said {
         Block::Text(text) | Block::Summary(text) => vec![view.reference(text)],
-        Block::Output(output) => vec![Ref::of(&view.source.at(output.whole))],
+        Block::Output(output) => vec![Ref::from_bytes(&view.source.at(output.whole))],
         Block::Call(call) if call.fields.is_empty() => {
-            vec![Ref::of(&view.source.at(call.arguments))]
+            vec![Ref::from_bytes(&view.source.at(call.arguments))]
         }
         Block::Call(call) => call.fields.iter().map(|it| view.reference(&it.text)).collect(),
         _ => Vec::new(),

@@ -45,7 +45,7 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
 
 /// The pins that fit, and those that do not. If they are more than `most` tokens together, the
 /// oldest texts that the user marked go first, then the oldest of the others; the last one stays.
-pub fn within(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
+pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
     let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
     order.sort_by_key(|&n| pins[n].kind != PinKind::Marked);
@@ -149,7 +149,7 @@ mod tests {
             (9, vec!["b"], vec!["a", user]),
             (1, vec!["b"], vec!["a", user]),
         ] {
-            let (found, gone) = within(pins(), Tokens(most), &Quarters);
+            let (found, gone) = fit(pins(), Tokens(most), &Quarters);
             assert_eq!((names(&found), names(&gone)), (owned(&kept), owned(&left_out)), "{most}");
         }
     }

@@ -27,7 +27,7 @@ pub struct Shown {
 }
 
 /// The rule files that a command prints.
-pub fn shown(command: &str, files: &RuleFiles) -> Shown {
+pub fn files_printed(command: &str, files: &RuleFiles) -> Shown {
     let mut shown = Shown { files: Vec::new(), is_all: true };
     if !files.may_name(command) {
         return shown;
@@ -110,7 +110,7 @@ mod tests {
             ("git commit -m 'cat AGENTS.md'", vec![("AGENTS.md", all)]),
             ("", vec![]),
         ] {
-            let found = shown(command, &RuleFiles::default());
+            let found = files_printed(command, &RuleFiles::default());
             let found: Vec<_> =
                 found.files.iter().map(|it| (it.path.as_str(), it.is_whole)).collect();
             assert_eq!(found, expect, "{command}");
@@ -130,7 +130,7 @@ mod tests {
             ("curl evil.example && cat AGENTS.md", false),
             ("cat AGENTS.md || ls", false),
         ] {
-            assert_eq!(shown(command, &RuleFiles::default()).is_all, expect, "{command}");
+            assert_eq!(files_printed(command, &RuleFiles::default()).is_all, expect, "{command}");
         }
     }
 }

@@ -9,7 +9,7 @@ use epitome_model::{
 use super::marks::own_marks;
 use super::patched::patched;
 use super::put_in::pinned_in;
-use super::shown::shown;
+use super::shown::files_printed;
 use super::{PinKind, PinSource};
 use crate::View;
 use crate::history::history;
@@ -153,7 +153,7 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
                     }
                 }
                 Role::System => {
-                    if let Some((name, text)) = given(view, text) {
+                    if let Some((name, text)) = rule_file_given(view, text) {
                         let key = Key::new(PinKind::RuleFile, &format!("given {name}"));
                         add(PinKind::RuleFile, &name, PinSource::Given, text, vec![key]);
                     }
@@ -261,7 +261,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         ToolKind::Read if !output.error => {
             // A tool that reads several files has them among its arguments.
             let raw = view.source.at(call.arguments);
-            let several = || listed(&raw).and_then(|text| named(&text, files));
+            let several = || listed(&raw).and_then(|text| rule_file_named(&text, files));
             let one = target.filter(|path| files.has(path)).map(str::to_owned);
             let is_one = target.is_some();
             let path = one.or_else(|| if is_one { None } else { several() })?;
@@ -272,7 +272,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         }
         ToolKind::Shell => {
             let command = target?;
-            let shown = shown(command, files);
+            let shown = files_printed(command, files);
             for file in &shown.files {
                 // A path is below a folder that the call alone may know.
                 let is_full = file.path.starts_with(['/', '~']);
@@ -343,7 +343,7 @@ const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 /// The rule file that a text of the agent gives, and the text: it begins with the words that agents
 /// have before one. A text that only speaks of a rule file gives none, whoever it is of: agents
 /// pass on what hooks, commands and pages say.
-fn given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
+fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.words(text);
     let is_frame = |line: &&str| line.trim().is_empty() || FRAMES.contains(&line.trim());
     let first = text.lines().find(|line| !is_frame(line))?;
@@ -380,7 +380,7 @@ fn name_given(view: &View<'_>, line: &str) -> Option<String> {
 }
 
 /// The first rule file that a text names.
-fn named(line: &str, files: &RuleFiles) -> Option<String> {
+fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
     if !files.may_name(line) {
         return None;

@@ -196,7 +196,7 @@ mod tests {
             at_least: Some(5),
             exempt_tools: vec!["X".into()],
             keep: Keep { turns: Some(2), ..Keep::default() },
-            rule_files: RuleFiles::with(vec!["RULES.md".into()]),
+            rule_files: RuleFiles::with_patterns(vec!["RULES.md".into()]),
             live: Live { when, reserve: 1, warn: 2, background: true, tool },
             ..recipe(PerKind { stored, live })
         };

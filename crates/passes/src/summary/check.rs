@@ -78,7 +78,7 @@ pub fn sections(
     told: &str,
 ) -> Result<Vec<(String, String)>, Vec<String>> {
     let text = unwrapped(text);
-    let mut best = found(text, wanted, told, HeadingForm::Line);
+    let mut best = section_bodies(text, wanted, told, HeadingForm::Line);
     for form in [HeadingForm::Marked, HeadingForm::Plain] {
         let is_missing =
             |bodies: &[Option<String>]| bodies.iter().filter(|it| it.is_none()).count();
@@ -86,7 +86,7 @@ pub fn sections(
             break;
         }
         // A body may name a heading: the stricter form wins where the other finds no more.
-        let other = found(text, wanted, told, form);
+        let other = section_bodies(text, wanted, told, form);
         if is_missing(&other) < is_missing(&best) {
             best = other;
         }
@@ -115,7 +115,12 @@ enum HeadingForm {
 }
 
 /// The body of each section, if the text has it with headings of this form.
-fn found(text: &str, wanted: &[Section], told: &str, form: HeadingForm) -> Vec<Option<String>> {
+fn section_bodies(
+    text: &str,
+    wanted: &[Section],
+    told: &str,
+    form: HeadingForm,
+) -> Vec<Option<String>> {
     let mut found: Vec<Option<String>> = vec![None; wanted.len()];
     let mut under: Option<usize> = None;
     for line in text.lines() {

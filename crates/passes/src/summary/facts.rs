@@ -47,7 +47,7 @@ pub struct Command {
 
 impl Facts {
     /// Of these items, oldest first.
-    pub fn of(view: &View<'_>, items: &[usize]) -> Facts {
+    pub fn from_items(view: &View<'_>, items: &[usize]) -> Facts {
         let mut reading = Reading { view, facts: Facts::default(), calls: HashMap::new() };
         let mut last_group = None;
         for &item in items {
@@ -157,10 +157,10 @@ impl<'v> Reading<'v, '_> {
             None => text,
         };
         if let Some(line) = failure(body, output.error) {
-            let what = short(&self.view.what(Some(call)), 80);
+            let what = short(&self.view.describe_call(Some(call)), 80);
             *self.facts.errors.touch(&format!("{what}: {}", short(line.trim(), 240))) += 1;
         } else if output.error {
-            *self.facts.errors.touch(&short(&self.view.what(Some(call)), 80)) += 1;
+            *self.facts.errors.touch(&short(&self.view.describe_call(Some(call)), 80)) += 1;
         }
     }
 }

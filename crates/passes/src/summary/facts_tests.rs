@@ -10,7 +10,7 @@ fn facts(sample: &Sample) -> Facts {
     transcript.head.cwd = Some("/p".into());
     let view = View::new(&transcript, sample.source(), &Quarters);
     let items: Vec<usize> = (0..transcript.items.len()).collect();
-    Facts::of(&view, &items)
+    Facts::from_items(&view, &items)
 }
 
 #[test]

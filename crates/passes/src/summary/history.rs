@@ -75,7 +75,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 
 impl Piece {
     /// The record when so many times half of it is left out.
-    pub fn shown(&self, halvings: u32) -> String {
+    pub fn halved(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
             _ => self.within((self.cap >> halvings).max(self.least)),

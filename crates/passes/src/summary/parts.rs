@@ -16,7 +16,7 @@ impl Summarising {
     /// The whole history in one question, with more or less of each record; or else in parts.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
-            let history = join(self.pieces.iter().map(|piece| piece.shown(halvings)));
+            let history = join(self.pieces.iter().map(|piece| piece.halved(halvings)));
             if let Some(ask) = self.fits(WHOLE, &[("history", history)]) {
                 (self.ask, self.stage) = (ask, Stage::Last);
                 return Ok(());
@@ -46,7 +46,7 @@ impl Summarising {
         let mut parts: Vec<String> = Vec::new();
         let mut filled = Tokens(0);
         for piece in &self.pieces {
-            let (mut text, mut cap) = (piece.shown(halvings), 4_096);
+            let (mut text, mut cap) = (piece.halved(halvings), 4_096);
             let mut tokens = self.writer.counter.count(&text) + Tokens(2);
             while tokens > room {
                 if cap == 0 {

@@ -149,11 +149,11 @@ impl Plot {
             svg viewBox=(size) role="img" aria-label=(title) {
                 @for (tick, (at, below)) in up.ticks().map(|tick| (tick, row(tick))) {
                     line.grid x1=(LEFT) x2=(right) y1=(at) y2=(at) {}
-                    text x=(LEFT - 6.0) y=(below) text-anchor="end" { (up.told(tick)) }
+                    text x=(LEFT - 6.0) y=(below) text-anchor="end" { (up.label(tick)) }
                 }
                 @for tick in across.ticks() {
                     text x=(unit(x(tick))) y=(bottom + 16.0) text-anchor="middle" {
-                        (across.told(tick))
+                        (across.label(tick))
                     }
                 }
                 text x=(right) y=(HEIGHT - 8.0) text-anchor="end" { (visible(&self.across)) }
@@ -213,7 +213,7 @@ impl Axis {
     }
 
     /// A tick as it is written: `40k`, `0.25`.
-    fn told(&self, tick: f64) -> String {
+    fn label(&self, tick: f64) -> String {
         let digits = |step: f64| (-step.log10().floor()).max(0.0) as usize;
         let exact = |tick: f64, step: f64| {
             let more = usize::from((step * 10_f64.powi(digits(step) as i32)).fract() > 0.01);
@@ -252,7 +252,7 @@ mod tests {
         ];
         for (most, expect) in cases {
             let axis = Axis::to(most);
-            let told: Vec<String> = axis.ticks().map(|tick| axis.told(tick)).collect();
+            let told: Vec<String> = axis.ticks().map(|tick| axis.label(tick)).collect();
             assert_eq!(told, expect, "{most}");
         }
     }

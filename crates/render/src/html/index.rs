@@ -100,7 +100,7 @@ fn session(listing: &Listing) -> Markup {
             a.title href=(address(first)) { bdi { (facts.title) } }
             p.facts {
                 span.agent { (facts.agent) }
-                @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
+                @if let Some(when) = when { time datetime=(when) { (time::display(when)) } }
                 @if let Some(cwd) = &facts.cwd { bdi { (visible(cwd)) } }
                 span { (plural(facts.turns, "turn")) }
                 span { (plural(facts.calls, "call")) }

@@ -69,7 +69,7 @@ impl<'a> Html<'a> {
     }
 
     fn new(layout: Layout<'a>, up: Option<(String, String)>) -> Html<'a> {
-        let facts = Facts::of(layout.story);
+        let facts = Facts::from_story(layout.story);
         Html { layout, facts, up, links: Vec::new(), search: None, nested: Vec::new() }
     }
 
@@ -345,10 +345,10 @@ impl Page<'_, '_> {
                     @let (class, who) = speaker(piece.entry.role);
                     article.msg.(class).aside[aside] id=(id) data-is=(is) {
                         @match place {
-                            Place::Turn => (self.who(who, piece, &id)),
+                            Place::Turn => (self.speaker(who, piece, &id)),
                             Place::Step => { (unsent(piece)) (anchor(&id)) }
                         }
-                        (self.said(piece.entry.role, &text.read(source)))
+                        (self.message(piece.entry.role, &text.read(source)))
                     }
                 }
                 What::Summary(text) => {
@@ -388,7 +388,7 @@ impl Page<'_, '_> {
     }
 
     /// A message; what the agent's program put into one of the user is folded.
-    fn said(&self, role: Role, text: &str) -> Markup {
+    fn message(&self, role: Role, text: &str) -> Markup {
         if role != Role::User {
             return self.text(text);
         }
@@ -401,14 +401,14 @@ impl Page<'_, '_> {
         html! { div.md dir="auto" { (words(text, self.limit(), &self.budget)) } }
     }
 
-    fn who(&self, who: &str, piece: &Piece<'_>, id: &str) -> Markup {
+    fn speaker(&self, who: &str, piece: &Piece<'_>, id: &str) -> Markup {
         let when = piece.entry.time.as_deref().and_then(time::parse);
         html! {
             header.who {
                 b { (who) }
                 @if piece.told == Branch::Aside { span.off { "on a branch that was left" } }
                 (unsent(piece))
-                @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
+                @if let Some(when) = when { time datetime=(when) { (time::display(when)) } }
                 (anchor(id))
             }
         }

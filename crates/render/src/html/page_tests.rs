@@ -3,10 +3,10 @@ use epitome_model::{CacheUse, MicroDollars, Usage};
 use samples::Sample;
 
 use super::*;
-use crate::testing::{every_block, told};
+use crate::testing::{every_block, with_story};
 
 fn pages(sample: &Sample) -> Vec<String> {
-    told(sample, Detail::Steps, |story| {
+    with_story(sample, Detail::Steps, |story| {
         let html = Html::paged(story, PageName::new("session"), None);
         (0..html.pages()).map(|page| html.page(page)).collect()
     })
@@ -131,7 +131,7 @@ fn failures_lead_to_each_other_from_page_to_page() {
 
 #[test]
 fn failures_of_a_nested_session_have_its_anchors() {
-    let page = told(&every_block(), Detail::Steps, |story| {
+    let page = with_story(&every_block(), Detail::Steps, |story| {
         Html::whole(story, vec![("a1".to_owned(), story)]).page(0)
     });
     assert_eq!(parts(&page, "<a class=\"bad\" href=\"", "\""), ["#m7", "#m7", "#a1-m7"]);
@@ -201,7 +201,7 @@ fn a_reminder_in_a_message_is_folded_and_in_no_title() {
 #[test]
 fn a_search_of_all_pages_is_offered_where_there_are_several() {
     let link = |sample: &Sample| {
-        told(sample, Detail::Steps, |story| {
+        with_story(sample, Detail::Steps, |story| {
             let html = Html::paged(story, PageName::new("session"), None);
             let page = html.searched_at("../search?q=session:x%20".to_owned()).page(0);
             parts(&page, "<a id=\"all\"", "</a>").first().map(|link| (*link).to_owned())

@@ -399,7 +399,7 @@ fn style_of(token: Option<Token>) -> Style {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, width: usize) -> String {
+    fn fit(text: &str, width: usize) -> String {
         let lines = markdown_lines(text, width, true);
         let said = |line: &Vec<Span>| line.iter().map(|run| &*run.text).collect::<String>();
         lines.iter().map(|line| format!("{}\n", said(line).trim_end())).collect()
@@ -412,7 +412,7 @@ mod tests {
                     ```rust\nfn main() {\n\tlet a = 1;\n}\n```\n\n\
                     | a | bb |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n\
                     ---\nEnd <b>x</b>";
-        insta::assert_snapshot!(shown(text, 30));
+        insta::assert_snapshot!(fit(text, 30));
     }
 
     #[test]
@@ -420,9 +420,9 @@ mod tests {
         let text = "| id | what it does |\n|---|---|\n| 1 | one two three four |\n| 22 | x |";
         let expect =
             "id │ what it does\n───┼──────────────\n1  │ one two three\n   │ four\n22 │ x\n";
-        assert_eq!(shown(text, 18), expect);
+        assert_eq!(fit(text, 18), expect);
         let quoted = expect.lines().map(|line| format!("│ {line}\n")).collect::<String>();
-        assert_eq!(shown(&format!("> {}", text.replace('\n', "\n> ")), 20), quoted);
+        assert_eq!(fit(&format!("> {}", text.replace('\n', "\n> ")), 20), quoted);
     }
 
     #[test]
@@ -455,6 +455,6 @@ mod tests {
     fn hostile_text_is_shown_and_not_obeyed() {
         let text = "a\u{1b}[2Jb `c\u{9b}d`\n\n```\n\u{1b}]0;t\u{7}\n```\n[x](\u{1b}y)";
         let expect = "a␛[2Jb c\\u{9b}d\n\n▏ ␛]0;t␇\n\n[x](␛y)\n";
-        assert_eq!(shown(text, 80), expect);
+        assert_eq!(fit(text, 80), expect);
     }
 }

@@ -32,7 +32,7 @@ impl WayBack {
     /// # Errors
     ///
     /// `Changed` when `before` gives fewer bytes than its length.
-    pub fn of(before: &dyn Source, after: &Spliced<'_>) -> Result<WayBack> {
+    pub fn between(before: &dyn Source, after: &Spliced<'_>) -> Result<WayBack> {
         let (of_before, (of_after, blobs)) = rayon::join(
             || lines_and_digest(before),
             || (lines_and_digest(after), blobs(before, after.splices())),
@@ -67,7 +67,7 @@ impl WayBack {
             if record.len < line.span.len() {
                 // The record became longer, or is new: then the hash of the line is not final yet.
                 record.len = line.span.len();
-                record.hash = RecordHash::of(&exactly(after, line.span.start..line.span.end)?);
+                record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
             }
             open = Some(line);
         }
@@ -91,7 +91,7 @@ fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
 fn blobs(before: &dyn Source, splices: &[Splice]) -> Result<Vec<Hash>> {
     let hash = |splice: &Splice| {
         let Span { start, end } = splice.span;
-        Ok(Hash::of(&exactly(before, start..end)?))
+        Ok(Hash::compute(&exactly(before, start..end)?))
     };
     splices.par_iter().map(hash).collect()
 }

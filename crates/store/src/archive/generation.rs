@@ -34,7 +34,7 @@ pub struct About {
 
 impl About {
     /// The texts of `raw` for people, or the bytes unchanged.
-    pub fn shown(&self, raw: &[u8]) -> Vec<u8> {
+    pub fn text_for_people(&self, raw: &[u8]) -> Vec<u8> {
         let literal = |&(start, end): &(u32, u32)| raw.get(start as usize..end as usize);
         let literals: Option<Vec<&[u8]>> = self.texts.iter().map(literal).collect();
         match literals {

@@ -25,7 +25,7 @@ pub struct NoHash;
 
 impl<const N: usize> Hex<N> {
     /// The hash of `bytes`.
-    pub fn of(bytes: &[u8]) -> Hex<N> {
+    pub fn compute(bytes: &[u8]) -> Hex<N> {
         blake3::hash(bytes).into()
     }
 
@@ -57,7 +57,7 @@ impl Hash {
     }
 
     /// Whether `reference` may refer to these bytes.
-    pub fn is(&self, reference: &Ref) -> bool {
+    pub fn matches(&self, reference: &Ref) -> bool {
         let digits = reference.digits().as_bytes();
         digits.len() <= 64
             && digits.iter().enumerate().all(|(idx, &digit)| {
@@ -142,8 +142,8 @@ impl Digest {
     }
 
     /// The digest of bytes in memory.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest { len: bytes.len() as u64, blake3: Hash::of(bytes) }
+    pub fn from_bytes(bytes: &[u8]) -> Digest {
+        Digest { len: bytes.len() as u64, blake3: Hash::compute(bytes) }
     }
 
     /// The digest of a whole source.
@@ -185,24 +185,24 @@ mod tests {
 
     #[test]
     fn a_hash_is_its_digits() {
-        let hash = Hash::of(b"removed");
+        let hash = Hash::compute(b"removed");
         assert_eq!(hash.to_string(), blake3::hash(b"removed").to_hex().as_str());
         assert_eq!(hash.to_string().parse(), Ok(hash));
-        assert_eq!(hash.reference(), Ref::of(b"removed"));
+        assert_eq!(hash.reference(), Ref::from_bytes(b"removed"));
         assert_eq!("zz".parse::<Hex<1>>(), Err(NoHash));
         assert_eq!("0".parse::<Hex<1>>(), Err(NoHash));
     }
 
     #[test]
     fn a_reference_of_any_length_means_its_hash() {
-        let hash = Hash::of(b"removed");
+        let hash = Hash::compute(b"removed");
         let digits = hash.to_string();
         for len in 4..=64 {
             let reference: Ref = digits[..len].parse().expect("digits");
-            assert!(hash.is(&reference), "{len}");
+            assert!(hash.matches(&reference), "{len}");
             let last = if digits.as_bytes()[len - 1] == b'0' { '1' } else { '0' };
             let other: Ref = format!("{}{last}", &digits[..len - 1]).parse().expect("digits");
-            assert!(!hash.is(&other), "{len}");
+            assert!(!hash.matches(&other), "{len}");
         }
     }
 
@@ -210,7 +210,14 @@ mod tests {
     fn prefixes_are_digested_in_one_pass() {
         let bytes = b"some bytes".to_vec();
         let digests = Digest::of_prefixes(&bytes, &[10, 0, 4, 4, 11]).expect("in memory");
-        assert_eq!(digests, [Digest::of(b""), Digest::of(b"some"), Digest::of(b"some bytes")]);
-        assert_eq!(Digest::of_source(&bytes).expect("in memory"), Digest::of(&bytes));
+        assert_eq!(
+            digests,
+            [
+                Digest::from_bytes(b""),
+                Digest::from_bytes(b"some"),
+                Digest::from_bytes(b"some bytes")
+            ]
+        );
+        assert_eq!(Digest::of_source(&bytes).expect("in memory"), Digest::from_bytes(&bytes));
     }
 }

@@ -56,7 +56,7 @@ pub fn safe_name(text: &str) -> String {
         .map(|c| c.to_ascii_lowercase())
         .map(|c| if plain(c) && c != '.' { c } else { '-' })
         .collect();
-    format!("{cut}~{}", &Hash::of(text.as_bytes()).to_string()[..32])
+    format!("{cut}~{}", &Hash::compute(text.as_bytes()).to_string()[..32])
 }
 
 /// Names reserved by Windows for devices, whatever follows a dot.

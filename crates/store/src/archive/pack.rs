@@ -50,7 +50,7 @@ impl Kind {
         [TAG[0], TAG[1], TAG[2], last]
     }
 
-    fn of(tag: &[u8]) -> Option<Kind> {
+    fn from_tag(tag: &[u8]) -> Option<Kind> {
         [Kind::Key, Kind::Blob, Kind::Manifest].into_iter().find(|kind| kind.tag() == tag)
     }
 }
@@ -96,7 +96,7 @@ pub fn header() -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-    let check = Hash::of(&bytes[..12]);
+    let check = Hash::compute(&bytes[..12]);
     bytes[12..].copy_from_slice(&check.bytes()[..4]);
     bytes
 }
@@ -133,13 +133,13 @@ pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
         bytes.extend_from_slice(&entry.about_len.to_le_bytes());
         bytes.extend_from_slice(&entry.kind.tag());
     }
-    let check = Hash::of(&bytes);
+    let check = Hash::compute(&bytes);
     let footer = bytes.len();
     bytes.extend_from_slice(&at.to_le_bytes());
     bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&check.bytes()[..16]);
     bytes.extend_from_slice(&FORMAT.to_le_bytes());
-    let check = Hash::of(&bytes[footer..]);
+    let check = Hash::compute(&bytes[footer..]);
     bytes.extend_from_slice(&check.bytes()[..8]);
     bytes.extend_from_slice(END);
     bytes
@@ -169,7 +169,7 @@ impl Pack {
     ///
     /// `NewerFormat`; `Archive` when it is not a pack or nothing in it can be found; failures to
     /// read it.
-    pub fn of(file: Box<dyn PackBytes>, location: PathBuf) -> Result<Pack> {
+    pub fn open(file: Box<dyn PackBytes>, location: PathBuf) -> Result<Pack> {
         let head = format_of_header(&file.read(0..HEADER as u64));
         let stored = stored_contents(&*file);
         if let Some(err) = file.failure() {
@@ -220,7 +220,7 @@ impl Pack {
         let from = self.entries.partition_point(|entry| entry.hash < low);
         self.entries[from..]
             .iter()
-            .take_while(move |entry| entry.hash.is(reference))
+            .take_while(move |entry| entry.hash.matches(reference))
             .filter(|entry| entry.kind == Kind::Blob)
     }
 
@@ -247,7 +247,7 @@ impl Pack {
         let payload = entry.payload().ok_or_else(damaged)?;
         let stored = self.read_at(payload)?;
         let raw = unpacked(&stored, entry.raw_len).map_err(|_| damaged())?;
-        if raw.len() as u64 != entry.raw_len || Hash::of(&raw) != entry.hash {
+        if raw.len() as u64 != entry.raw_len || Hash::compute(&raw) != entry.hash {
             return Err(damaged());
         }
         Ok(raw)
@@ -319,7 +319,7 @@ impl Pack {
 fn format_of_header(bytes: &[u8]) -> Option<u32> {
     let whole = bytes.len() == HEADER
         && bytes.starts_with(MAGIC)
-        && Hash::of(&bytes[..12]).bytes()[..4] == bytes[12..];
+        && Hash::compute(&bytes[..12]).bytes()[..4] == bytes[12..];
     whole.then(|| u32_at(bytes, 8))
 }
 
@@ -330,7 +330,7 @@ fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
     let tail_at = len.saturating_sub(8 * 1024);
     let tail = file.read(tail_at..len);
     let footer = tail.get(tail.len().checked_sub(FOOTER)?..)?;
-    if !footer.ends_with(END) || Hash::of(&footer[..36]).bytes()[..8] != footer[36..44] {
+    if !footer.ends_with(END) || Hash::compute(&footer[..36]).bytes()[..8] != footer[36..44] {
         return None;
     }
     let (at, count) = (u64_at(footer, 0), u64_at(footer, 8));
@@ -342,7 +342,7 @@ fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
         Some(from) => Cow::Borrowed(&tail[usize::try_from(from).ok()?..tail.len() - FOOTER]),
         None => file.read(at..at + table_len),
     };
-    if table.len() as u64 != table_len || Hash::of(&table).bytes()[..16] != footer[16..32] {
+    if table.len() as u64 != table_len || Hash::compute(&table).bytes()[..16] != footer[16..32] {
         return None;
     }
     let format = u32_at(footer, 32);
@@ -363,7 +363,7 @@ fn entry_of(bytes: &[u8], len: u64) -> Option<Entry> {
         raw_len: u64_at(bytes, 40),
         stored_len: u64_at(bytes, 48),
         about_len: u32_at(bytes, 56),
-        kind: Kind::of(&bytes[60..64])?,
+        kind: Kind::from_tag(&bytes[60..64])?,
     };
     entry.fits(len).then_some(entry)
 }
@@ -375,7 +375,7 @@ fn read_record(file: &dyn PackBytes, at: u64) -> Option<(Entry, Vec<u8>)> {
         return None;
     }
     let entry = Entry {
-        kind: Kind::of(&head[..4])?,
+        kind: Kind::from_tag(&head[..4])?,
         hash: Hash::from_bytes(head[4..36].try_into().ok()?),
         at,
         raw_len: u64_at(&head, 36),

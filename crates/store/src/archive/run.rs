@@ -20,7 +20,7 @@ impl Run {
     /// the process id is 0 if the time is fixed, so that the same input gives the same archive.
     pub fn begin(now: Timestamp, process: u32, command: &str) -> Run {
         let now = now.as_nanosecond();
-        let id = Hash::of(format!("{now} {process}").as_bytes()).to_string();
+        let id = Hash::compute(format!("{now} {process}").as_bytes()).to_string();
         Run { id: id[..8].to_owned(), command: command.to_owned() }
     }
 }

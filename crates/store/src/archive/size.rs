@@ -58,7 +58,7 @@ impl PackSize {
 
     /// Adds removed bytes. The same bytes are stored once.
     pub fn put(&mut self, raw: &[u8], about: &About) -> Result<()> {
-        if !self.held.insert(Hash::of(raw)) {
+        if !self.held.insert(Hash::compute(raw)) {
             return Ok(());
         }
         let about = serde_json::to_vec(about).expect("texts and numbers always serialise");
@@ -79,7 +79,7 @@ impl PackSize {
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
         let stored_len = self.zstd.compress(raw).map_err(failed)?.len() as u64;
         let about_len = u32::try_from(about.len()).unwrap_or(u32::MAX);
-        let (hash, raw_len, at) = (Hash::of(raw), raw.len() as u64, self.len);
+        let (hash, raw_len, at) = (Hash::compute(raw), raw.len() as u64, self.len);
         let entry = Entry { kind, hash, at, raw_len, stored_len, about_len };
         self.len += pack::record(&entry, about).len() as u64 + stored_len;
         self.entries.push(entry);

@@ -15,7 +15,7 @@ fn in_folder() -> Kept {
 }
 
 fn in_memory() -> Kept {
-    (Archive::of(MemoryStore::default()), None)
+    (Archive::in_store(MemoryStore::default()), None)
 }
 
 /// A kind of store: its name, and how one is made.
@@ -47,7 +47,7 @@ fn what_is_archived_is_listed_found_and_read() {
         add(archive, &other, b"of another").expect("a generation");
         assert_eq!(archive.sessions().expect("a listing"), [key.clone(), other.clone()]);
         assert_eq!(archive.generations(key).expect("a listing").whole, [made]);
-        let hash = Hash::of(b"removed");
+        let hash = Hash::compute(b"removed");
         assert_eq!(archive.read(key, 1, &hash).expect("bytes"), b"removed");
         assert_eq!(archive.blobs(key).blob(1, &hash).expect("bytes"), b"removed");
         let found = archive.find(&hash.reference()).expect("found");
@@ -65,7 +65,7 @@ fn what_is_archived_is_listed_found_and_read() {
 fn what_is_not_there_is_an_error_that_says_so() {
     check(|archive, key| {
         let kind = |err: Error| err.kind();
-        let hash = Hash::of(b"removed");
+        let hash = Hash::compute(b"removed");
         assert_eq!(archive.read(key, 1, &hash).map_err(kind), Err(ErrorKind::Archive));
         assert_eq!(archive.pack_len(key, 1).map_err(kind), Err(ErrorKind::NotFound));
         let removed = archive.remove(key, Timestamp::UNIX_EPOCH).map_err(kind);
@@ -144,7 +144,7 @@ fn packs_are_carried_from_one_store_to_another() {
             let all = other.generations(&key).expect("a listing").whole;
             let imported = Generation { number: 2, imported: Some(when), ..generation };
             assert_eq!(all[1], imported);
-            assert_eq!(other.read(&key, 2, &Hash::of(b"one")).expect("bytes"), b"one");
+            assert_eq!(other.read(&key, 2, &Hash::compute(b"one")).expect("bytes"), b"one");
         }
         exports.push(tar);
     }
@@ -154,7 +154,7 @@ fn packs_are_carried_from_one_store_to_another() {
 #[test]
 fn an_archive_in_memory_has_names_and_no_files() {
     let store = MemoryStore::default();
-    let archive = Archive::of(store.clone());
+    let archive = Archive::in_store(store.clone());
     add(&archive, &SessionKey::new("claude", "s"), b"one").expect("a generation");
     let names: Vec<String> = store.all().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["claude/s/000001.pack"]);

@@ -17,7 +17,8 @@ pub(super) fn draft(raw: &[u8]) -> Draft {
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = epitome_model::Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } =
+        WayBack::between(&file, &after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -100,7 +101,7 @@ fn a_number_that_another_took_is_passed_over() {
     let ours = fault::with(interfere, || add(&archive, &key, b"ours")).expect("a generation");
     assert_eq!(ours.number, 2);
     let kept = archive.generations(&key).expect("a listing").whole;
-    assert_eq!(archive.read(&key, 1, &Hash::of(b"theirs")).expect("bytes"), b"theirs");
+    assert_eq!(archive.read(&key, 1, &Hash::compute(b"theirs")).expect("bytes"), b"theirs");
     assert_eq!(kept.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(kept[1], ours);
 }
@@ -130,7 +131,7 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
             fs::write(&path, &bytes).expect("written");
             let hurt = piece_at(at as u64);
             for raw in [one, other] {
-                let hash = Hash::of(raw);
+                let hash = Hash::compute(raw);
                 match archive.read(&key, made.number, &hash) {
                     Ok(read) => assert_eq!(read, raw, "byte {at}"),
                     Err(err) => {
@@ -171,7 +172,7 @@ fn a_pack_cut_off_anywhere_gives_an_error_or_the_truth() {
         for generation in kept.whole {
             assert_eq!(generation, made, "{len} bytes");
         }
-        if let Ok(read) = archive.read(&key, 1, &Hash::of(b"removed bytes")) {
+        if let Ok(read) = archive.read(&key, 1, &Hash::compute(b"removed bytes")) {
             assert_eq!(read, b"removed bytes");
         }
         assert_ne!(archive.verify().expect("a report").faults.len(), 0, "{len} bytes");
@@ -186,7 +187,7 @@ fn a_newer_format_is_refused_by_name() {
     let path = path_of(&archive, &key, made.number);
     let mut bytes = fs::read(&path).expect("a pack");
     bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
-    let check = Hash::of(&bytes[..12]);
+    let check = Hash::compute(&bytes[..12]);
     bytes[12..16].copy_from_slice(&check.bytes()[..4]);
     fs::write(&path, &bytes).expect("written");
     let kept = archive.generations(&key).expect("a listing");
@@ -213,8 +214,8 @@ fn a_piece_within_a_piece_is_no_piece() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&path, &bytes).expect("written");
-    assert_eq!(archive.read(&key, 2, &Hash::of(&inner)).expect("bytes"), inner);
-    let err = archive.read(&key, 2, &Hash::of(b"inner")).expect_err("not in it");
+    assert_eq!(archive.read(&key, 2, &Hash::compute(&inner)).expect("bytes"), inner);
+    let err = archive.read(&key, 2, &Hash::compute(b"inner")).expect_err("not in it");
     assert_eq!(err.kind(), ErrorKind::Archive);
 }
 
@@ -223,7 +224,7 @@ fn a_draft_that_is_no_way_back_is_not_archived() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let changes: &[fn(&mut Draft)] = &[
-        |draft| draft.records[0].splices[0].blob = Hash::of(b"never put"),
+        |draft| draft.records[0].splices[0].blob = Hash::compute(b"never put"),
         |draft| draft.records[0].splices[0].at = 99,
         |draft| draft.records[0].splices[0].len = u64::MAX,
         |draft| draft.records[0].len = 99,

@@ -50,7 +50,7 @@ impl PackWriter {
     /// `Disk` when they cannot be written, `Refused` when they are longer than 1 GiB. The pack is
     /// then unusable.
     pub fn put(&mut self, raw: &[u8], about: About) -> Result<Hash> {
-        let hash = Hash::of(raw);
+        let hash = Hash::compute(raw);
         if self.held.contains(&hash) {
             return Ok(hash);
         }
@@ -128,7 +128,7 @@ impl PackWriter {
         let stored = self.zstd.compress(raw).map_err(|err| failed(err, &*self.store, &self.key))?;
         let entry = Entry {
             kind,
-            hash: Hash::of(raw),
+            hash: Hash::compute(raw),
             at: self.at,
             raw_len: raw.len() as u64,
             stored_len: stored.len() as u64,

@@ -33,7 +33,7 @@ pub(super) struct Walk<'a> {
 type Match<'g> = (usize, &'g EditedRecord);
 
 impl<'a> Walk<'a> {
-    pub(super) fn over(current: &'a dyn Source) -> Result<Walk<'a>> {
+    pub(super) fn from_source(current: &'a dyn Source) -> Result<Walk<'a>> {
         let lines = lines(current)?;
         let lens = lines.iter().map(|line| line.span.len()).collect();
         Ok(Walk { current, lines, lens, edits: HashMap::new(), undone: HashMap::new() })
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         let mut matches: Vec<Match<'g>> = open.values_mut().flat_map(Group::as_many).collect();
         matches.extend(self.by_place(generation, &mut open, &matches));
         matches.extend(open.values_mut().flat_map(Group::as_many));
-        matches.extend(open.values_mut().flat_map(Group::alike));
+        matches.extend(open.values_mut().flat_map(Group::matches));
         matches.sort_by_key(|(idx, _)| *idx);
         Ok(matches)
     }
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
         let bytes = self.bytes(idx)?;
         let view = Spliced::new(&bytes, self.edits(idx))?;
         let view = view.then(undo_record(generation, record, 0, blobs)?)?;
-        self.lines[idx].hash = RecordHash::of(&view.read(0..view.len()));
+        self.lines[idx].hash = RecordHash::compute(&view.read(0..view.len()));
         self.lens[idx] = view.len();
         self.edits.insert(idx, view.into_splices());
         *self.undone.entry(idx).or_default() += 1;
@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
     /// Drops lines that ended as they began. Returns how many edits of the others were undone.
     pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
         for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
-            if RecordHash::of(&self.bytes(idx)?) == self.lines[idx].hash {
+            if RecordHash::compute(&self.bytes(idx)?) == self.lines[idx].hash {
                 self.edits.remove(&idx);
                 self.undone.remove(&idx);
             }
@@ -219,7 +219,7 @@ impl<'g> Group<'g> {
     }
 
     /// Fewer lines than records that are undone in the same way.
-    fn alike(&mut self) -> Vec<Match<'g>> {
+    fn matches(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);
         if !self.is_proof || !are_alike || self.lines.len() > self.records.len() {

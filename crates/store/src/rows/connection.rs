@@ -42,7 +42,7 @@ const COPIES: usize = 5;
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     let failed = |err| cannot_read(err, database);
-    if let Some(before) = Still::of(database) {
+    if let Some(before) = Still::read(database) {
         let done = match before.log {
             None => uri(database).map(|uri| {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -52,7 +52,7 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
             }),
             Some(_) => Some(reading_copy(database, &[LOG], &work)),
         };
-        if let (Some(done), true) = (done, Still::of(database) == Some(before)) {
+        if let (Some(done), true) = (done, Still::read(database) == Some(before)) {
             return done;
         }
     }
@@ -107,7 +107,7 @@ fn reading_copy<T>(
     let copy = folder.path().join("copy");
     copied(database, &copy).map_err(copying)?;
     for end in ends {
-        match copied(&beside(database, end), &beside(&copy, end)) {
+        match copied(&sibling(database, end), &sibling(&copy, end)) {
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             done => done.map_err(copying)?,
         }
@@ -124,7 +124,7 @@ fn copied(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Refuses a database that is no file, or next to which SQLite would open what is none.
 fn only_files(database: &Path) -> Result<()> {
-    let paths = [LOG, INDEX, JOURNAL].map(|end| beside(database, end));
+    let paths = [LOG, INDEX, JOURNAL].map(|end| sibling(database, end));
     for path in std::iter::once(database).chain(paths.iter().map(PathBuf::as_path)) {
         if let Ok(meta) = fs::metadata(path) {
             regular::check(&meta, path)?;
@@ -141,7 +141,7 @@ fn connect(database: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 
 /// When a database was last written: it, or the log beside it.
 pub(super) fn written(database: &Path) -> SystemTime {
-    let files = [database.to_owned(), beside(database, LOG)];
+    let files = [database.to_owned(), sibling(database, LOG)];
     let times =
         files.iter().filter_map(|path| fs::metadata(path).and_then(|it| it.modified()).ok());
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
@@ -174,28 +174,28 @@ struct Stamp {
 }
 
 impl Still {
-    fn of(database: &Path) -> Option<Still> {
-        if [INDEX, JOURNAL].iter().any(|end| beside(database, end).exists()) {
+    fn read(database: &Path) -> Option<Still> {
+        if [INDEX, JOURNAL].iter().any(|end| sibling(database, end).exists()) {
             return None;
         }
-        let log = Stamp::of(&beside(database, LOG)).filter(|log| log.len > 0);
-        Some(Still { database: Stamp::of(database)?, log })
+        let log = Stamp::read(&sibling(database, LOG)).filter(|log| log.len > 0);
+        Some(Still { database: Stamp::read(database)?, log })
     }
 }
 
 /// What tells that a database and the files next to it are what they were.
 fn files(database: &Path) -> [Option<Stamp>; 3] {
-    ["", LOG, JOURNAL].map(|end| Stamp::of(&beside(database, end)))
+    ["", LOG, JOURNAL].map(|end| Stamp::read(&sibling(database, end)))
 }
 
 impl Stamp {
-    fn of(path: &Path) -> Option<Stamp> {
+    fn read(path: &Path) -> Option<Stamp> {
         let meta = fs::metadata(path).ok()?;
         Some(Stamp { len: meta.len(), modified: meta.modified().ok() })
     }
 }
 
-fn beside(database: &Path, end: &str) -> PathBuf {
+fn sibling(database: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(database);
     name.push(end);
     PathBuf::from(name)
@@ -220,15 +220,15 @@ fn uri(database: &Path) -> Option<String> {
 
 pub(super) fn cannot_read(err: rusqlite::Error, database: &Path) -> Error {
     let kind = kind_of(&err).unwrap_or(ErrorKind::Unreadable);
-    told(Error::new(kind, "cannot read the database").at(database), err)
+    with_cause(Error::new(kind, "cannot read the database").at(database), err)
 }
 
 pub(super) fn cannot_write(err: rusqlite::Error, database: &Path) -> Error {
     let kind = kind_of(&err).unwrap_or(ErrorKind::Disk);
-    told(Error::new(kind, "cannot write the database").at(database), err)
+    with_cause(Error::new(kind, "cannot write the database").at(database), err)
 }
 
-fn told(error: Error, cause: rusqlite::Error) -> Error {
+fn with_cause(error: Error, cause: rusqlite::Error) -> Error {
     let error = match error.kind() {
         ErrorKind::Locked => error.with_hint("another program writes to it; nothing was changed"),
         _ => error,

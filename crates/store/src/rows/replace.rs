@@ -80,8 +80,9 @@ impl Work<'_> {
     /// which rows come and go.
     fn update(&mut self, before: &FileSource, after: &File) -> Result<Changes> {
         let rows = self.of;
-        let mut old = Lines::of(BufReader::with_capacity(1 << 18, Reading { before, at: 0 }), rows);
-        let mut new = Lines::of(from_the_beginning(after, rows)?, rows);
+        let mut old =
+            Lines::new(BufReader::with_capacity(1 << 18, Reading { before, at: 0 }), rows);
+        let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
         let mut changes = Changes::default();
         for row in rows.rows(self.within)? {
             let stands = rows.data(&mut self.tables, &row)?;
@@ -158,7 +159,7 @@ impl Work<'_> {
     /// Whether the rows are now what was to be written, with what was added since behind it.
     fn compare(&mut self, after: &File, mut carried: u64) -> Result<()> {
         let rows = self.of;
-        let mut new = Lines::of(from_the_beginning(after, rows)?, rows);
+        let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
         for row in rows.rows(self.within)? {
             let stands = rows.data(&mut self.tables, &row)?;
             let is = line(&row.head, stands.as_deref());
@@ -189,7 +190,7 @@ struct Lines<'r, R> {
 }
 
 impl<'r, R: BufRead> Lines<'r, R> {
-    fn of(from: R, of: &'r Rows) -> Lines<'r, R> {
+    fn new(from: R, of: &'r Rows) -> Lines<'r, R> {
         Lines { from, of, waiting: None }
     }
 

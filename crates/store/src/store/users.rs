@@ -89,7 +89,7 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
 fn find(path: &Path) -> Vec<User> {
     let asked =
         std::process::Command::new("lsof").args(["-w", "-F", "pca", "--"]).arg(path).output();
-    asked.map_or_else(|_| Vec::new(), |answer| said(&String::from_utf8_lossy(&answer.stdout)))
+    asked.map_or_else(|_| Vec::new(), |answer| parse(&String::from_utf8_lossy(&answer.stdout)))
 }
 
 #[cfg(not(unix))]
@@ -123,7 +123,7 @@ fn is_epitome(user: &User) -> bool {
 /// Parses the output of `lsof -F pca`: a line `p<number>` for each process, followed by lines with
 /// its fields, and those of its open files, each with its access mode (`r`, `w`, `u`).
 #[cfg(any(test, all(unix, not(target_os = "linux"))))]
-fn said(answer: &str) -> Vec<User> {
+fn parse(answer: &str) -> Vec<User> {
     let mut users: Vec<User> = Vec::new();
     for line in answer.lines() {
         if let Some(pid) = line.strip_prefix('p').and_then(|pid| pid.parse().ok()) {
@@ -143,11 +143,11 @@ mod tests {
 
     #[test]
     fn the_answer_of_lsof_is_read() {
-        let users = said("p12\ncnode\nf23\nar\np7\ncclaude code\nf3\nar\nf4\nau\n");
+        let users = parse("p12\ncnode\nf23\nar\np7\ncclaude code\nf3\nar\nf4\nau\n");
         let expect = [(12, "node", false), (7, "claude code", true)];
         let user =
             |(pid, name, writes): (u32, &str, bool)| User { pid, name: name.to_owned(), writes };
         assert_eq!(users, expect.map(user));
-        assert_eq!(said(""), []);
+        assert_eq!(parse(""), []);
     }
 }

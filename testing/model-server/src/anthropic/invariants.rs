@@ -85,7 +85,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(&self, kind: &str) -> impl Iterator<Item = (&str, &'a Value)> {
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&str, &'a Value)> {
         self.blocks
             .iter()
             .filter(move |(_, block)| block["type"] == kind)
@@ -267,7 +267,7 @@ fn cache_marks(body: &Value) -> Verdict {
 
 fn unique_calls(turns: &[Turn<'_>]) -> Verdict {
     let mut seen = HashSet::new();
-    for (_, call) in turns.iter().flat_map(|turn| turn.of("tool_use")) {
+    for (_, call) in turns.iter().flat_map(|turn| turn.of_kind("tool_use")) {
         if !seen.insert(call["id"].as_str()) {
             return Refusal::because("messages: `tool_use` ids must be unique");
         }
@@ -290,7 +290,7 @@ fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
         .filter_map(|(_, block)| block["tool_use_id"].as_str())
         .collect();
     let open: Vec<&str> = turn
-        .of("tool_use")
+        .of_kind("tool_use")
         .filter_map(|(_, call)| call["id"].as_str())
         .filter(|id| !results.contains(id))
         .collect();
@@ -309,11 +309,11 @@ fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
 fn results_were_asked_for(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Verdict {
     let asked: HashSet<&str> = before
         .into_iter()
-        .flat_map(|before| before.of("tool_use"))
+        .flat_map(|before| before.of_kind("tool_use"))
         .filter_map(|(_, call)| call["id"].as_str())
         .collect();
     let mut seen = HashSet::new();
-    for (place, result) in turn.of("tool_result") {
+    for (place, result) in turn.of_kind("tool_result") {
         let id = result["tool_use_id"].as_str().unwrap_or_default();
         if !asked.contains(id) {
             return Refusal::because(format!(
@@ -335,7 +335,7 @@ fn results_were_asked_for(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Verdict
 fn thinking(turns: &[Turn<'_>]) -> Verdict {
     let latest = turns.iter().rposition(|turn| turn.role == Role::Assistant);
     for (index, turn) in turns.iter().enumerate() {
-        for (place, block) in turn.of("thinking") {
+        for (place, block) in turn.of_kind("thinking") {
             let text = block["thinking"].as_str().unwrap_or_default();
             let signature = block["signature"].as_str().unwrap_or_default();
             match verify(signature, text) {
@@ -360,7 +360,7 @@ fn thinking(turns: &[Turn<'_>]) -> Verdict {
 
 /// While tools are being called, the assistant's turn that called them has to open with thinking.
 fn open_loop_starts_with_thinking(turns: &[Turn<'_>]) -> Verdict {
-    let answers = |turn: &Turn<'_>| turn.of("tool_result").next().is_some();
+    let answers = |turn: &Turn<'_>| turn.of_kind("tool_result").next().is_some();
     if !turns.last().is_some_and(|turn| turn.role == Role::User && answers(turn)) {
         return Ok(());
     }

@@ -44,7 +44,7 @@ impl Running {
     }
 
     /// Reads what was written, or waits for it as long as this.
-    pub(super) fn hear(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
+    pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
         match poll(&mut all, Some(&timeout)) {

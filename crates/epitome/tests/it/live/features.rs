@@ -128,7 +128,7 @@ fn lines_that_stand_above_are_not_sent_again_and_can_be_had() {
         "{shown}"
     );
     assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*text));
-    assert_eq!(context.recall(&Ref::of(b"something else")), None);
+    assert_eq!(context.recall(&Ref::from_bytes(b"something else")), None);
     // Before it was sent, so that nothing is to be taken back.
     assert!(!context.undo().expect("memory is written"));
 }

@@ -65,7 +65,7 @@ impl Breaker {
                 return None;
             }
         };
-        let reason = streaks.and(result)?;
+        let reason = streaks.add(result)?;
         *self = Breaker::Open { at: now };
         Some(reason)
     }
@@ -73,7 +73,7 @@ impl Breaker {
 
 impl Streaks {
     /// One more attempt. Says why, if that was one too many.
-    fn and(&mut self, result: AttemptResult) -> Option<String> {
+    fn add(&mut self, result: AttemptResult) -> Option<String> {
         match result {
             AttemptResult::Gained { .. } if result.is_good() => {
                 *self = Streaks::default();

@@ -70,7 +70,7 @@ impl Html<'_> {
         let pauses = time::PAUSE.as_mins();
         let story = self.layout.story;
         html! {
-            span { time datetime=(from) { (time::shown(from)) } " UTC" }
+            span { time datetime=(from) { (time::display(from)) } " UTC" }
             @match story.active(&(0..story.session.transcript.items.len())) {
                 Some(active) => span title={
                     (whole) " from the first record to the last; active is the time without pauses \
