@@ -36,7 +36,7 @@ pub enum SessionMatch {
 
 /// The sessions that were found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundSessions {
     /// By path.
     pub sessions: Vec<SessionFile>,
     /// Folders, files and databases of agents that could not be looked into, each as an error with
@@ -52,12 +52,12 @@ pub fn sessions(environment: &Environment, agent: Option<&str>) -> Vec<SessionFi
 
 /// All session files of the agents on this machine, or of one agent, and what could not be looked
 /// into.
-pub fn all(environment: &Environment, agent: Option<&str>) -> Found {
+pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
     let mut unread = Unread::default();
     let mut sessions: Vec<SessionFile> =
         chosen(agent).flat_map(|agent| agent.sessions(environment, &mut unread)).collect();
     sessions.sort_by(|one, other| one.path.cmp(&other.path));
-    Found { sessions, unread: unread.into_errors() }
+    FoundSessions { sessions, unread: unread.into_errors() }
 }
 
 /// The folders in which agents keep sessions, whether they are there or not.

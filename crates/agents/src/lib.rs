@@ -47,8 +47,8 @@ pub use below::below;
 pub use census::{Census, Presence, places};
 pub use environment::Environment;
 pub use find::{
-    Found, SessionMatch, agent_of, all, check_places, companions, companions_at, files_of, folders,
-    forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
+    FoundSessions, SessionMatch, agent_of, all, check_places, companions, companions_at, files_of,
+    folders, forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
 };
 pub use process::is_running;
 pub use resume::{resume_line, shell_word};

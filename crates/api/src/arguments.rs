@@ -79,7 +79,7 @@ fn has(names: &str, name: &str) -> bool {
 }
 
 /// A call: the kind of its tool, its target, the part of the target, and its bulky fields.
-pub type Known = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
+pub type ClassifiedCall = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
 
 /// Classifies a call. A tool that is not in the table is [`ToolKind::Other`]: its target is its
 /// first string, and all its strings may be bulky.
@@ -89,7 +89,7 @@ pub fn classify(
     line: &[u8],
     arguments: &Range<usize>,
     base: u64,
-) -> Known {
+) -> ClassifiedCall {
     let span = |place: &Range<usize>| Span {
         start: base + place.start as u64,
         end: base + place.end as u64,
@@ -104,7 +104,7 @@ pub fn known_at(
     text: &[u8],
     arguments: &Range<usize>,
     span: &dyn Fn(&Range<usize>) -> Span,
-) -> Known {
+) -> ClassifiedCall {
     let rule = Rule::named(rules, name);
     let roles = rule.map(|rule| rule.roles);
     let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };

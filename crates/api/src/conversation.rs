@@ -56,7 +56,7 @@ impl LeftBehind {
 
 /// A request body made from a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct RequestBody {
     /// The body: one JSON document. Empty if the transcript has no content.
     pub body: String,
     /// The number of messages or items in it.
@@ -93,7 +93,7 @@ pub struct Conversation<'t> {
     /// What is sent before the conversation.
     pub prompt: Vec<String>,
     /// The conversation. The first step has no response if the user begins.
-    pub steps: Vec<Step<'t>>,
+    pub steps: Vec<Exchange<'t>>,
     left: BTreeMap<LeftBehind, u64>,
     ids: Ids,
     /// Whether a value that is not understood is sent unchanged.
@@ -102,20 +102,20 @@ pub struct Conversation<'t> {
 
 /// A response, the results of its calls, and the messages after them.
 #[derive(Default)]
-pub struct Step<'t> {
+pub struct Exchange<'t> {
     group: Option<&'t str>,
     /// Texts, reasoning and calls. Every call has a result.
     pub reply: Vec<&'t Block>,
     /// In the order of the calls.
-    pub results: Vec<Answered<'t>>,
+    pub results: Vec<AnsweredCall<'t>>,
     /// From the user and the agent.
-    pub words: Vec<Word<'t>>,
+    pub words: Vec<InputBlock<'t>>,
     open: Vec<(&'t Call, Option<&'t Output>)>,
 }
 
 /// A block that is not from the model.
 #[derive(Clone, Copy)]
-pub struct Word<'t> {
+pub struct InputBlock<'t> {
     /// The block.
     pub block: &'t Block,
     /// Its role.
@@ -125,7 +125,7 @@ pub struct Word<'t> {
 }
 
 /// A call with its result.
-pub struct Answered<'t> {
+pub struct AnsweredCall<'t> {
     /// The call.
     pub call: &'t Call,
     /// Its result.
@@ -150,7 +150,7 @@ impl<'t> Conversation<'t> {
         summary: SummaryAs,
     ) -> Self {
         let ids = Ids { longest: longest_id, ..Ids::default() };
-        let (steps, left) = (vec![Step::default()], BTreeMap::new());
+        let (steps, left) = (vec![Exchange::default()], BTreeMap::new());
         // A request must contain more than its prompt.
         let said = |(item, entry): (usize, &Entry)| {
             let is_summary = |block: &Block| matches!(block, Block::Summary(_));
@@ -225,11 +225,12 @@ impl<'t> Conversation<'t> {
                 _ => {
                     let is_summary = matches!(block, Block::Summary(_));
                     if self.heard && !is_summary {
-                        self.steps.push(Step { reply: vec![&UNDERSTOOD], ..Step::default() });
+                        self.steps
+                            .push(Exchange { reply: vec![&UNDERSTOOD], ..Exchange::default() });
                     }
                     self.heard = is_summary && self.summary == SummaryAs::Acknowledged;
                     let last = self.steps.len() - 1;
-                    self.steps[last].words.push(Word { block, role: entry.role, item });
+                    self.steps[last].words.push(InputBlock { block, role: entry.role, item });
                 }
             }
         }
@@ -237,7 +238,7 @@ impl<'t> Conversation<'t> {
 
     /// The step of a response: an open one of the same response, or a new one after another
     /// speaker.
-    fn replying(&mut self, entry: &'t Entry) -> &mut Step<'t> {
+    fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.heard = false;
         let group = entry.group.as_deref();
         let last = self.steps.last().expect("there is a first step");
@@ -245,7 +246,7 @@ impl<'t> Conversation<'t> {
         let answered = last.open.iter().any(|(_, output)| output.is_some());
         let first = self.steps.len() == 1;
         if !same && (first || answered || !last.words.is_empty()) {
-            self.steps.push(Step { group, ..Step::default() });
+            self.steps.push(Exchange { group, ..Exchange::default() });
         }
         self.steps.last_mut().expect("there is a last step")
     }
@@ -277,7 +278,7 @@ impl<'t> Conversation<'t> {
                 _ => true,
             });
             let answered = open.into_iter().filter_map(|(call, output)| Some((call, output?)));
-            step.results = answered.map(|(call, output)| Answered { call, output }).collect();
+            step.results = answered.map(|(call, output)| AnsweredCall { call, output }).collect();
             for answer in &step.results {
                 self.ids.give(answer.call);
             }
@@ -308,11 +309,11 @@ impl<'t> Conversation<'t> {
 
     /// A value that is not understood, unchanged, if the API accepts it. Otherwise it is counted as
     /// left out.
-    pub fn carried(&mut self, span: Span) -> Option<Piece<'t>> {
+    pub fn carried(&mut self, span: Span) -> Option<TextOrImage<'t>> {
         let raw = self.raw(span);
         let carries = |document: Document<'_>| (self.carries)(&document.root);
         if Document::parse(raw.as_bytes()).is_ok_and(carries) {
-            return Some(Piece::Carried(raw));
+            return Some(TextOrImage::Carried(raw));
         }
         self.leave(LeftBehind::Opaque);
         None
@@ -324,12 +325,12 @@ impl<'t> Conversation<'t> {
     }
 
     /// The text and pictures of a result.
-    pub fn parts(&mut self, output: &'t Output) -> Vec<Piece<'t>> {
+    pub fn parts(&mut self, output: &'t Output) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for part in &output.parts {
             match part {
                 Part::Text(text) if self.is_blank(text) => {}
-                Part::Text(text) => pieces.push(Piece::Text(self.text(text))),
+                Part::Text(text) => pieces.push(TextOrImage::Text(self.text(text))),
                 Part::Image(image) => pieces.extend(self.picture(image)),
                 Part::Opaque(span) => pieces.extend(self.carried(*span)),
             }
@@ -338,12 +339,12 @@ impl<'t> Conversation<'t> {
     }
 
     /// The text and pictures of messages.
-    pub fn words(&mut self, words: &[Word<'t>]) -> Vec<Piece<'t>> {
+    pub fn words(&mut self, words: &[InputBlock<'t>]) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for word in words {
             match word.block {
                 Block::Text(text) | Block::Summary(text) => {
-                    pieces.push(Piece::Text(self.text(text)));
+                    pieces.push(TextOrImage::Text(self.text(text)));
                 }
                 Block::Image(image) => pieces.extend(self.picture(image)),
                 Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
@@ -354,14 +355,14 @@ impl<'t> Conversation<'t> {
         pieces
     }
 
-    fn picture(&mut self, image: &Image) -> Option<Piece<'t>> {
+    fn picture(&mut self, image: &Image) -> Option<TextOrImage<'t>> {
         let literal = decode(&self.source.at(image.data)).into_owned();
         let data = match literal.split_once(";base64,") {
             Some((_, data)) => data.to_owned(),
             None => literal,
         };
         match media(&image.media, &data) {
-            Some(media) => Some(Piece::Picture { media, data }),
+            Some(media) => Some(TextOrImage::Picture { media, data }),
             None => {
                 self.leave(LeftBehind::Pictures);
                 None
@@ -387,8 +388,12 @@ impl<'t> Conversation<'t> {
     }
 
     /// The finished body, with what was left out.
-    pub fn finish(self, body: String, messages: usize) -> Made {
-        Made { body: if messages == 0 { String::new() } else { body }, messages, left: self.left }
+    pub fn finish(self, body: String, messages: usize) -> RequestBody {
+        RequestBody {
+            body: if messages == 0 { String::new() } else { body },
+            messages,
+            left: self.left,
+        }
     }
 }
 
@@ -411,7 +416,7 @@ impl Arguments {
 }
 
 /// Text or a picture.
-pub enum Piece<'t> {
+pub enum TextOrImage<'t> {
     /// Text.
     Text(std::borrow::Cow<'t, str>),
     /// A picture in base64.

@@ -53,8 +53,8 @@ mod violation;
 pub use body::{Body, content, parts, read};
 pub(crate) use conversation::UNDERSTOOD;
 pub use conversation::{
-    Answered, Arguments, Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Word,
-    name,
+    AnsweredCall, Arguments, Conversation, Exchange, InputBlock, LeftBehind, OPENING, RequestBody,
+    SummaryAs, TextOrImage, name,
 };
 pub use endpoint::{Auth, Endpoint, HttpRequest};
 pub use format::{BodyFormat, text_block};
@@ -73,7 +73,7 @@ use std::fmt;
 use epitome_json::Value;
 use epitome_model::{Source, Transcript};
 
-use message::{Checked, Instead};
+use message::{Checked, Replacements};
 use response::Parsed;
 use stream::Assembler;
 
@@ -88,15 +88,15 @@ pub struct Api {
     /// Reads and checks request bodies.
     pub format: &'static BodyFormat,
     /// Makes the body of a request with the context of a transcript.
-    pub make: fn(&Transcript, &dyn Source) -> Made,
+    pub make: fn(&Transcript, &dyn Source) -> RequestBody,
     /// The same, with the summary in the given role.
-    pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> Made,
+    pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> RequestBody,
     /// Makes an element of the `tools` of a request.
     pub tool: fn(&Tool<'_>) -> String,
     /// The service's own endpoint.
     pub endpoint: Endpoint,
     /// Checks an element of that list: fails if any part of it is unknown.
-    pub(crate) check_message: fn(&Value<'_>, &mut Instead) -> Checked,
+    pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> Checked,
     /// Reads the elements of that list.
     pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),
     /// The members of a body for the options, each followed by a comma. The second argument is the

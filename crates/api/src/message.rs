@@ -78,9 +78,9 @@ pub fn no<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
 
 /// Values of a message that are replaced before it is read.
 #[derive(Default)]
-pub struct Instead(Vec<(Range<usize>, String)>);
+pub struct Replacements(Vec<(Range<usize>, String)>);
 
-impl Instead {
+impl Replacements {
     /// Replaces a value.
     pub fn replace(&mut self, value: &Value<'_>, with: String) {
         self.0.push((value.range().clone(), with));
@@ -136,7 +136,7 @@ impl Api {
         if !document.root.is_object() {
             return no("no object");
         }
-        let mut instead = Instead::default();
+        let mut instead = Replacements::default();
         (self.check_message)(&document.root, &mut instead)?;
         if instead.0.is_empty() {
             let entries = self.entries(&document);

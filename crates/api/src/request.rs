@@ -2,7 +2,7 @@
 
 use epitome_model::{Source, Transcript, encode};
 
-use super::{Api, Endpoint, Made, SummaryAs, Tool};
+use super::{Api, Endpoint, RequestBody, SummaryAs, Tool};
 
 /// What is sent to a model: the context of a transcript.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Api {
         endpoint: &Endpoint,
         outgoing: &Outgoing<'_>,
         options: &Options<'_>,
-    ) -> Made {
+    ) -> RequestBody {
         let Outgoing { transcript, source, summary } = *outgoing;
         let mut made = (self.make_as)(transcript, source, summary);
         let Some(rest) = made.body.strip_prefix('{') else { return made };

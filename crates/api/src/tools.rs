@@ -5,7 +5,7 @@
 use epitome_json::Value;
 use epitome_model::{Call, Field, FieldRole, Image, Inner, ToolKind};
 
-use crate::arguments::{self, Known, Roles, Rule};
+use crate::arguments::{self, ClassifiedCall, Roles, Rule};
 
 /// Tools by name, in lower case.
 const TOOLS: &[Rule] = &[
@@ -77,7 +77,7 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 }
 
 /// Classifies a call by its name and a string: an object as JSON, or the input of a custom tool.
-fn in_text(name: &str, literal: &Value<'_>) -> Known {
+fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
     let inner = Inner::decode(literal.raw(), literal.span().start);
     let text = &inner.text;
     if epitome_json::check(text).is_ok() {

@@ -9,11 +9,11 @@
 //!
 //! The editor's files and terminals: the tools work on the disk, as in the terminal.
 
-mod ask;
 mod choice;
 mod client;
 mod connection;
 mod prompt;
+mod questions;
 mod session;
 mod update;
 mod wire;

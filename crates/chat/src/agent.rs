@@ -14,7 +14,7 @@ use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Retry, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
 use epitome_passes::{Ask, NoReply};
 
-use crate::machine::{Action, Change, Event, Input, Machine, Retrying};
+use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
@@ -53,7 +53,7 @@ pub trait Changes: Send {
     /// Why it is not made, for the user. The agent is as it was then.
     fn change(
         &mut self,
-        change: &Change,
+        change: &OutsideChange,
         agent: &mut Agent,
     ) -> std::result::Result<Vec<Event>, String>;
 }
@@ -286,7 +286,7 @@ impl Agent {
         Input::Begun(called.id, context)
     }
 
-    fn change(&mut self, change: &Change, front: &mut dyn Front) {
+    fn change(&mut self, change: &OutsideChange, front: &mut dyn Front) {
         let changed = match self.changes.take() {
             Some(mut changes) => {
                 let changed = changes.change(change, self);

@@ -17,11 +17,11 @@ use jiff::tz::TimeZone;
 
 use crate::agent::{Agent, Changes};
 use crate::history::history;
-use crate::machine::{Change, Event};
+use crate::machine::{Event, OutsideChange};
 use crate::models::ChatModels;
 use crate::options::ChatOptions;
 use crate::prompt::{Prompt, moved_prompt, task_prompt};
-use crate::session::{Chat, Session, newest};
+use crate::session::{Chat, ChatFile, newest};
 use crate::tools::Workplace;
 
 /// Sessions that `/resume` lists.
@@ -32,13 +32,13 @@ pub struct AgentSetup {
     /// As what it was begun.
     pub options: ChatOptions,
     /// Its session.
-    pub session: Session,
+    pub session: ChatFile,
     /// Its recipe.
     pub recipe: Recipe,
     /// Its models.
     pub models: ChatModels,
     /// Sessions of tasks: no other process works on them.
-    pub(crate) tasks: Vec<Session>,
+    pub(crate) tasks: Vec<ChatFile>,
 }
 
 impl Changes for AgentSetup {
@@ -63,17 +63,17 @@ impl Changes for AgentSetup {
 
     fn change(
         &mut self,
-        change: &Change,
+        change: &OutsideChange,
         agent: &mut Agent,
     ) -> std::result::Result<Vec<Event>, String> {
         let changed = match change {
-            Change::Recipe(Some(name)) => self.set_recipe(name, agent),
-            Change::Recipe(None) => Ok(vec![self.recipes()]),
-            Change::Model(Some(name)) => self.set_model(name, agent),
-            Change::Model(None) => Ok(vec![notice(self.named_models())]),
-            Change::Resume(Some(id)) => self.resume(id, agent),
-            Change::Resume(None) => Ok(vec![self.sessions()]),
-            Change::Export(path) => self.export(path.as_deref()),
+            OutsideChange::Recipe(Some(name)) => self.set_recipe(name, agent),
+            OutsideChange::Recipe(None) => Ok(vec![self.recipes()]),
+            OutsideChange::Model(Some(name)) => self.set_model(name, agent),
+            OutsideChange::Model(None) => Ok(vec![notice(self.named_models())]),
+            OutsideChange::Resume(Some(id)) => self.resume(id, agent),
+            OutsideChange::Resume(None) => Ok(vec![self.sessions()]),
+            OutsideChange::Export(path) => self.export(path.as_deref()),
         };
         changed.map_err(|err| sentence(&err))
     }
@@ -124,7 +124,7 @@ impl AgentSetup {
         if id == self.session.id() {
             return Err(this());
         }
-        let mut session = Session::resume(&self.options.config, id)?;
+        let mut session = ChatFile::resume(&self.options.config, id)?;
         if session.id() == self.session.id() {
             return Err(this());
         }
@@ -253,7 +253,7 @@ fn below_home(folder: &Path, home: &Path) -> String {
 /// The context of a session under a recipe, for models, with the tools that there are now.
 fn context_of(
     options: &ChatOptions,
-    session: &mut Session,
+    session: &mut ChatFile,
     recipe: &Recipe,
     models: &ChatModels,
     agent: &mut Agent,
@@ -273,7 +273,7 @@ fn notice(text: String) -> Event {
 }
 
 /// The recipe of the options, of a session that goes on, or of the settings, in this order.
-pub(crate) fn recipe_of(options: &ChatOptions, session: &Session) -> Result<(Recipe, Vec<Event>)> {
+pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Recipe, Vec<Event>)> {
     let ChatOptions { config, settings, recipe, .. } = options;
     let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());
     let Some(name) = of_session else {
@@ -309,7 +309,7 @@ pub(crate) fn renewed(
 }
 
 /// What a front shows first of a session.
-fn session_event(session: &Session, models: &ChatModels, recipe: &Recipe) -> Event {
+fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
         // A recipe with a digest asks for a summary only where that is not enough.

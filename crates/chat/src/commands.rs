@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::machine::{Change, Input};
+use crate::machine::{Input, OutsideChange};
 use crate::parse_dollars;
 
 /// A slash command.
@@ -12,12 +12,12 @@ pub(crate) struct Command {
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
     /// What it does, with what follows the name.
-    make: fn(Option<&str>) -> Done,
+    make: fn(Option<&str>) -> SlashOutcome,
 }
 
 /// What a line is that begins with a slash.
 #[derive(Debug)]
-pub(crate) enum Done {
+pub(crate) enum SlashOutcome {
     /// For the agent.
     Input(Input),
     Help,
@@ -27,54 +27,59 @@ pub(crate) enum Done {
 }
 
 pub(crate) static COMMANDS: &[Command] = &[
-    Command { name: "/help", arguments: "", about: "keys and commands", make: |_| Done::Help },
+    Command {
+        name: "/help",
+        arguments: "",
+        about: "keys and commands",
+        make: |_| SlashOutcome::Help,
+    },
     Command {
         name: "/compact",
         arguments: "[FOCUS]",
         about: "make the context small now; FOCUS weighs more",
-        make: |focus| Done::Input(Input::Compact(focus.map(str::to_owned))),
+        make: |focus| SlashOutcome::Input(Input::Compact(focus.map(str::to_owned))),
     },
     Command {
         name: "/context",
         arguments: "",
         about: "what fills the window",
-        make: |_| Done::Input(Input::Window),
+        make: |_| SlashOutcome::Input(Input::Window),
     },
     Command {
         name: "/undo",
         arguments: "",
         about: "take the last compaction back",
-        make: |_| Done::Input(Input::Undo),
+        make: |_| SlashOutcome::Input(Input::Undo),
     },
     Command {
         name: "/losses",
         arguments: "",
         about: "what was shortened, and how the model gets it back",
-        make: |_| Done::Input(Input::Losses),
+        make: |_| SlashOutcome::Input(Input::Losses),
     },
     Command {
         name: "/model",
         arguments: "[MODEL]",
         about: "let another model answer, as PROVIDER/MODEL",
-        make: |name| change(Change::Model(name.map(str::to_owned))),
+        make: |name| change(OutsideChange::Model(name.map(str::to_owned))),
     },
     Command {
         name: "/recipe",
         arguments: "[RECIPE]",
         about: "keep the context small by another recipe",
-        make: |name| change(Change::Recipe(name.map(str::to_owned))),
+        make: |name| change(OutsideChange::Recipe(name.map(str::to_owned))),
     },
     Command {
         name: "/resume",
         arguments: "[ID]",
         about: "go on with another session; without an id, list them",
-        make: |id| change(Change::Resume(id.map(str::to_owned))),
+        make: |id| change(OutsideChange::Resume(id.map(str::to_owned))),
     },
     Command {
         name: "/export",
         arguments: "[FILE]",
         about: "write the session as Markdown, or as a page (.html), without secrets",
-        make: |file| change(Change::Export(file.map(PathBuf::from))),
+        make: |file| change(OutsideChange::Export(file.map(PathBuf::from))),
     },
     Command {
         name: "/budget",
@@ -82,24 +87,29 @@ pub(crate) static COMMANDS: &[Command] = &[
         about: "send no request once this much is spent",
         make: budget,
     },
-    Command { name: "/quit", arguments: "", about: "leave (also Ctrl-D)", make: |_| Done::Quit },
+    Command {
+        name: "/quit",
+        arguments: "",
+        about: "leave (also Ctrl-D)",
+        make: |_| SlashOutcome::Quit,
+    },
 ];
 
-fn change(change: Change) -> Done {
-    Done::Input(Input::Change(change))
+fn change(change: OutsideChange) -> SlashOutcome {
+    SlashOutcome::Input(Input::Change(change))
 }
 
-fn budget(amount: Option<&str>) -> Done {
-    let Some(text) = amount else { return Done::Input(Input::Budget(None)) };
+fn budget(amount: Option<&str>) -> SlashOutcome {
+    let Some(text) = amount else { return SlashOutcome::Input(Input::Budget(None)) };
     match parse_dollars(text.trim_start_matches('$')) {
-        Some(amount) => Done::Input(Input::Budget(Some(amount))),
-        None => Done::Wrong(format!("`{text}` is no amount of dollars: /budget 2.50")),
+        Some(amount) => SlashOutcome::Input(Input::Budget(Some(amount))),
+        None => SlashOutcome::Wrong(format!("`{text}` is no amount of dollars: /budget 2.50")),
     }
 }
 
 /// What a text does if it is a command; none if it is a message, such as one that begins with a
 /// path.
-pub(crate) fn parse(text: &str) -> Option<Done> {
+pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     let line = text.trim();
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
     let letters = name.strip_prefix('/')?;
@@ -109,10 +119,10 @@ pub(crate) fn parse(text: &str) -> Option<Done> {
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
     let Some(command) = COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
     else {
-        return Some(Done::Wrong(format!("there is no command {name}: /help lists them")));
+        return Some(SlashOutcome::Wrong(format!("there is no command {name}: /help lists them")));
     };
     if command.arguments.is_empty() && rest.is_some() {
-        return Some(Done::Wrong(format!("{} takes nothing behind it", command.name)));
+        return Some(SlashOutcome::Wrong(format!("{} takes nothing behind it", command.name)));
     }
     Some((command.make)(rest))
 }
@@ -163,7 +173,7 @@ mod tests {
         ] {
             let found = parse(text);
             assert!(
-                matches!(&found, Some(Done::Wrong(why)) if why.starts_with(expect)),
+                matches!(&found, Some(SlashOutcome::Wrong(why)) if why.starts_with(expect)),
                 "{found:?}"
             );
         }

@@ -17,10 +17,10 @@ use epitome_passes::{Recipe, built_in};
 
 use crate::agent::{Agent, Front};
 use crate::machine::{Ended, Event, Input, Limits, Machine};
+use crate::notices::{change, losses};
 use crate::permissions::{Access, Answer, Permissions};
 use crate::session::setup;
 use crate::tools::Workplace;
-use crate::words::{change, losses};
 
 use model::{ScriptedModel, Step};
 

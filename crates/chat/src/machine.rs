@@ -25,7 +25,7 @@ use crate::permissions::{Access, Answer, Permissions};
 use crate::tools::Question;
 
 pub use calls::{INTERRUPTED, NOT_RUN};
-pub use commands::Change;
+pub use commands::OutsideChange;
 pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
 
 use background::Background;
@@ -85,7 +85,7 @@ pub enum Input {
     /// The user sets what all requests together may cost, or asks for it.
     Budget(Option<MicroDollars>),
     /// The user wants a change of what is outside of the machine.
-    Change(Change),
+    Change(OutsideChange),
     /// The user interrupts whatever is under way.
     Cancel,
     /// The user leaves: as [`Input::Cancel`], and nothing more is to happen.
@@ -117,7 +117,7 @@ pub enum Action {
     /// Stop the request that is under way, and all calls that run.
     Stop,
     /// Change what is outside of the machine. If it was to be at rest for it, it is.
-    Change(Change),
+    Change(OutsideChange),
     /// Show what happened.
     Show(Event),
 }

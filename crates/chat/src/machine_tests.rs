@@ -543,7 +543,7 @@ fn what_the_model_said_is_recalled() {
         let recalled = play.machine.recall(&arguments.to_string());
         assert_eq!(recalled.unwrap_or_else(|err| err).trim_end(), expect, "{arguments}");
     }
-    let lines = crate::words::losses(play.machine.context());
+    let lines = crate::notices::losses(play.machine.context());
     let is_listed = |line: &String| line.starts_with("  @2 Die Sperre wird zweimal genommen");
     assert!(lines.iter().any(is_listed), "{lines:#?}");
 }

@@ -45,14 +45,14 @@ pub struct Server {
     /// Its name: letters, digits, `-` and single `_`.
     pub name: String,
     /// Where it is.
-    pub place: Place,
+    pub place: ServerAddress,
     /// What a call may take.
     pub timeout: Duration,
 }
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerAddress {
     /// A program, which is started.
     Program {
         /// Its name or path.
@@ -100,12 +100,12 @@ struct Link {
 }
 
 /// The tools of a server, or why there are none.
-type Listed = Result<Vec<rmcp::model::Tool>, String>;
+type ListedTools = Result<Vec<rmcp::model::Tool>, String>;
 
 /// What a server listed last.
-type Found = Arc<Mutex<Listed>>;
+type Found = Arc<Mutex<ListedTools>>;
 
-fn set(found: &Found, listed: Listed) {
+fn set(found: &Found, listed: ListedTools) {
     *found.lock().unwrap_or_else(PoisonError::into_inner) = listed;
 }
 
@@ -193,8 +193,8 @@ impl MoreTools for Servers {
 }
 
 impl Link {
-    fn listed(&self) -> Listed {
-        let found: MutexGuard<'_, Listed> =
+    fn listed(&self) -> ListedTools {
+        let found: MutexGuard<'_, ListedTools> =
             self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.clone()
     }

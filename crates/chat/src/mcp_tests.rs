@@ -13,7 +13,7 @@ fn scripted(folder: &Path, args: &[&str]) -> Server {
     let env = [("TOKEN", "secret"), ("CANCELLED", "cancelled")];
     Server {
         name: "srv".to_owned(),
-        place: Place::Program {
+        place: ServerAddress::Program {
             command: "sh".to_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
@@ -96,11 +96,11 @@ fn a_server_that_hangs_or_dies_fails_its_calls_alone() {
 fn a_server_that_cannot_be_started_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let mut missing = scripted(folder.path(), &[]);
-    if let Place::Program { command, .. } = &mut missing.place {
+    if let ServerAddress::Program { command, .. } = &mut missing.place {
         *command = "no-such-program-anywhere".to_owned();
     }
     let url = "http://example.org/mcp".to_owned();
-    let plain = Place::Address { url, headers: Vec::new() };
+    let plain = ServerAddress::Address { url, headers: Vec::new() };
     let plain = Server { name: "plain".to_owned(), place: plain, timeout: TIMEOUT };
     let broken = Server { name: "broken".to_owned(), ..scripted(folder.path(), &["broken"]) };
     let servers = start(vec![missing, broken, plain]);
@@ -133,7 +133,7 @@ fn a_server_at_an_address_gets_the_headers_that_are_set() {
         }
     });
     let headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
-    let place = Place::Address { url, headers };
+    let place = ServerAddress::Address { url, headers };
     let server = Server { name: "web".to_owned(), place, timeout: TIMEOUT };
     let servers = start(vec![server]);
     assert_eq!(servers.failed(), []);

@@ -30,7 +30,7 @@ const HEAD: u64 = 64 << 10;
 pub const WINDOW: Tokens = Tokens(200_000);
 
 /// A session on disk. No other process works on it as long as this is there.
-pub struct Session {
+pub struct ChatFile {
     id: String,
     path: PathBuf,
     is_new: bool,
@@ -41,25 +41,25 @@ pub struct Session {
     origin: Origin,
 }
 
-impl Session {
+impl ChatFile {
     /// A new session, named by the time. Its log is created with its context.
-    pub fn create(config: &Config) -> Session {
+    pub fn create(config: &Config) -> ChatFile {
         let begun = config.now().strftime("chat-%Y%m%d-%H%M%S").to_string();
         let id = free_id(config, &begun, 1);
-        Session::new(config, id, false)
+        ChatFile::new(config, id, false)
     }
 
     /// A new session of a task of this one, named by it. Its log is created with its context.
-    pub fn task(&self, config: &Config) -> Session {
+    pub fn task(&self, config: &Config) -> ChatFile {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
         let id = free_id(config, &format!("task-{begun}-1"), 1);
-        Session::new(config, id, true)
+        ChatFile::new(config, id, true)
     }
 
-    fn new(config: &Config, id: String, is_task: bool) -> Session {
+    fn new(config: &Config, id: String, is_task: bool) -> ChatFile {
         let (path, store) = (path_of(config, &id), Store::new(&config.home));
         let origin = Origin::default();
-        Session { id, path, is_new: true, store, hold: None, is_task, origin }
+        ChatFile { id, path, is_new: true, store, hold: None, is_task, origin }
     }
 
     /// The session with this id, or, if the id is `last`, the newest that began in the folder in
@@ -68,7 +68,7 @@ impl Session {
     /// # Errors
     ///
     /// `NotFound` if there is none, `Locked` if another process has it.
-    pub fn resume(config: &Config, id: &str) -> Result<Session> {
+    pub fn resume(config: &Config, id: &str) -> Result<ChatFile> {
         let ids = ids(config);
         let found = match id {
             "last" => {
@@ -92,7 +92,7 @@ impl Session {
         let (path, store) = (path_of(config, id), Store::new(&config.home));
         let hold = Some(store.hold(&path)?);
         let origin = origin_of(&path);
-        Ok(Session { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
+        Ok(ChatFile { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
     }
 
     /// The folder, the model and the recipe of a session that goes on, as far as its log says.

@@ -11,12 +11,12 @@ use crate::history::history;
 use crate::machine::{Event, Limits, LoadedFile, LoadedKind, Machine};
 use crate::mcp::{Server, with_servers};
 use crate::models::ChatModels;
+use crate::notices;
 use crate::options::{ChatOptions, Wait};
 use crate::permissions::{BadRule, Permissions, Rule};
 use crate::prompt::Prompt;
-use crate::session::Session;
+use crate::session::ChatFile;
 use crate::tools::Workplace;
-use crate::words;
 
 /// An agent, and what it was made from.
 pub struct Started {
@@ -61,8 +61,8 @@ impl ChatOptions {
         }
         // A session that is not there is said before a key of the model is looked for.
         let mut session = match &self.resume {
-            Some(id) => Session::resume(config, id)?,
-            None => Session::create(config),
+            Some(id) => ChatFile::resume(config, id)?,
+            None => ChatFile::create(config),
         };
         let (recipe, mut notices) = recipe_of(self, &session)?;
         let of_session = session.origin().model.clone();
@@ -92,7 +92,7 @@ impl ChatOptions {
         notices.extend(self.project_settings());
         if self.window.is_some() {
             let context = machine.context();
-            let reserve = words::reserve(context.window(), context.usage().usable);
+            let reserve = notices::reserve(context.window(), context.usage().usable);
             notices.extend(reserve.map(|text| Event::Notice { text }));
         }
         let mut agent = Agent::new(machine, models.answers.clone(), catalogue(config)?, place);

@@ -11,7 +11,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod view;
-mod work;
+mod worker;
 
 use crate::app::App;
 use crate::failure::Result;

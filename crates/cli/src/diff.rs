@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome::compaction::{CompactionPlan, Shown};
+use epitome::compaction::{CompactionPlan, ShownEdit};
 use epitome::redact::SessionScreen;
 use epitome_model::{Bytes, Counter, Source};
 use epitome_render::{DiffLine, LineChange, changed_lines, diff_lines};
@@ -24,7 +24,7 @@ pub fn render<S: Source>(
 ) -> String {
     let mut text = String::new();
     let (mut copies, mut of_copies) = (0, 0);
-    for Shown { line, what, pass, saved, before, after } in planned.shown_edits(counter) {
+    for ShownEdit { line, what, pass, saved, before, after } in planned.shown_edits(counter) {
         if pass == "copies" {
             copies += 1;
             of_copies += before.len().saturating_sub(after.len()) as u64;

@@ -11,7 +11,7 @@ mod diff;
 mod failure;
 mod fold;
 mod interrupt;
-mod left;
+mod left_behind;
 mod losses;
 mod overview;
 mod progress;

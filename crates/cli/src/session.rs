@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use epitome::agents::{self, Found, SessionFile, SessionMatch};
+use epitome::agents::{self, FoundSessions, SessionFile, SessionMatch};
 use epitome::history::ShownSource;
 use epitome::ops::is_run_in;
 use epitome::storage::{load, writer};
@@ -98,7 +98,7 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
 
 /// The sessions of this machine, or of the agent given with `--agent`. Sources that could not be
 /// read are reported on standard error.
-pub fn all(app: &App) -> Found {
+pub fn all(app: &App) -> FoundSessions {
     let found = agents::all(&app.config.agents, app.agent());
     for err in &found.unread {
         app.note(&format!("{DIM}{}{DIM:#}", text::field(&not_read(err.clone()))));

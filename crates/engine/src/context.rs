@@ -3,6 +3,7 @@
 //! Messages are kept in a log that is only ever added to; what is sent is the log and the edits
 //! behind it. See `docs/library.md`.
 
+mod append;
 mod apply;
 mod calls;
 mod contents;
@@ -12,7 +13,7 @@ mod digest;
 mod excerpt;
 mod fallback;
 mod ingest;
-mod known;
+mod known_messages;
 mod list;
 mod log;
 mod origin;
@@ -21,7 +22,6 @@ mod prepare;
 mod question;
 mod recall;
 mod run;
-mod say;
 mod setup;
 mod size;
 mod tool;
@@ -35,8 +35,8 @@ use epitome_error::Result;
 use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Tokens, Transcript};
 use epitome_passes::{
-    AskTotals, Event, FactIndex, Machine, NoReply, Reply, Seen, SeenMark, Step, SummaryRole, Why,
-    Writer, is_digest,
+    AskTotals, Event, EventReason, FactIndex, Machine, NextStep, NoReply, Reply, SeenLines,
+    SeenMark, SummaryRole, Writer, is_digest,
 };
 use tracing::trace_span;
 
@@ -45,7 +45,7 @@ use crate::Journal;
 use apply::PreparedStep;
 use calls::Calls;
 use count::Counts;
-use known::KnownBytes;
+use known_messages::KnownBytes;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
 use size::Bill;
@@ -82,7 +82,7 @@ pub struct Context {
     counts: Counts,
     bill: Bill,
     known: Knowledge,
-    ask: Asking,
+    ask: Summarising,
     attempt: Attempt,
 }
 
@@ -90,7 +90,7 @@ pub struct Context {
 #[derive(Clone, Default)]
 struct Knowledge {
     /// Texts of results, which a new one may repeat.
-    seen: Seen,
+    seen: SeenLines,
     /// What it held with the last answer of the model.
     answered: SeenMark,
     calls: Calls,
@@ -114,7 +114,7 @@ impl Knowledge {
 
 /// Compactions that were asked for, and summaries that are asked for them.
 #[derive(Default)]
-struct Asking {
+struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
     /// What the next summary should look at.
@@ -194,7 +194,7 @@ impl Context {
             counts: Counts::default(),
             bill: Bill::default(),
             known: Knowledge::default(),
-            ask: Asking::default(),
+            ask: Summarising::default(),
             attempt: Attempt::default(),
         };
         context.attempt.sent = context.transcript().items.len();
@@ -268,7 +268,7 @@ impl Context {
             }
             let gauge = self.gauge();
             match self.machine.step(&gauge) {
-                Step::Send => {
+                NextStep::Send => {
                     self.tell()?;
                     // A model that asked while another compaction was under way is answered, too.
                     self.notice()?;
@@ -280,9 +280,9 @@ impl Context {
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
-                Step::Run(why) => self.run(why)?,
-                Step::Digest(why) => self.fall_back(why)?,
-                Step::Ask(why) => match self.begin(why) {
+                NextStep::Run(why) => self.run(why)?,
+                NextStep::Digest(why) => self.fall_back(why)?,
+                NextStep::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.ask.pending = Some(pending),
                     // Nothing failed: there is nothing to do.
                     Err(reason) if reason == ALL_KEPT => {
@@ -327,19 +327,19 @@ impl Context {
         let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
             let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
-            self.asked_by(Why::Manual, calls);
-            self.needless(Why::Manual, small);
+            self.asked_by(EventReason::Manual, calls);
+            self.needless(EventReason::Manual, small);
             return;
         }
         self.ask.focus = focus.map(Into::into);
         self.leave();
         // A model that asked as well is told the same.
         let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
-        self.machine.force(Why::Manual);
+        self.machine.force(EventReason::Manual);
         if let Some(target) = target {
             self.machine.aim_at((target > Tokens(0)).then_some(target));
         }
-        self.asked_by(Why::Manual, calls);
+        self.asked_by(EventReason::Manual, calls);
     }
 
     /// Keeps a text as it is in every summary from now on.

@@ -5,11 +5,11 @@
 //! compared with what it was, and counted. Nothing is written to disk here.
 
 mod digest;
+mod native;
 mod note;
-mod own_way;
+mod replaced_items;
 mod savings;
-mod shown;
-mod stands_for;
+mod shown_edits;
 mod summary;
 mod trim;
 
@@ -28,11 +28,11 @@ use epitome_passes::{
 use tracing::debug_span;
 use tracing::field::Empty;
 
+pub use native::usual_saving;
 pub use note::Note;
-pub use own_way::usual_saving;
+pub use replaced_items::{StandIn, StandsFor};
 pub use savings::{Saving, Savings};
-pub use shown::Shown;
-pub use stands_for::{StandIn, StandsFor};
+pub use shown_edits::ShownEdit;
 pub use summary::{check_holds_a_summary, no_summaries};
 
 /// How a compaction is written.
@@ -256,12 +256,12 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     /// Writes a plan of edits in one way, as far as that way reaches.
     fn written(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
         if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
-            own_way::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
+            native::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
         }
         let mut planned = self.attempt(way, plan)?;
         planned.notes = notes;
         planned.notes.extend(missed_for_pins(&planned));
-        own_way::only_if_it_pays(&mut planned);
+        native::only_if_it_pays(&mut planned);
         Ok(planned)
     }
 
@@ -363,7 +363,7 @@ fn mode_of<S>(way: Way, session: &Loaded<S>) -> Result<WriteMode> {
 fn unwritten(format: &Format, way: Way, err: Unwritable) -> Error {
     match way {
         Way::Rewrite => Error::new(ErrorKind::Broken, "an edit cannot be written").because(err),
-        Way::Native => own_way::passed_over(format, err.why),
+        Way::Native => native::passed_over(format, err.why),
         Way::Summary => {
             let what = format!("the session cannot hold a summary: {}", err.why);
             Error::new(ErrorKind::Refused, what)

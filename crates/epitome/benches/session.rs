@@ -9,7 +9,7 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use epitome::archive::{Generation, Hash, WayBack};
 use epitome::compaction::CompactionPlan;
-use epitome::storage::{Blobs, Spliced, Target, restore};
+use epitome::storage::{Blobs, RestoreTarget, Spliced, restore};
 use epitome::{Error, Loaded};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{Recipe, built_in};
@@ -101,7 +101,8 @@ fn back(bencher: Bencher<'_, '_>) {
     let generations = [generation(way)];
     let after = spliced.read(0..Source::len(&spliced)).into_owned();
     bencher.counter(BytesCount::of_slice(bytes())).bench(|| {
-        let back = restore(&after, &generations, &removed, Target::Original).expect("it is back");
+        let back =
+            restore(&after, &generations, &removed, RestoreTarget::Original).expect("it is back");
         Spliced::new(&after, back.splices).map(|spliced| Source::len(&spliced))
     });
 }

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::compact::CompactionPlan;
 use crate::config::Config;
-use crate::restore::{Damage, Restored, Target, restore_from};
+use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
@@ -96,9 +96,15 @@ fn calibration_before<S: Source>(
 ) -> Option<Calibration> {
     let (archive, key) = (config.archive(), crate::session::key_of(session, path));
     let known = archive.generations(&key).ok()?;
-    let way =
-        restore_from(&archive, &key, &known, &session.source, Target::Original, Damage::Refuse)
-            .ok()?;
+    let way = restore_from(
+        &archive,
+        &key,
+        &known,
+        &session.source,
+        RestoreTarget::Original,
+        Damage::Refuse,
+    )
+    .ok()?;
     if !matches!(way.outcome, Restored::Exact { .. }) {
         return None;
     }

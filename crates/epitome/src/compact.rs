@@ -10,10 +10,12 @@ use epitome_model::{At, Block, Counter, Part, RepeatedOutput, Source, Span, Spli
 use epitome_passes::View;
 use tracing::{debug_span, info_span};
 
-pub use epitome_engine::stored::{CompactionPlan, Note, Saving, Savings, Shown, StandsFor, Way};
+pub use epitome_engine::stored::{
+    CompactionPlan, Note, Saving, Savings, ShownEdit, StandsFor, Way,
+};
 pub use size::pack_len;
 
-use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, Made, WayBack};
+use crate::archive::{About, Archive, CompactionInfo, Digest, Draft, Generation, Hash, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
@@ -32,7 +34,7 @@ pub fn apply(
     file: &store::Session,
     archive: &Archive,
     counter: &dyn Counter,
-    made: impl Into<Made>,
+    made: impl Into<CompactionInfo>,
 ) -> Result<Generation> {
     file.check_comes_back(planned.spliced()?.splices())?;
     let generation = archive_generation(planned, file.path(), archive, counter, made.into())?;
@@ -56,7 +58,7 @@ pub fn apply_to(
     to: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: impl Into<Made>,
+    made: impl Into<CompactionInfo>,
 ) -> Result<Generation> {
     let generation = archive_generation(planned, to, archive, counter, made.into())?;
     let spliced = planned.spliced()?;
@@ -73,7 +75,7 @@ pub(crate) fn archive_generation<S: Source>(
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: Made,
+    made: CompactionInfo,
 ) -> Result<Generation> {
     if_read(&planned.session.source, archived(planned, path, archive, counter, made))
 }
@@ -83,7 +85,7 @@ fn archived<S: Source>(
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: Made,
+    made: CompactionInfo,
 ) -> Result<Generation> {
     planned.check_invariants(path)?;
     let format = planned.session.format.name;
@@ -105,7 +107,12 @@ fn archived<S: Source>(
     Ok(generation)
 }
 
-fn draft<S>(planned: &CompactionPlan<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {
+fn draft<S>(
+    planned: &CompactionPlan<'_, S>,
+    path: &Path,
+    way: WayBack,
+    made: CompactionInfo,
+) -> Draft {
     let by_pass = planned.compaction.by_pass().into_iter();
     Draft {
         // Told from the root: `gc` asks from other folders whether it is still there.

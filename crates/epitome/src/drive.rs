@@ -1,6 +1,6 @@
 //! Answers what a compaction asks: with a model that somebody named.
 
-mod who;
+mod model_choice;
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use epitome_engine::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    Answered, ContextKind, NoReply, Options, Recipe, Reply, StopReason, Summarising, Writer,
-    Written,
+    ContextKind, NoReply, Options, Recipe, Reply, StopReason, Summarising, SummaryProgress, Writer,
+    WrittenSummary,
 };
 use epitome_tokens::O200k;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 use epitome_engine::stored::no_summaries;
 
-pub use who::{ModelSelection, catalogue, chosen_model, named_models};
+pub use model_choice::{ModelSelection, catalogue, chosen_model, named_models};
 
 /// Who writes, as the machine of a summary wants to know it.
 ///
@@ -117,8 +117,8 @@ impl SummaryJob {
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {
-                Answered::Ask(next) => writing = *next,
-                Answered::Written(_) | Answered::Nothing { .. } => return told,
+                SummaryProgress::Ask(next) => writing = *next,
+                SummaryProgress::Written(_) | SummaryProgress::Nothing { .. } => return told,
             }
         }
     }
@@ -128,14 +128,14 @@ impl SummaryJob {
     /// # Errors
     ///
     /// `Refused` if the model has none, or none that can be used.
-    pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<Written> {
+    pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<WrittenSummary> {
         let mut writing = self.writing;
         loop {
             let reply = model.ask(writing.ask(), stop);
             match writing.answer(reply.map_err(|failure| no_reply(model, failure))) {
-                Answered::Ask(next) => writing = *next,
-                Answered::Written(written) => return Ok(written),
-                Answered::Nothing { reason, .. } => {
+                SummaryProgress::Ask(next) => writing = *next,
+                SummaryProgress::Written(written) => return Ok(written),
+                SummaryProgress::Nothing { reason, .. } => {
                     let what = format!("{} wrote no summary: {reason}", model.name());
                     return Err(Error::new(ErrorKind::Refused, what)
                         .with_hint("nothing was written; without a model it is made small, too"));

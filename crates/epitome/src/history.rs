@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::archive::{Generation, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, Result, causes};
-use crate::ops::known::key_in_archive;
+use crate::ops::archived::key_in_archive;
 use crate::place::Place;
 use crate::redact::{Redacted, Screen, SessionScreen, redacted};
 use crate::session::Loaded;

@@ -24,7 +24,7 @@ pub use record::{LeftOut, Rule};
 pub use run::{
     Deferred, Ended, defer, deferred, ended, is_free, keep, log, rules_of, session_of, wait,
 };
-pub use uninstall::{Change, Uninstall};
+pub use uninstall::{FileChange, Uninstall};
 
 use crate::archive::GcMode;
 use crate::config::Config;
@@ -202,9 +202,9 @@ fn plan_file(
     };
     // An earlier installation is taken back first, so that there is one at most.
     let base = match known.map(back).transpose()? {
-        Some(Change::Text { after, .. }) => Some(after),
-        Some(Change::Gone { .. }) => None,
-        Some(Change::Kept { .. } | Change::Nothing { .. }) | None => now.map(str::to_owned),
+        Some(FileChange::Text { after, .. }) => Some(after),
+        Some(FileChange::Gone { .. }) => None,
+        Some(FileChange::Kept { .. } | FileChange::Nothing { .. }) | None => now.map(str::to_owned),
     };
     match hook.setting {
         Setting::Own(text) => {

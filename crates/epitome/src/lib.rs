@@ -62,7 +62,9 @@ pub mod archive {
 pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
-    pub use crate::compact::{CompactionPlan, Note, Saving, Savings, Shown, Way, apply, apply_to};
+    pub use crate::compact::{
+        CompactionPlan, Note, Saving, Savings, ShownEdit, Way, apply, apply_to,
+    };
     pub use crate::family::Family;
 }
 
@@ -81,7 +83,7 @@ pub mod storage {
     pub use epitome_store::place::exists;
     pub use epitome_store::regular;
     pub use epitome_store::restore::{
-        Blobs, Damage, Restoration, Restored, Target, check_stubs, restore, restore_block,
+        Blobs, Damage, Restoration, RestoreTarget, Restored, check_stubs, restore, restore_block,
         restore_from,
     };
     pub use epitome_store::rows::{Rows, SessionRow, vacuum};

@@ -127,7 +127,7 @@ pub struct Saved {
 }
 
 /// What is the same for all sessions of a list.
-struct Looking<'a> {
+struct ListContext<'a> {
     config: &'a Config,
     recipe: &'a Recipe,
     screen: &'a Screen,
@@ -135,9 +135,9 @@ struct Looking<'a> {
     prices: Option<Catalogue>,
 }
 
-impl<'a> Looking<'a> {
-    fn new(config: &'a Config, recipe: &'a Recipe, screen: &'a Screen) -> Looking<'a> {
-        Looking { config, recipe, screen, prices: catalogue(config).ok() }
+impl<'a> ListContext<'a> {
+    fn new(config: &'a Config, recipe: &'a Recipe, screen: &'a Screen) -> ListContext<'a> {
+        ListContext { config, recipe, screen, prices: catalogue(config).ok() }
     }
 }
 
@@ -152,9 +152,9 @@ pub fn list(
 ) -> Vec<Listed> {
     let path = config.list_cache();
     let screen = Screen::new(config);
-    let looking = Looking::new(config, recipe, &screen);
+    let looking = ListContext::new(config, recipe, &screen);
     let mut cache = Cache::load(&path, &looking);
-    let listed: Vec<(Listed, Option<(String, Seen)>)> = files
+    let listed: Vec<(Listed, Option<(String, CachedListing)>)> = files
         .into_par_iter()
         .map(|file| {
             let listed = look_unless_known(&cache, &looking, file);
@@ -182,16 +182,16 @@ pub fn list(
 /// change. The answer stands in the order of `files`.
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
     let screen = Screen::new(config);
-    let cache = Cache::load(&config.list_cache(), &Looking::new(config, recipe, &screen));
+    let cache = Cache::load(&config.list_cache(), &ListContext::new(config, recipe, &screen));
     files.par_iter().map(|file| cache.known(config, file)).collect()
 }
 
 /// What is known of a file, or else what it says, with its name in the cache.
 fn look_unless_known(
     cache: &Cache,
-    looking: &Looking<'_>,
+    looking: &ListContext<'_>,
     mut file: SessionFile,
-) -> (Listed, Option<(String, Seen)>) {
+) -> (Listed, Option<(String, CachedListing)>) {
     if let Some(told) = file.told.take() {
         let seen = Ok(glance(&file, told, looking.screen));
         return (Listed::new(file, seen), None);
@@ -201,12 +201,12 @@ fn look_unless_known(
     }
     let (stamp, name) = (Stamp::of(&file), file.path.to_string_lossy().into_owned());
     let seen = look(looking, &file.path);
-    let new = Some((name, Seen { stamp, seen: seen.clone() }));
+    let new = Some((name, CachedListing { stamp, seen: seen.clone() }));
     (Listed::new(file, seen), new)
 }
 
-fn look(looking: &Looking<'_>, path: &Path) -> std::result::Result<SessionInfo, String> {
-    let Looking { config, screen, prices, .. } = looking;
+fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionInfo, String> {
+    let ListContext { config, screen, prices, .. } = looking;
     let session = crate::session::load(path, None).map_err(|err| reason(&err))?;
     let Loaded { source, transcript, .. } = &session;
     let (context, saving) = planned(&session, path, looking.recipe);
@@ -365,7 +365,7 @@ impl Stamp {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Seen {
+struct CachedListing {
     #[serde(flatten)]
     stamp: Stamp,
     seen: std::result::Result<SessionInfo, String>,
@@ -382,7 +382,7 @@ struct Cache {
     /// The table of models that requests were priced with; older epitomes had none.
     #[serde(default)]
     models: String,
-    seen: HashMap<String, Seen>,
+    seen: HashMap<String, CachedListing>,
 }
 
 impl Listed {
@@ -401,7 +401,7 @@ impl Cache {
         (seen.stamp == Stamp::of(file) && listed.is_current(config)).then_some(listed)
     }
 
-    fn load(path: &Path, looking: &Looking<'_>) -> Cache {
+    fn load(path: &Path, looking: &ListContext<'_>) -> Cache {
         let settings = serde_json::to_vec(looking.recipe).unwrap_or_default();
         let empty = Cache {
             epitome: env!("CARGO_PKG_VERSION").to_owned(),
@@ -478,19 +478,19 @@ mod tests {
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
         let config = Config::of_home(dir.path());
         let screen = Screen::new(&config);
-        let looking = Looking::new(&config, &recipe, &screen);
+        let looking = ListContext::new(&config, &recipe, &screen);
         let mut cache = Cache::load(&path, &looking);
         let stamp = Stamp { size: 1, modified: u64::MAX };
         let unreadable = Err("not a session".to_owned());
         let name = session.to_string_lossy().into_owned();
-        cache.seen.insert(name.clone(), Seen { stamp, seen: unreadable.clone() });
+        cache.seen.insert(name.clone(), CachedListing { stamp, seen: unreadable.clone() });
         cache.store(&path).expect("it can be written");
         let seen = &Cache::load(&path, &looking).seen[&name];
         assert_eq!((seen.stamp, &seen.seen), (stamp, &unreadable));
         let other = epitome_passes::built_in("gitclaw").expect("a recipe");
-        let other = Looking::new(&config, &other, &screen);
+        let other = ListContext::new(&config, &other, &screen);
         assert!(Cache::load(&path, &other).seen.is_empty());
-        let other = Looking { prices: None, ..Looking::new(&config, &recipe, &screen) };
+        let other = ListContext { prices: None, ..ListContext::new(&config, &recipe, &screen) };
         assert!(Cache::load(&path, &other).seen.is_empty());
         // As a version wrote it that priced no requests.
         let stored = fs::read_to_string(&path).expect("a cache");

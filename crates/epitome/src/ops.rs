@@ -25,9 +25,9 @@
 //! # Ok::<(), epitome::Error>(())
 //! ```
 
+pub(crate) mod archived;
 mod change;
 mod compact;
-pub(crate) mod known;
 mod losses;
 mod open;
 mod quote;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_agents as agents;
 use epitome_agents::{Agent, NewSession, Resume};
-use epitome_api::{LeftBehind, Made};
+use epitome_api::{LeftBehind, RequestBody};
 use epitome_formats::Given;
 use epitome_model::Source;
 use jiff::tz::TimeZone;
@@ -31,7 +31,7 @@ pub struct Ported {
     /// The folder that it is to be run in.
     pub cwd: PathBuf,
     /// The session, and what stayed behind.
-    pub made: Made,
+    pub made: RequestBody,
     time: Zoned,
 }
 

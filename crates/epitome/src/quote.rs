@@ -4,7 +4,7 @@
 //! last one; the rest is written to it. A compaction makes the request smaller, and changes its
 //! beginning: more of it is written once, and less is read every time.
 
-use epitome_llm::Known;
+use epitome_llm::ListedModel;
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ pub struct Quote {
 impl Quote {
     /// The quote for these requests at the prices of a model. None: they cost the same, or nothing.
     pub fn new(
-        known: &Known,
+        known: &ListedModel,
         is_fitted: bool,
         cache: CacheState,
         request: Change<NextRequest>,

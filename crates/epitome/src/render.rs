@@ -17,7 +17,7 @@ use epitome_model::{
 };
 use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
-use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Session, Story};
+use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Story, StorySession};
 
 pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 pub(crate) use folder::{ours, rendered_in};
@@ -209,7 +209,7 @@ impl RenderSource {
                     Some(applied) => (&applied.transcript, &applied.source),
                     None => (seen.transcript(), seen.source()),
                 };
-                Story::new(Session {
+                Story::new(StorySession {
                     agent: self.session.loaded().format.name,
                     transcript,
                     source,

@@ -10,7 +10,7 @@ mod foreign;
 mod keys;
 mod nearest;
 mod recipe;
-mod sense;
+mod sanity;
 mod trust;
 pub mod values;
 
@@ -71,14 +71,14 @@ pub struct Set {
     /// The value.
     pub value: Value,
     /// Where.
-    pub place: Place,
+    pub place: SettingSource,
     /// The name of another program that it was set by: `anthropic.keep`.
     pub by: Option<String>,
 }
 
 /// Where something was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingSource {
     /// In a file: line and column of the value, both from 1.
     File(PathBuf, u64, u64),
     /// In this variable of the environment.
@@ -107,17 +107,17 @@ impl Settings {
         }
         for key in KEYS.iter() {
             if let Some(text) = config.variables.get(&key.variable()) {
-                let place = Place::Variable(key.variable());
+                let place = SettingSource::Variable(key.variable());
                 settings.take_text(config, key, text, place)?;
             }
         }
         settings.no_other_variables(config)?;
         for flag in flags {
             let (name, text) = flag.split_once('=').unwrap_or((flag, ""));
-            let key = known(name.trim(), &Place::Flag)?;
-            settings.take_text(config, key, text.trim(), Place::Flag)?;
+            let key = known(name.trim(), &SettingSource::Flag)?;
+            settings.take_text(config, key, text.trim(), SettingSource::Flag)?;
         }
-        sense::together(&settings)?;
+        sanity::together(&settings)?;
         settings.values = settings.values()?;
         Ok(settings)
     }
@@ -167,7 +167,13 @@ impl Settings {
         Ok(())
     }
 
-    fn take_text(&mut self, config: &Config, key: &Key, text: &str, place: Place) -> Result<()> {
+    fn take_text(
+        &mut self,
+        config: &Config,
+        key: &Key,
+        text: &str,
+        place: SettingSource,
+    ) -> Result<()> {
         let mut set = Set { value: file::value_of(key, text), place, by: None };
         let ground = Ground { folder: &config.here, home: &config.user, scope: Scope::User };
         trust::settle(&mut set, key, ground)?;
@@ -175,7 +181,7 @@ impl Settings {
     }
 
     fn add(&mut self, config: &Config, key: &Key, set: Set) -> Result<()> {
-        sense::alone(config, key, &set)?;
+        sanity::alone(config, key, &set)?;
         self.set.entry(key.name.clone()).or_default().insert(0, set);
         Ok(())
     }
@@ -191,24 +197,24 @@ impl Settings {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path, line, _) => write!(f, "{}:{line}", path.display()),
-            Place::Variable(name) => f.write_str(name),
-            Place::Flag => f.write_str("--set"),
+            SettingSource::File(path, line, _) => write!(f, "{}:{line}", path.display()),
+            SettingSource::Variable(name) => f.write_str(name),
+            SettingSource::Flag => f.write_str("--set"),
         }
     }
 }
 
-fn known(name: &str, place: &Place) -> Result<&'static Key> {
+fn known(name: &str, place: &SettingSource) -> Result<&'static Key> {
     keys::named(name).ok_or_else(|| {
         let near = nearest(name, KEYS.iter().map(|key| key.name.as_str()));
         unknown(place, name, near)
     })
 }
 
-fn unknown(place: &Place, name: &str, near: Option<&str>) -> Error {
+fn unknown(place: &SettingSource, name: &str, near: Option<&str>) -> Error {
     let err = wrong(place, &format!("unknown setting `{name}`"));
     match near {
         Some(near) => err.with_hint(format!("did you mean `{near}`?")),
@@ -216,10 +222,10 @@ fn unknown(place: &Place, name: &str, near: Option<&str>) -> Error {
     }
 }
 
-fn wrong(place: &Place, what: &str) -> Error {
+fn wrong(place: &SettingSource, what: &str) -> Error {
     let place = match place {
-        Place::File(path, line, column) => format!("{}:{line}:{column}", path.display()),
-        Place::Variable(_) | Place::Flag => place.to_string(),
+        SettingSource::File(path, line, column) => format!("{}:{line}:{column}", path.display()),
+        SettingSource::Variable(_) | SettingSource::Flag => place.to_string(),
     };
     Error::new(ErrorKind::Settings, format!("{place}: {what}"))
 }

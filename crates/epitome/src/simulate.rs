@@ -16,8 +16,8 @@ mod view;
 
 use std::sync::Arc;
 
-use epitome_llm::{Catalogue, Known};
-use epitome_measure::{Cut, History, Needs};
+use epitome_llm::{Catalogue, ListedModel};
+use epitome_measure::{ForcedCompaction, History, Needs};
 use epitome_model::{Counter, MicroDollars, Source, Tokens};
 use epitome_passes::{Recipe, TokenUsage};
 use epitome_tokens::{Calibration, Estimate, O200k};
@@ -94,8 +94,11 @@ impl Simulate {
         let needs = Needs::from_history(&history);
         let model = transcript.entries().rev().find_map(|(_, entry)| entry.model.as_deref());
         let price = self.price(model);
-        let cuts: Vec<Cut<'_>> =
-            needs.cuts.iter().map(|&call| Cut::before(call, &history, &needs)).collect();
+        let cuts: Vec<ForcedCompaction<'_>> = needs
+            .cuts
+            .iter()
+            .map(|&call| ForcedCompaction::before(call, &history, &needs))
+            .collect();
         let fit = match self.prompt {
             Some(_) => None,
             None => crate::billed::fitted_alone(transcript, source, self.counter()),
@@ -117,7 +120,7 @@ impl Simulate {
     }
 
     /// The model whose prices count for a session of this one.
-    fn price(&self, model: Option<&str>) -> &Known {
+    fn price(&self, model: Option<&str>) -> &ListedModel {
         let named = |name: &str| self.prices.named(name);
         let chosen = self.model.as_deref().or(model).and_then(named);
         chosen.or_else(|| named(PRICED_AS)).expect("the built-in table has it")
@@ -130,7 +133,7 @@ struct Job<'j> {
     history: &'j History,
     needs: &'j Needs,
     source: &'j dyn Source,
-    price: &'j Known,
+    price: &'j ListedModel,
     /// How the tokens that are billed follow from those that are counted, if that is known.
     fit: Option<Calibration>,
     counter: Remembering,
@@ -174,4 +177,4 @@ impl Job<'_> {
 }
 
 /// A list of pieces that can be measured.
-type Pieces = Vec<Arc<epitome_measure::Piece>>;
+type Pieces = Vec<Arc<epitome_measure::MeasuredBlock>>;

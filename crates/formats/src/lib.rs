@@ -49,7 +49,7 @@ pub use port::Given;
 pub use session::Loaded;
 pub use splice::Spliced;
 
-use epitome_api::{BodyFormat, Made, anthropic, gemini_api, openai_chat, openai_responses};
+use epitome_api::{BodyFormat, RequestBody, anthropic, gemini_api, openai_chat, openai_responses};
 use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, WriteMode};
 
 use crate::database::Database;
@@ -157,7 +157,7 @@ impl Format {
 }
 
 /// Makes a session with the content of a transcript's context.
-pub type Make = fn(&Transcript, &dyn Source, &Given<'_>) -> Made;
+pub type Make = fn(&Transcript, &dyn Source, &Given<'_>) -> RequestBody;
 
 /// Whether epitome writes sessions of a format.
 #[derive(Clone, Copy, Debug)]

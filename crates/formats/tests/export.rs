@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome_api::{APIS, LeftBehind, Made};
+use epitome_api::{APIS, LeftBehind, RequestBody};
 use epitome_formats::named;
 use epitome_model::{Block, Role, Source, Transcript};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn check(format: &str, bytes: &[u8]) {
     let transcript = (format.read)(&bytes, &mut ());
     let (words, pairs) = said(&transcript, &bytes);
     for wire in APIS {
-        let made: Made = (wire.make)(&transcript, &bytes);
+        let made: RequestBody = (wire.make)(&transcript, &bytes);
         if made.messages == 0 {
             assert_eq!((words.len(), pairs), (0, 0), "{}: nothing was said", wire.name);
             continue;
@@ -54,7 +54,7 @@ fn check(format: &str, bytes: &[u8]) {
             assert!(rest.any(|it| it == word), "{word:?} is lost, or late: {context}");
         }
         assert_eq!(pairs_arrived, pairs, "calls with results: {context}");
-        let again: Made = (wire.make)(&transcript, &bytes);
+        let again: RequestBody = (wire.make)(&transcript, &bytes);
         assert_eq!(again, made, "the same session gives the same bytes");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use epitome_api::{LeftBehind, Made};
+use epitome_api::{LeftBehind, RequestBody};
 use epitome_formats::{FORMATS, Format, Given, Make, named};
 use epitome_model::{Block, Call, Output, Part, Role, Source, Transcript, decode};
 use proptest::prelude::*;
@@ -130,19 +130,25 @@ fn check(format: &str, bytes: &[u8]) {
     let transcript = (format.read)(&bytes, &mut ());
     let expect = said(&transcript, &bytes, &transcript.head.prompt);
     for (target, make) in targets() {
-        let made: Made = make(&transcript, &bytes, &GIVEN);
+        let made: RequestBody = make(&transcript, &bytes, &GIVEN);
         let context = format!("{} → {}: {}", format.name, target.name, made.body);
         if made.messages == 0 {
             assert_eq!(expect, Said::default(), "{context}");
             continue;
         }
         check_arrived(target, &made, &expect, transcript.head.cwd.as_deref(), &context);
-        let again: Made = make(&transcript, &bytes, &GIVEN);
+        let again: RequestBody = make(&transcript, &bytes, &GIVEN);
         assert_eq!(again, made, "the same session gives the same bytes");
     }
 }
 
-fn check_arrived(target: &Format, made: &Made, expect: &Said, cwd: Option<&str>, context: &str) {
+fn check_arrived(
+    target: &Format,
+    made: &RequestBody,
+    expect: &Said,
+    cwd: Option<&str>,
+    context: &str,
+) {
     let body = made.body.as_bytes().to_vec();
     assert!((target.sniff)(&body), "{context}");
     let mut faults = Vec::new();

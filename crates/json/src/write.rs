@@ -53,7 +53,7 @@ pub enum Gone {
 }
 
 /// One replacement of an edit that a format writes in its own way.
-pub enum Piece {
+pub enum OwnReplacement {
     /// Replaces a span with a text.
     Value(Span, String),
     /// Removes a value with its key and its comma.
@@ -63,7 +63,7 @@ pub enum Piece {
 }
 
 /// The replacements that a format writes in its own way; `None` for an edit without any.
-pub type Own<'a> = &'a dyn Fn(&Edit) -> Option<Vec<Piece>>;
+pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
 /// A text as a JSON string.
 pub fn literal(text: &str) -> String {
@@ -108,7 +108,7 @@ pub fn splices_with(
     source: &dyn Source,
     edits: &[Edit],
     shapes: &Shapes,
-    own: Own<'_>,
+    own: OwnReplacements<'_>,
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = Vec::new();
     // By record: items may share one.
@@ -119,13 +119,13 @@ pub fn splices_with(
             let record = transcript.items[edit.at.item()].record().span;
             for piece in pieces {
                 match piece {
-                    Piece::Value(span, with) => {
+                    OwnReplacement::Value(span, with) => {
                         splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
                     }
-                    Piece::Child(span) => {
+                    OwnReplacement::Child(span) => {
                         drops.entry(record).or_default().push((span, edit.at));
                     }
-                    Piece::Member(value, with) => {
+                    OwnReplacement::Member(value, with) => {
                         let span = member(&source.at(record), record, value)
                             .ok_or(fail("it is not in an object"))?;
                         splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));

@@ -29,12 +29,12 @@ pub(crate) const THOUGHT: u64 = 8_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
     date: String,
-    models: Vec<Known>,
+    models: Vec<ListedModel>,
 }
 
 /// A model of the table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct ListedModel {
     /// Its provider and name.
     pub name: ModelName,
     /// Context window: tokens that request and answer may have together.
@@ -103,19 +103,19 @@ impl Catalogue {
     }
 
     /// The models, in the order of the table.
-    pub fn models(&self) -> impl Iterator<Item = &Known> {
+    pub fn models(&self) -> impl Iterator<Item = &ListedModel> {
         self.models.iter()
     }
 
     /// Looks a model up by its name, ignoring a date or `latest` at the end of it.
-    pub fn known(&self, name: &ModelName) -> Option<&Known> {
-        let of = |known: &&Known| known.name.provider == name.provider;
+    pub fn known(&self, name: &ModelName) -> Option<&ListedModel> {
+        let of = |known: &&ListedModel| known.name.provider == name.provider;
         self.models.iter().filter(of).find(|known| is_called(&known.name.model, &name.model))
     }
 
     /// Looks a model up by its name alone, as sessions record it. If several providers have it, the
     /// first row of the table is used: its price is taken to be the same everywhere.
-    pub fn named(&self, model: &str) -> Option<&Known> {
+    pub fn named(&self, model: &str) -> Option<&ListedModel> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
         let find =
             |called: &str| self.models.iter().find(|known| is_called(&known.name.model, called));
@@ -128,7 +128,7 @@ impl Catalogue {
     }
 }
 
-impl Known {
+impl ListedModel {
     /// Tokens that request and answer may have together, less the reserve for reasoning.
     pub fn room(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
@@ -214,10 +214,10 @@ struct Dollars {
 }
 
 impl Row {
-    fn known(self) -> Result<Known, CatalogueError> {
+    fn known(self) -> Result<ListedModel, CatalogueError> {
         let unknown = || CatalogueError(format!("unknown provider {}", self.provider));
         let provider = Provider::named(&self.provider).ok_or_else(unknown)?;
-        Ok(Known {
+        Ok(ListedModel {
             name: ModelName { provider, model: self.name },
             window: Tokens(self.window),
             output: Tokens(self.output),

@@ -4,12 +4,12 @@ use epitome_model::Tokens;
 use epitome_passes::TokenUsage;
 use serde::Serialize;
 
-use crate::catalogue::{Catalogue, Known};
+use crate::catalogue::{Catalogue, ListedModel};
 use crate::name::{ModelName, NameError, Provider};
 
 /// What the caller needs a model for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ModelNeeds<'a> {
     /// The user's setting: `provider/model`, or the name of a model in the table.
     pub configured: Option<&'a str>,
     /// The provider to use, if it is not the one of the session's model.
@@ -77,7 +77,7 @@ impl Catalogue {
     /// assert_eq!(choice.because, Because::Cheapest);
     /// # Ok::<(), epitome_llm::NoModel>(())
     /// ```
-    pub fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, NoModel> {
+    pub fn choose(&self, wanted: &ModelNeeds<'_>) -> Result<Choice, NoModel> {
         if let Some(text) = wanted.configured {
             return Ok(Choice { name: self.resolve(text)?, because: Because::Configured });
         }
@@ -111,10 +111,10 @@ impl Catalogue {
     }
 
     /// The cheapest for this request; among equals the one with the largest window.
-    fn cheapest(&self, provider: Provider, wanted: &Wanted<'_>) -> Option<&Known> {
+    fn cheapest(&self, provider: Provider, wanted: &ModelNeeds<'_>) -> Option<&ListedModel> {
         let used =
             TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };
-        let fits = |known: &&Known| {
+        let fits = |known: &&ListedModel| {
             known.name.provider == provider
                 && known.summaries
                 && known.room() >= wanted.input + wanted.output
@@ -152,7 +152,7 @@ mod tests {
         let catalogue = Catalogue::built_in();
         for ((configured, session, (input, output)), expect) in cases {
             let (input, output) = (Tokens(input), Tokens(output));
-            let wanted = Wanted { configured, session, input, output, provider: None };
+            let wanted = ModelNeeds { configured, session, input, output, provider: None };
             let choice = catalogue.choose(&wanted);
             let told = choice.map(|it| format!("{} {:?}", it.name, it.because));
             assert_eq!(told.unwrap_or("error".into()), expect, "{configured:?} {session:?}");
@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn a_named_provider_counts_more_than_the_name_of_the_session() {
-        let wanted = |session| Wanted {
+        let wanted = |session| ModelNeeds {
             provider: Some(Provider::OpenRouter),
             session: Some(session),
             input: Tokens(10),
-            ..Wanted::default()
+            ..ModelNeeds::default()
         };
         let name = Catalogue::built_in().choose(&wanted("openai/gpt-5.5")).map(|it| it.name);
         let name = name.expect("there is one").to_string();

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Url, tls};
 
-use crate::catalogue::{Catalogue, Known, THOUGHT};
+use crate::catalogue::{Catalogue, ListedModel, THOUGHT};
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::name::{ModelName, Provider};
@@ -29,7 +29,7 @@ const LONGEST: usize = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct ClientSetup {
     name: ModelName,
-    known: Option<Known>,
+    known: Option<ListedModel>,
     key: Option<Key>,
     auth: Option<Arc<dyn Auth>>,
     endpoint: Option<Endpoint>,
@@ -292,7 +292,7 @@ impl Model for Client {
     }
 
     fn window(&self) -> Option<Tokens> {
-        self.setup.known.as_ref().map(Known::room)
+        self.setup.known.as_ref().map(ListedModel::room)
     }
 
     fn send(

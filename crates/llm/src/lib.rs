@@ -30,8 +30,8 @@ use epitome_api::SummaryAs;
 use epitome_model::Tokens;
 use epitome_passes::{Ask, Reply, StopReason};
 
-pub use catalogue::{Catalogue, CatalogueError, Known, Price};
-pub use choice::{Because, Choice, NoModel, Wanted};
+pub use catalogue::{Catalogue, CatalogueError, ListedModel, Price};
+pub use choice::{Because, Choice, ModelNeeds, NoModel};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientSetup, prepare_tls};
 pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Retry, Tool};

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use epitome_model::Tokens;
 use epitome_passes::facts::IdHasher;
 
-use crate::piece::Piece;
+use crate::block::MeasuredBlock;
 
 /// An odd number with its ones spread: it mixes what it is multiplied with.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -47,7 +47,7 @@ pub struct Cache {
 impl Cache {
     /// Sends a request. Returns how many of its tokens were cached, by both models, and how many
     /// it has.
-    pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p Piece>) -> Sent {
+    pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> Sent {
         let mut sent = Sent::default();
         let (mut chain, mut is_known) = (0_u64, true);
         let mut beginnings = Vec::new();

@@ -7,7 +7,7 @@ use epitome_model::{
     Block, Call, Counter, Entry, Output, Part, Role, Source, Text, Tokens, ToolKind, Transcript,
 };
 
-use crate::piece::{Piece, PieceKind};
+use crate::block::{BlockKind, MeasuredBlock};
 
 /// What stands for a result that the session does not hold.
 const NO_RESULT: &str = "[no result recorded]";
@@ -24,7 +24,7 @@ pub struct History {
     /// What was said, to be said again.
     pub entries: Vec<Entry>,
     /// Its blocks.
-    pub pieces: Vec<Arc<Piece>>,
+    pub pieces: Vec<Arc<MeasuredBlock>>,
     /// The calls of the model.
     pub calls: Vec<ModelCall>,
     /// Tokens before each piece, and of all.
@@ -56,7 +56,7 @@ impl History {
         for (entry, said) in history.entries.iter().enumerate() {
             let first = history.pieces.len();
             for block in &said.blocks {
-                let mut piece = Piece::from_block(block, said.role, source, counter);
+                let mut piece = MeasuredBlock::from_block(block, said.role, source, counter);
                 match block {
                     Block::Call(call) if matches!(call.kind, ToolKind::Read | ToolKind::Shell) => {
                         files.extend(piece.file.clone().map(|file| (call.id.clone(), file)));
@@ -91,13 +91,13 @@ impl History {
     }
 
     /// The response of a call.
-    pub fn response(&self, call: usize) -> &[Arc<Piece>] {
+    pub fn response(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         let (first, end) = self.calls[call].pieces;
         &self.pieces[first..end]
     }
 
     /// What a request sends if nothing was compacted: all before the response.
-    pub fn sent(&self, call: usize) -> &[Arc<Piece>] {
+    pub fn sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
 
@@ -219,9 +219,9 @@ impl Building {
     }
 }
 
-impl Piece {
+impl MeasuredBlock {
     /// Whether what a session needs is looked for in it: reasoning is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
-        self.by_model && self.kind != PieceKind::Thinking
+        self.by_model && self.kind != BlockKind::Thinking
     }
 }

@@ -15,20 +15,20 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod block;
 mod cache;
-mod cut;
+mod forced;
 mod history;
 mod lines;
 mod needs;
-mod piece;
 mod replay;
 #[cfg(test)]
 mod testing;
 
+pub use block::{BlockKind, MeasuredBlock};
 pub use cache::{Bill, Cache, CacheModel, Sent};
-pub use cut::{Cut, CutFigures, References};
+pub use forced::{CutFigures, ForcedCompaction, References};
 pub use history::{History, ModelCall};
 pub use lines::{LineId, line_ids, plain_line};
-pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, Used, is_generic};
-pub use piece::{Piece, PieceKind};
+pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, UsedFact, is_generic};
 pub use replay::{CallFigures, Replay};

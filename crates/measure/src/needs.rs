@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 use epitome_model::Tokens;
 use epitome_passes::facts::{FactId, FactMap, FactUses};
 
+use crate::block::{BlockKind, MeasuredBlock};
 use crate::history::History;
 use crate::lines::LineId;
-use crate::piece::{Piece, PieceKind};
 
 /// Calls after a compaction in which a use counts.
 pub const HORIZON: usize = 40;
@@ -62,7 +62,7 @@ pub struct Edit {
 
 /// A fact that was used after a compaction, and that nothing brought back before.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Used {
+pub struct UsedFact {
     /// The fact.
     pub fact: FactId,
     /// Its text.
@@ -94,7 +94,7 @@ impl Needs {
     /// What the calls of a history needed.
     pub fn from_history(history: &History) -> Needs {
         let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
-        let mut known: FactMap<Known> = FactMap::default();
+        let mut known: FactMap<FactPlaces> = FactMap::default();
         let mut seen = 0;
         for call in 0..history.calls.len() {
             let first = history.calls[call].pieces.0;
@@ -116,7 +116,7 @@ impl Needs {
         needs
     }
 
-    fn take(&mut self, piece: &Piece, at: usize) {
+    fn take(&mut self, piece: &MeasuredBlock, at: usize) {
         for fact in piece.facts.iter().filter(|fact| !is_generic(**fact)) {
             self.places.entry(*fact).or_default().push(at);
         }
@@ -124,12 +124,12 @@ impl Needs {
 
     /// The facts that the model used in the [`HORIZON`] calls from `cut` on, that stood before it,
     /// and that nothing brought back in between.
-    pub fn used_after(&self, history: &History, cut: usize) -> Vec<Used> {
+    pub fn used_after(&self, history: &History, cut: usize) -> Vec<UsedFact> {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
         let later = &history.pieces[first..end.unwrap_or(history.pieces.len())];
         let (mut uses, mut used) = (FactUses::default(), Vec::new());
-        for piece in later.iter().filter(|piece| piece.kind != PieceKind::Thinking) {
+        for piece in later.iter().filter(|piece| piece.kind != BlockKind::Thinking) {
             if piece.by_model {
                 uses.write(&piece.text, |fact, _, text| {
                     used.extend(self.used(history, cut, first, fact, text));
@@ -148,11 +148,11 @@ impl Needs {
         first: usize,
         fact: FactId,
         text: &str,
-    ) -> Option<Used> {
+    ) -> Option<UsedFact> {
         let places = self.places.get(&fact)?;
         let places = &places[..places.partition_point(|&place| place < first)];
         let (begins, ends) = (*places.first()?, *places.last()?);
-        Some(Used {
+        Some(UsedFact {
             fact,
             text: text.to_owned(),
             weight: rarity(first, places.len()),
@@ -165,7 +165,7 @@ impl Needs {
 
 /// What is known of a fact: the pieces with it, and before which call it last stood.
 #[derive(Default)]
-struct Known {
+struct FactPlaces {
     pieces: usize,
     last: usize,
 }
@@ -175,27 +175,27 @@ fn rarity(pieces: usize, with: usize) -> f64 {
 }
 
 fn needed(
-    response: &[Arc<Piece>],
-    known: &FactMap<Known>,
+    response: &[Arc<MeasuredBlock>],
+    known: &FactMap<FactPlaces>,
     before: usize,
     call: usize,
 ) -> Vec<Need> {
     let mut seen = HashSet::new();
     let facts = response.iter().filter(|piece| piece.is_used()).flat_map(|piece| &piece.facts);
     let needs = facts.filter(|fact| seen.insert(**fact)).filter_map(|fact| {
-        let Known { pieces, last } = *known.get(fact)?;
+        let FactPlaces { pieces, last } = *known.get(fact)?;
         let is_far = call - last > FAR;
         Some(Need { fact: *fact, weight: rarity(before, pieces), is_far })
     });
     needs.collect()
 }
 
-fn origin(piece: &Piece) -> Origin {
+fn origin(piece: &MeasuredBlock) -> Origin {
     match piece.kind {
-        PieceKind::Call => Origin::Argument,
-        PieceKind::Result => Origin::Result,
-        PieceKind::Text | PieceKind::Thinking | PieceKind::Other if piece.by_model => Origin::Model,
-        PieceKind::Text | PieceKind::Thinking | PieceKind::Other => Origin::User,
+        BlockKind::Call => Origin::Argument,
+        BlockKind::Result => Origin::Result,
+        BlockKind::Text | BlockKind::Thinking | BlockKind::Other if piece.by_model => Origin::Model,
+        BlockKind::Text | BlockKind::Thinking | BlockKind::Other => Origin::User,
     }
 }
 

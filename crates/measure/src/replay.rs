@@ -6,10 +6,10 @@ use std::sync::Arc;
 use epitome_model::Tokens;
 use epitome_passes::facts::FactMap;
 
+use crate::block::MeasuredBlock;
 use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
-use crate::piece::Piece;
 
 /// Calls for which what was read again is not read again.
 const KNOWN: usize = 10;
@@ -25,7 +25,7 @@ pub struct Replay<'h> {
     /// What every request has in addition to the messages: prompt and tools.
     overhead: Tokens,
     cache: Cache,
-    view: Vec<Arc<Piece>>,
+    view: Vec<Arc<MeasuredBlock>>,
     /// How many pieces of the view hold a fact.
     held: FactMap<u32>,
     /// When a piece was last read again.
@@ -71,7 +71,12 @@ impl<'h> Replay<'h> {
 
     /// Measures the next call, which is sent `view`. `is_cold` if so much time has passed that
     /// nothing is cached any more.
-    pub fn call(&mut self, call: usize, view: Vec<Arc<Piece>>, is_cold: bool) -> CallFigures {
+    pub fn call(
+        &mut self,
+        call: usize,
+        view: Vec<Arc<MeasuredBlock>>,
+        is_cold: bool,
+    ) -> CallFigures {
         if is_cold {
             self.cache.expire();
         }
@@ -94,7 +99,7 @@ impl<'h> Replay<'h> {
     }
 
     /// Takes a view, of which the beginning is that of the last one.
-    fn look_at(&mut self, view: Vec<Arc<Piece>>) {
+    fn look_at(&mut self, view: Vec<Arc<MeasuredBlock>>) {
         let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
         for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {
             self.held.entry(*fact).and_modify(|pieces| *pieces -= 1);

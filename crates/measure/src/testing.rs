@@ -3,8 +3,8 @@
 use epitome_model::{Block, Counter, Role, Text, Tokens};
 use samples::Sample;
 
+use crate::block::MeasuredBlock;
 use crate::history::History;
-use crate::piece::Piece;
 
 /// One token a byte.
 struct Bytes;
@@ -20,14 +20,14 @@ impl Counter for Bytes {
 }
 
 /// A text of the user.
-pub fn text(text: &str) -> Piece {
+pub fn text(text: &str) -> MeasuredBlock {
     let block = Block::Text(Text::Made(text.into()));
-    Piece::from_block(&block, Role::User, &&b""[..], &Bytes)
+    MeasuredBlock::from_block(&block, Role::User, &&b""[..], &Bytes)
 }
 
 /// A text of the user of so many tokens.
-pub fn piece(words: &str, tokens: u64) -> Piece {
-    Piece { tokens: Tokens(tokens), ..text(words) }
+pub fn piece(words: &str, tokens: u64) -> MeasuredBlock {
+    MeasuredBlock { tokens: Tokens(tokens), ..text(words) }
 }
 
 /// A sample as a history, with one token a byte.

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::languages::Words;
+use crate::languages::LanguagePatterns;
 
 /// Words of a sentence that says a decision, a cause or a finding. Of the recorded sessions of six
 /// agents, one sentence of the model in 20 has one of them.
-static DECIDES: LazyLock<Words> = LazyLock::new(Words::decides);
+static DECIDES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::decides);
 
 /// What ends a sentence; a full stop of Chinese and Japanese needs no space behind it.
 const ENDS: [&str; 5] = [". ", "! ", "。", "！", "？"];

@@ -20,7 +20,7 @@ use crate::facts::FactId;
 use crate::pins::{fit, fitted, names, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
-use choose::{Choice, Wanted};
+use choose::{Choice, DigestLimits};
 pub use index::{Complete, FactIndex};
 use value::Values;
 pub use value::{FEATURES, Features};
@@ -144,7 +144,7 @@ impl DigestRule {
         let least = pinned + Tokens(budget.0 / LEAST);
         let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
-        let wanted = Wanted { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
+        let wanted = DigestLimits { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
         let choice = Choice::weigh(index, &pieces, &values, &wanted, view.counter);
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;

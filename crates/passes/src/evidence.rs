@@ -7,7 +7,7 @@ use epitome_model::{ToolKind, excerpt, first_words};
 use regex::Regex;
 
 use crate::key_blocks::without_key_blocks;
-use crate::languages::Words;
+use crate::languages::LanguagePatterns;
 
 /// What says in no language that something failed, in any case: a place in a file and what is wrong
 /// there, a mark, a code of the system, what make and test runners print.
@@ -32,14 +32,14 @@ const NAMED_FAILURES: [&str; 4] = [
     ),
 ];
 
-static ERROR: LazyLock<Words> = LazyLock::new(|| {
+static ERROR: LazyLock<LanguagePatterns> = LazyLock::new(|| {
     let named = NAMED_FAILURES.map(|it| format!("(?-i:{it})"));
     let more: Vec<&str> = FAILURES.into_iter().chain(named.iter().map(String::as_str)).collect();
-    Words::failed(&more)
+    LanguagePatterns::failed(&more)
 });
 
 /// Words that may say what went wrong, in the output of what did go wrong.
-static MAY_SAY: LazyLock<Words> = LazyLock::new(Words::may_say);
+static MAY_SAY: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::may_say);
 
 /// The exit status of a command, as agents put it above or below its output.
 static STATUS: LazyLock<Regex> = LazyLock::new(|| {

@@ -93,7 +93,7 @@ const BYTES: usize = 2;
 
 /// The lines that stand in a context, each with what said it first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenLines {
     lines: HashMap<u64, u32>,
     /// The same lines, in the order in which they were added.
     order: Vec<u64>,
@@ -107,7 +107,7 @@ pub struct SeenMark {
     said: usize,
 }
 
-impl Seen {
+impl SeenLines {
     /// Takes the lines of a text that is sent; `what` said it.
     pub fn add(&mut self, text: &str, what: &str) {
         let place = self.said.len() as u32;
@@ -175,7 +175,7 @@ impl IngestRule {
         &self,
         text: &str,
         reference: Ref,
-        seen: &Seen,
+        seen: &SeenLines,
         counter: &dyn Counter,
     ) -> Option<String> {
         if !self.repeats && self.cap.is_none() {
@@ -210,7 +210,7 @@ impl IngestRule {
 }
 
 /// A text without the lines that stand above, and how many went; no text if none did.
-fn without_repeats<'t>(text: &'t str, seen: &Seen) -> (Option<String>, usize) {
+fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
     }
@@ -243,7 +243,7 @@ fn without_repeats<'t>(text: &'t str, seen: &Seen) -> (Option<String>, usize) {
 
 /// Whether a line stands above. What stands above may be shortened one day, and an error has to
 /// stand where it happened.
-fn may_go(line: &str, seen: &Seen) -> bool {
+fn may_go(line: &str, seen: &SeenLines) -> bool {
     seen.has(line) && !is_error_line(line)
 }
 

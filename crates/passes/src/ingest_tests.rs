@@ -18,7 +18,7 @@ fn lines(n: std::ops::Range<usize>) -> String {
 
 #[test]
 fn lines_that_stand_above_are_left_out_and_named() {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     seen.add(&lines(0..40), "Read a.rs");
     let birth = IngestRule { repeats: true, ..IngestRule::default() };
     let text = format!("first of all\n{}last of all", lines(0..40));
@@ -30,7 +30,7 @@ fn lines_that_stand_above_are_left_out_and_named() {
 
 #[test]
 fn an_error_is_said_again() {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     let text = format!("{}error: no such file\n{}", lines(0..30), lines(30..60));
     seen.add(&text, "Bash make");
     let birth = IngestRule { repeats: true, ..IngestRule::default() };
@@ -47,7 +47,7 @@ fn an_error_is_said_again() {
 fn a_giant_keeps_what_failed_and_its_ends() {
     let birth = IngestRule { cap: Some(60), ..IngestRule::default() };
     let text = format!("{}error: it broke\n{}", lines(0..200), lines(200..400));
-    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &Words);
+    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &Words);
     let shown = shown.expect("it is a giant");
     assert!(shown.contains("…\nerror: it broke\n…"), "{shown}");
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
@@ -70,7 +70,7 @@ impl Counter for PerBytes {
 fn a_giant_of_one_line_keeps_its_ends() {
     let rule = IngestRule { cap: Some(1_000), ..IngestRule::default() };
     let text = format!("begin {} end", "é".repeat(20_000));
-    let shown = rule.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &PerBytes(2));
+    let shown = rule.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(2));
     let shown = shown.expect("it is a giant");
     let (stub, below) = shown.split_once('\n').expect("it has a body");
     assert!(stub.contains("shortened"), "{stub}");
@@ -79,15 +79,18 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
     // And where its bytes are more tokens than most.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
-    let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &Seen::default(), &PerBytes(1));
+    let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
 }
 
 #[test]
 fn what_says_nothing_twice_stays() {
     let birth = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };
-    assert_eq!(birth.shorten(&lines(0..90), Ref::from_bytes(b"x"), &Seen::default(), &Words), None);
-    assert_eq!(birth.shorten("short", Ref::from_bytes(b"x"), &Seen::default(), &Words), None);
+    assert_eq!(
+        birth.shorten(&lines(0..90), Ref::from_bytes(b"x"), &SeenLines::default(), &Words),
+        None
+    );
+    assert_eq!(birth.shorten("short", Ref::from_bytes(b"x"), &SeenLines::default(), &Words), None);
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn the_largest_of_a_batch_become_previews_until_the_rest_is_little_enough() {
 
 #[test]
 fn the_source_of_most_lines_is_named_and_of_equals_the_first() {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     seen.add(&lines(0..20), "Read a.rs");
     // The lines of a.rs are known already: only ten are new.
     seen.add(&lines(10..30), "Read b.rs");
@@ -128,7 +131,7 @@ fn the_source_of_most_lines_is_named_and_of_equals_the_first() {
 
 #[test]
 fn a_short_run_and_lines_at_its_edge_stay() {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     seen.add(&lines(0..40), "Read a.rs");
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let new = (0..40).map(|n| format!("a new line, number {n}\n")).collect::<String>();
@@ -145,7 +148,7 @@ fn a_short_run_and_lines_at_its_edge_stay() {
 
 #[test]
 fn a_line_is_known_again_with_another_number_and_other_spaces() {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     seen.add("   12→let wanted = 1;\nshort", "Read a.rs");
     let cases = [
         ("let wanted = 1;", true),
@@ -183,7 +186,7 @@ fn a_result_is_not_shortened_for_a_few_tokens_or_without_a_rule() {
     let text = "error ".repeat(150);
     let rule = IngestRule { cap: Some(1), ..IngestRule::default() };
     let short = |rule: IngestRule, text: &str| {
-        rule.shorten(text, Ref::from_bytes(b"x"), &Seen::default(), &Words)
+        rule.shorten(text, Ref::from_bytes(b"x"), &SeenLines::default(), &Words)
     };
     assert_eq!(short(rule, &text), None);
     assert_eq!(short(IngestRule::default(), &lines(0..90)), None);

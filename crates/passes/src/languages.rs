@@ -35,44 +35,44 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
 });
 
 /// Expressions in any of the languages.
-pub struct Words {
+pub struct LanguagePatterns {
     /// Those that a line of ASCII alone can match.
     ascii: bytes::Regex,
     /// All of them.
     all: Regex,
 }
 
-impl Words {
+impl LanguagePatterns {
     /// What says that something failed. `more` are expressions of no language.
-    pub fn failed(more: &[&str]) -> Words {
+    pub fn failed(more: &[&str]) -> LanguagePatterns {
         let of = |it: &Language| {
             let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
             nouns.chain(it.failed.iter().map(|phrase| bounded(phrase))).collect()
         };
-        Words::new(of, more)
+        LanguagePatterns::new(of, more)
     }
 
     /// What says so in the output of what did fail.
-    pub fn may_say() -> Words {
-        Words::new(|it| it.may_say.clone(), &[])
+    pub fn may_say() -> LanguagePatterns {
+        LanguagePatterns::new(|it| it.may_say.clone(), &[])
     }
 
     /// What commands or forbids.
-    pub fn commands() -> Words {
-        Words::new(|it| all_bounded(&it.commands), &[])
+    pub fn commands() -> LanguagePatterns {
+        LanguagePatterns::new(|it| all_bounded(&it.commands), &[])
     }
 
     /// What a heading says above a list of rules.
-    pub fn rules() -> Words {
-        Words::new(|it| all_bounded(&it.rules), &[])
+    pub fn rules() -> LanguagePatterns {
+        LanguagePatterns::new(|it| all_bounded(&it.rules), &[])
     }
 
     /// What says a decision, a cause or a finding.
-    pub fn decides() -> Words {
-        Words::new(|it| all_bounded(&it.decides), &[])
+    pub fn decides() -> LanguagePatterns {
+        LanguagePatterns::new(|it| all_bounded(&it.decides), &[])
     }
 
-    fn new(of: impl Fn(&Language) -> Vec<String>, more: &[&str]) -> Words {
+    fn new(of: impl Fn(&Language) -> Vec<String>, more: &[&str]) -> LanguagePatterns {
         let mut all: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
         all.extend(LANGUAGES.iter().flat_map(of));
         let any = |of: &[String]| {
@@ -82,7 +82,7 @@ impl Words {
         let ascii: Vec<String> = all.iter().filter(|it| it.is_ascii()).cloned().collect();
         // Of ASCII a character is a byte.
         let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
-        Words {
+        LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
             all: Regex::new(&any(&all)).expect("a test reads the languages"),
         }
@@ -160,8 +160,13 @@ mod tests {
                 assert!(!words.is_empty(), "{name}");
             }
         }
-        let kinds = [Words::failed(&[]), Words::may_say(), Words::commands(), Words::rules()];
-        for words in kinds.into_iter().chain([Words::decides()]) {
+        let kinds = [
+            LanguagePatterns::failed(&[]),
+            LanguagePatterns::may_say(),
+            LanguagePatterns::commands(),
+            LanguagePatterns::rules(),
+        ];
+        for words in kinds.into_iter().chain([LanguagePatterns::decides()]) {
             assert!(!words.are_in("tea for two"));
         }
     }

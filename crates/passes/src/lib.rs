@@ -58,11 +58,11 @@ pub use digest::{
 };
 pub use evidence::is_error_line;
 pub use history::history;
-pub use ingest::{BatchRule, INGEST, IngestRule, Seen, SeenMark, only_text};
+pub use ingest::{BatchRule, INGEST, IngestRule, SeenLines, SeenMark, only_text};
 pub use keep::{All, Keep, KeepRule, Kept};
 pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, NoTarget, Target};
-pub use live::{Event, Machine, Missed, Step, Why};
+pub use live::{Event, EventReason, Machine, Missed, NextStep};
 pub use live_settings::{Live, ToolRule, When};
 pub use numbers::{
     Name, SaidText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
@@ -77,8 +77,8 @@ pub use recipe::{
 pub use rule_files::RuleFiles;
 pub use settings::PassSettings;
 pub use summary::{
-    Answered, AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising,
-    SummaryRole, SummaryRule, ToolText, Writer, Written, compact_tool,
+    AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising, SummaryProgress,
+    SummaryRole, SummaryRule, ToolText, Writer, WrittenSummary, compact_tool,
 };
 pub use trim::{TrimRule, is_cut, messages};
 pub use verify::{Side, recount, verify};

@@ -3,5 +3,5 @@
 mod event;
 mod machine;
 
-pub use event::{Event, Missed, Why};
-pub use machine::{Machine, Step};
+pub use event::{Event, EventReason, Missed};
+pub use machine::{Machine, NextStep};

@@ -5,8 +5,8 @@
 //! own, and one that is only planned.
 
 mod arguments;
-mod later;
-mod left;
+mod lost;
+mod used_later;
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ use crate::View;
 use crate::facts::FactKind;
 use crate::numbers::response_numbers;
 
-use later::Later;
-use left::{Left, Placed};
+use lost::{LostContent, Placed};
+use used_later::LaterUse;
 
 /// What left a context, and what was needed of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -162,10 +162,11 @@ pub struct UsedFact {
 /// `session` is the session, and `later` the items of it that came after the compaction, oldest
 /// first; none for a compaction that is planned.
 pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[usize]) -> Losses {
-    let Left { mut pieces, gone, facts_before, targets, .. } = Left::between(before, after);
+    let LostContent { mut pieces, gone, facts_before, targets, .. } =
+        LostContent::between(before, after);
     number(&mut pieces, before, session);
     let facts_gone = gone.len() as u64;
-    let facts_used = Later::new(session, later).needs(&mut pieces, &gone, &targets, before);
+    let facts_used = LaterUse::new(session, later).needs(&mut pieces, &gone, &targets, before);
     Losses {
         pieces: pieces.into_iter().map(|(piece, _)| piece).collect(),
         facts_before,
@@ -198,13 +199,13 @@ fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
 /// The text of a session whose name this is, as [`LostPiece::references`] has it. None: no text
 /// has it.
 pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
-    left::named_text(session, reference)
+    lost::named_text(session, reference)
 }
 
 /// The names of the texts of a context, as [`LostPiece::references`] has them.
 pub fn names_in(context: &View<'_>) -> HashSet<Ref> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
-    blocks.flat_map(|said| left::references(context, said)).collect()
+    blocks.flat_map(|said| lost::references(context, said)).collect()
 }
 
 /// The files that calls of a context change, named as [`LostPiece::name`] has them.
@@ -214,7 +215,7 @@ pub fn changed_files(context: &View<'_>) -> HashSet<String> {
         Block::Call(call) if call.kind.changes_file() => call.target.as_ref(),
         _ => None,
     });
-    changes.map(|it| left::name_of_file(context, &context.words(it))).collect()
+    changes.map(|it| lost::name_of_file(context, &context.words(it))).collect()
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@
 //! in words of the user and in rule files alone. A digest or a summary that holds rules is such a
 //! text as well: they are read again where they were said first.
 
-mod commanding;
-mod fitted;
+mod fit;
+mod imperative;
 mod marks;
 mod patched;
-mod put_in;
-mod shown;
+mod pin_text;
+mod printed;
 mod states;
 
 use std::collections::HashSet;
@@ -20,14 +20,14 @@ use epitome_model::{Counter, Tokens};
 
 use crate::View;
 
-use commanding::commanding;
-pub(crate) use commanding::commanding_in_words;
-use fitted::say_once;
+use fit::say_once;
+use imperative::commanding;
+pub(crate) use imperative::commanding_in_words;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
-pub use fitted::{fit, fitted, names};
-pub use put_in::{HEADING, pinned_text};
+pub use fit::{fit, fitted, names};
+pub use pin_text::{HEADING, pinned_text};
 
 /// A part of the context that sets rules.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ impl Pass for Stale {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let later = Later::from_view(view);
+        let later = LastAccess::from_view(view);
         let edits = on_all_cores(view.old_outputs().collect(), |(at, output, call)| {
             let goes = !output.error
                 && !view.is_taken(at)
@@ -41,14 +41,14 @@ impl Pass for Stale {
 
 /// The last read and the last change of each file that a resume would send.
 #[derive(Default)]
-struct Later {
+struct LastAccess {
     reads: HashMap<(String, Option<Box<str>>), usize>,
     changes: HashMap<String, usize>,
 }
 
-impl Later {
-    fn from_view(view: &View<'_>) -> Later {
-        let mut later = Later::default();
+impl LastAccess {
+    fn from_view(view: &View<'_>) -> LastAccess {
+        let mut later = LastAccess::default();
         for (item, entry) in view.transcript.context() {
             for said in &entry.blocks {
                 let Block::Call(call) = said else { continue };

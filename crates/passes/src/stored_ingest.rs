@@ -3,7 +3,7 @@
 use epitome_model::{At, Block, Edit, Output, Ref, Role, Text, Verb};
 
 use crate::View;
-use crate::ingest::{INGEST, IngestRule, Seen, only_text};
+use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
 /// A stored result of the response that is looked at.
 struct Arrived {
@@ -18,7 +18,7 @@ impl IngestRule {
     /// The edits that leave of stored results what a context in use would have sent first, in the
     /// order of the session. What is kept whole stays, and so does what a recipe left.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), Seen::default());
+        let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), SeenLines::default());
         for (item, entry) in view.transcript.context() {
             if entry.role == Role::Assistant {
                 edits.extend(self.plan_batch(view, std::mem::take(&mut batch)));

@@ -6,15 +6,15 @@
 
 mod check;
 mod facts;
+mod frame;
 mod history;
-mod offer;
-mod old;
 mod parts;
 mod question;
 mod rule;
 mod sections;
 mod tally;
-mod written;
+mod tool;
+mod transcript;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,17 +27,17 @@ use crate::pins::{pinned_text, pins};
 use crate::view::View;
 
 use check::Haystack;
-use facts::Facts;
-use history::{Piece, pieces};
-use old::{is_request, listen, summary_of};
+use facts::SummaryFacts;
+use frame::Frame;
+use history::{HistoryRecord, pieces};
 use question::WHOLE;
-use written::Frame;
+use transcript::{is_request, listen, summary_of};
 
 pub use check::Struck;
 pub use history::Caps;
-pub use offer::{ToolText, compact_tool};
 pub use rule::{SummaryRole, SummaryRule};
 pub use sections::{Section, SectionSet, Sections};
+pub use tool::{ToolText, compact_tool};
 
 /// What a summary stands for.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub struct Summarising {
     sections: Vec<Section>,
     writer: Writer,
     frame: Frame,
-    pieces: Vec<Piece>,
+    pieces: Vec<HistoryRecord>,
     earlier: String,
     split: bool,
     history: Haystack,
@@ -116,11 +116,11 @@ impl std::ops::AddAssign for AskTotals {
 
 /// What comes of an answer.
 #[derive(Debug)]
-pub enum Answered {
+pub enum SummaryProgress {
     /// The next question is open.
     Ask(Box<Summarising>),
     /// The summary is written.
-    Written(Written),
+    Written(WrittenSummary),
     /// There is none.
     Nothing {
         /// Why.
@@ -132,7 +132,7 @@ pub enum Answered {
 
 /// A summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenSummary {
     /// Its text, whole.
     pub text: String,
     /// Its tokens, as its writer counts.
@@ -174,7 +174,7 @@ impl Summarising {
         let speaks = |item: &&usize| is_request(view, **item);
         let split = !old.kept.is_empty() && !is_request(view, old.kept[0]);
         let current = old.kept.iter().find(speaks).is_none();
-        let facts = Facts::from_items(view, old.said);
+        let facts = SummaryFacts::from_items(view, old.said);
         let most = Tokens(rule.user_tokens.min(writer.window.0 / WINDOW_SHARE));
         let pinned = pinned_text(&pins(view, &everything(old)));
         let frame = Frame::new(&facts, rule, pinned, (current, most), &*writer.counter);
@@ -189,7 +189,7 @@ impl Summarising {
             writer,
             frame,
             pieces,
-            earlier: earlier.map(|text| written::narrative(&text).to_owned()).unwrap_or_default(),
+            earlier: earlier.map(|text| frame::narrative(&text).to_owned()).unwrap_or_default(),
             split,
             history,
             of,
@@ -213,12 +213,12 @@ impl Summarising {
     }
 
     /// The answer to what is asked now.
-    pub fn answer(mut self, reply: Result<Reply, NoReply>) -> Answered {
+    pub fn answer(mut self, reply: Result<Reply, NoReply>) -> SummaryProgress {
         let reply = match reply {
             Ok(reply) => reply,
             Err(NoReply::Nobody) => {
                 let (reason, spent) = (NoReply::Nobody.to_string(), self.spent);
-                return Answered::Nothing { reason, spent };
+                return SummaryProgress::Nothing { reason, spent };
             }
             Err(NoReply::TooLong) if self.shrunk < SHRINKS => {
                 self.shrunk += 1;
@@ -250,26 +250,26 @@ impl Summarising {
         }
     }
 
-    fn planned(mut self) -> Answered {
+    fn planned(mut self) -> SummaryProgress {
         let plan = self.plan();
         self.ask_again(plan)
     }
 
     /// The next question, if there is room for one.
-    fn ask_again(self, next: Result<(), String>) -> Answered {
+    fn ask_again(self, next: Result<(), String>) -> SummaryProgress {
         match next {
-            Ok(()) => Answered::Ask(Box::new(self)),
-            Err(reason) => Answered::Nothing { reason, spent: self.spent },
+            Ok(()) => SummaryProgress::Ask(Box::new(self)),
+            Err(reason) => SummaryProgress::Nothing { reason, spent: self.spent },
         }
     }
 
     /// The last question came to nothing.
-    fn nothing(mut self, reason: String) -> Answered {
+    fn nothing(mut self, reason: String) -> SummaryProgress {
         self.spent.failed += 1;
-        Answered::Nothing { reason, spent: self.spent }
+        SummaryProgress::Nothing { reason, spent: self.spent }
     }
 
-    fn write(self, text: &str) -> Answered {
+    fn write(self, text: &str) -> SummaryProgress {
         let told = format!("{}{}", self.ask.system, WHOLE);
         let sections = match check::sections(text, &self.sections, &told) {
             Ok(sections) => sections,
@@ -292,7 +292,7 @@ impl Summarising {
         if tokens >= of {
             return self.nothing("the summary is longer than what it stands for".into());
         }
-        Answered::Written(Written { text, tokens, of, struck, spent })
+        SummaryProgress::Written(WrittenSummary { text, tokens, of, struck, spent })
     }
 }
 

@@ -33,11 +33,11 @@ const ASKED: AskTotals = AskTotals { asks: 1, failed: 0, used: USED };
 fn an_answer_becomes_a_summary_without_what_was_never_said() {
     let open = begin(&session(), 20_000).expect("there is something to summarise");
     let text = "## Goal\nIt ran `make`, not `cargo bench`, in src/other.rs.\n## Next steps\nNone.";
-    let Answered::Written(written) = open.answer(reply(text, StopReason::End)) else {
+    let SummaryProgress::Written(written) = open.answer(reply(text, StopReason::End)) else {
         panic!("it is written");
     };
     let told = "## Goal\nIt ran `make`, not [struck], in [struck].\n\n## Next steps\nNone.";
-    assert_eq!(written::narrative(&written.text), told);
+    assert_eq!(frame::narrative(&written.text), told);
     assert_eq!(written.struck, Struck { quotes: 1, files: 1 });
     assert_eq!(written.tokens, Quarters.count(&written.text));
     // "Build it.", the call with its name, the result, "Done."
@@ -63,7 +63,7 @@ fn an_answer_that_is_no_summary_says_why() {
     ];
     for (answer, expect) in cases {
         let open = begin(&session(), 20_000).expect("there is something to summarise");
-        let Answered::Nothing { reason, spent } = open.answer(answer) else {
+        let SummaryProgress::Nothing { reason, spent } = open.answer(answer) else {
             panic!("{expect}");
         };
         assert_eq!((&*reason, spent), (expect, AskTotals { failed: 1, ..ASKED }));
@@ -76,7 +76,7 @@ fn without_a_model_nothing_is_spent_and_a_failure_is_counted() {
     let cases = [(NoReply::Nobody, "there is no model to ask", 0), (failed, "no route to host", 1)];
     for (answer, expect, asks) in cases {
         let open = begin(&session(), 20_000).expect("there is something to summarise");
-        let Answered::Nothing { reason, spent } = open.answer(Err(answer)) else {
+        let SummaryProgress::Nothing { reason, spent } = open.answer(Err(answer)) else {
             panic!("{expect}");
         };
         let counted = AskTotals { asks, failed: asks, used: NONE };
@@ -90,12 +90,12 @@ fn a_window_that_is_too_small_is_halved_three_times() {
     let mut answers = vec![open.ask().max_tokens];
     let reason = loop {
         match open.answer(Err(NoReply::TooLong)) {
-            Answered::Ask(next) => {
+            SummaryProgress::Ask(next) => {
                 open = *next;
                 answers.push(open.ask().max_tokens);
             }
-            Answered::Nothing { reason, spent } => break (reason, spent.asks, spent.failed),
-            Answered::Written(written) => panic!("{written:?}"),
+            SummaryProgress::Nothing { reason, spent } => break (reason, spent.asks, spent.failed),
+            SummaryProgress::Written(written) => panic!("{written:?}"),
         }
     };
     // A quarter of the window, and never more than the rule says.
@@ -127,9 +127,9 @@ fn a_long_history_is_read_in_parts_and_each_record_in_one_of_them() {
         asked.push(ask.prompt.clone());
         let note = "## Goal\nGo on.\n## Next steps\nNone.";
         match open.answer(reply(note, StopReason::End)) {
-            Answered::Ask(next) => open = *next,
-            Answered::Written(written) => break written.spent,
-            Answered::Nothing { reason, .. } => panic!("{reason}"),
+            SummaryProgress::Ask(next) => open = *next,
+            SummaryProgress::Written(written) => break written.spent,
+            SummaryProgress::Nothing { reason, .. } => panic!("{reason}"),
         }
     };
     let parts: Vec<&String> = asked.iter().filter(|it| it.contains("<history>")).collect();

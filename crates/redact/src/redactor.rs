@@ -74,11 +74,11 @@ pub struct Redactor<'f> {
 }
 
 /// The replacements in a line, and what was found there.
-type Apart = (Vec<Replacement>, Vec<Found>);
+type RedactedLine = (Vec<Replacement>, Vec<Found>);
 
 /// The context of a text.
 #[derive(Clone, Copy, Default)]
-struct Place<'a> {
+struct TextContext<'a> {
     /// The key of which the text is the value.
     key: Option<&'a str>,
     /// Whether the text is itself a key.
@@ -130,7 +130,7 @@ impl<'f> Redactor<'f> {
 
     /// Redacts a plain text (a title, a path).
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
-        let place = Place::default();
+        let place = TextContext::default();
         let mut replaced = self.replaced(text, place);
         if self.everywhere.as_ref().map_or(0, AhoCorasick::patterns_len) < self.learned.len() {
             self.everywhere = everywhere(&self.learned);
@@ -184,7 +184,7 @@ impl<'f> Redactor<'f> {
 
     /// Processes the lines separately, on all processors. A line with a secret that has no number
     /// yet gives `None`, because numbers follow the order of the lines.
-    fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<Apart>> {
+    fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<RedactedLine>> {
         let look = |own: &mut Redactor<'f>, (idx, &(start, line)): (usize, &(u64, &[u8]))| {
             own.found.clear();
             own.line = self.line + 1 + idx as u64;
@@ -224,7 +224,7 @@ impl<'f> Redactor<'f> {
         draft.apply(&replaced);
         for _ in 0..ROUNDS {
             let now = draft.text();
-            let mut more = self.round(&now, Place::default());
+            let mut more = self.round(&now, TextContext::default());
             if more.is_empty() {
                 more = self.strings(now.as_bytes(), None, 0).0;
             }
@@ -251,7 +251,7 @@ impl<'f> Redactor<'f> {
         for Literal { range, is_key } in literals.by_ref() {
             let literal = &bytes[range.clone()];
             let of = key.as_deref().filter(|_| !is_key);
-            let mut place = Place { key: of, is_key, depth, ..Place::default() };
+            let mut place = TextContext { key: of, is_key, depth, ..TextContext::default() };
             if let Some((start, sealed)) = top {
                 self.at = start + range.start as u64;
                 let seal = seal_of(self.at, range.len() as u64, sealed);
@@ -274,7 +274,7 @@ impl<'f> Redactor<'f> {
     }
 
     /// Processes a literal that begins at `from`.
-    fn literal(&mut self, literal: &[u8], from: usize, place: Place<'_>) -> Vec<Replacement> {
+    fn literal(&mut self, literal: &[u8], from: usize, place: TextContext<'_>) -> Vec<Replacement> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {
             let replaced = self.replaced(&as_text(inner), place);
@@ -299,7 +299,7 @@ impl<'f> Redactor<'f> {
     }
 
     /// The replacements in a text, so that a further search finds nothing.
-    fn replaced(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+    fn replaced(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         let mut draft = Draft::new(text);
         for _ in 0..ROUNDS {
             let more = self.round(&draft.text(), place);
@@ -312,7 +312,7 @@ impl<'f> Redactor<'f> {
     }
 
     /// The replacements of one pass over a text.
-    fn round(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+    fn round(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         if place.depth < DEPTH && is_json(text) {
             return self.strings(text.as_bytes(), None, place.depth + 1).0;
         }
@@ -336,7 +336,7 @@ impl<'f> Redactor<'f> {
 
     /// The replacements that become visible when codes are decoded: rules do not see a token after
     /// a colour code, `%3D` or `\n` as a separate word, and do not see one in HTML entities at all.
-    fn in_views(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+    fn in_views(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         if place.sealed || place.decoded >= CODED {
             return Vec::new();
         }
@@ -345,7 +345,7 @@ impl<'f> Redactor<'f> {
             for unseen in [Unseen::Joins, Unseen::Parts] {
                 let view = View::new(text, part.clone(), unseen);
                 let key = place.key.filter(|_| view.is_whole);
-                let inside = Place { key, decoded: place.decoded + 1, ..place };
+                let inside = TextContext { key, decoded: place.decoded + 1, ..place };
                 let found = self.round(&view.text, inside);
                 let is_found = !found.is_empty();
                 let moved = found.into_iter().map(|(range, with)| (view.origin(&range), with));
@@ -399,8 +399,8 @@ impl<'f> Redactor<'f> {
     }
 
     /// Re-encodes base64 or hexadecimal text that contains a finding, without the finding.
-    fn in_base64(&mut self, text: &str, place: Place<'_>, all: &mut Vec<Replacement>) {
-        let inside = Place { depth: place.depth + 1, ..Place::default() };
+    fn in_base64(&mut self, text: &str, place: TextContext<'_>, all: &mut Vec<Replacement>) {
+        let inside = TextContext { depth: place.depth + 1, ..TextContext::default() };
         let mut more = Vec::new();
         for run in base64::runs(text.as_bytes()) {
             if all.iter().any(|(range, _)| range.start < run.end && run.start < range.end) {

@@ -18,7 +18,7 @@ const ARGUMENTS: u64 = 64 << 10;
 const COMPARED: usize = 128 << 10;
 
 /// A change that a call makes to a file.
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     /// The lines that are removed and added.
     Lines(Vec<Line>),
     /// The text of a patch.
@@ -133,14 +133,14 @@ pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     let (mut added, mut removed) = (0, 0);
     for change in changes(&call.fields, source) {
         let (more, less) = match change {
-            Change::Lines(lines) => (
+            FileChange::Lines(lines) => (
                 lines.iter().filter(|line| matches!(line, Line::Added(_))).count() as u64,
                 lines.iter().filter(|line| matches!(line, Line::Removed(_))).count() as u64,
             ),
-            Change::Becomes(old, new) => (lines(&new), lines(&old)),
-            Change::Content(text) => (lines(&text), 0),
-            Change::Patch(patch) if call.kind == ToolKind::Patch => patched(&patch),
-            Change::Patch(_) | Change::Named(..) => (0, 0),
+            FileChange::Becomes(old, new) => (lines(&new), lines(&old)),
+            FileChange::Content(text) => (lines(&text), 0),
+            FileChange::Patch(patch) if call.kind == ToolKind::Patch => patched(&patch),
+            FileChange::Patch(_) | FileChange::Named(..) => (0, 0),
         };
         added += more;
         removed += less;
@@ -164,7 +164,7 @@ fn patched(patch: &str) -> (u64, u64) {
 
 /// The changes that a call makes to files, in the order of its arguments. The old text and the new
 /// one are members of one object, in either order.
-pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<Change> {
+pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<FileChange> {
     let read = |field: &Field| field.text.read(source).into_owned();
     let mut taken = vec![false; fields.len()];
     let mut changes = Vec::new();
@@ -189,9 +189,9 @@ pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<Change> {
                 let old = other(FieldRole::Old).unwrap_or_default();
                 difference(old, read(field))
             }
-            FieldRole::Patch => Change::Patch(read(field)),
-            FieldRole::Content => Change::Content(read(field)),
-            _ => Change::Named(field.name.to_string(), read(field)),
+            FieldRole::Patch => FileChange::Patch(read(field)),
+            FieldRole::Content => FileChange::Content(read(field)),
+            _ => FileChange::Named(field.name.to_string(), read(field)),
         });
     }
     changes
@@ -202,10 +202,10 @@ fn object(field: &Field) -> &str {
     field.name.rsplit_once('.').map_or("", |(object, _)| object)
 }
 
-fn difference(old: String, new: String) -> Change {
+fn difference(old: String, new: String) -> FileChange {
     let left = is_left_by_recipe(&old) || is_left_by_recipe(&new);
     if left || old.len() + new.len() > COMPARED {
-        return Change::Becomes(old, new);
+        return FileChange::Becomes(old, new);
     }
     // A last line is the same line with and without its line feed.
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -224,7 +224,7 @@ fn difference(old: String, new: String) -> Change {
             });
         }
     }
-    Change::Lines(lines)
+    FileChange::Lines(lines)
 }
 
 /// The outcome of a call, in a word or two.

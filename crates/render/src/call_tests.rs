@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn only_lines_that_differ_are_counted() {
     let counted = |old: &str, new: &str| {
-        let Change::Lines(lines) = difference(old.to_owned(), new.to_owned()) else {
+        let FileChange::Lines(lines) = difference(old.to_owned(), new.to_owned()) else {
             panic!("short texts are compared");
         };
         let added = lines.iter().filter(|line| matches!(line, Line::Added(_))).count();
@@ -104,19 +104,19 @@ fn arguments_that_are_no_json_are_shown_as_they_are() {
 }
 
 /// Changes as lines: the kind, then its text.
-fn shown(changes: &[Change]) -> Vec<String> {
+fn shown(changes: &[FileChange]) -> Vec<String> {
     let line = |line: &Line| match line {
         Line::Same(text) => format!("={text}"),
         Line::Added(text) => format!("+{text}"),
         Line::Removed(text) => format!("-{text}"),
         Line::Gap => "⋯".to_owned(),
     };
-    let one = |change: &Change| match change {
-        Change::Lines(lines) => lines.iter().map(line).collect::<Vec<_>>().join(" "),
-        Change::Patch(text) => format!("patch {text}"),
-        Change::Becomes(old, new) => format!("{old} → {new}"),
-        Change::Content(text) => format!("content {text}"),
-        Change::Named(name, text) => format!("{name}: {text}"),
+    let one = |change: &FileChange| match change {
+        FileChange::Lines(lines) => lines.iter().map(line).collect::<Vec<_>>().join(" "),
+        FileChange::Patch(text) => format!("patch {text}"),
+        FileChange::Becomes(old, new) => format!("{old} → {new}"),
+        FileChange::Content(text) => format!("content {text}"),
+        FileChange::Named(name, text) => format!("{name}: {text}"),
     };
     changes.iter().map(one).collect()
 }

@@ -4,7 +4,7 @@ use epitome_model::{Block, Role, turns};
 use serde::{Deserialize, Serialize};
 
 use crate::spent::{Cost, CostFloor, RequestTotals, Spent, requests};
-use crate::{Changes, Session, Story, time};
+use crate::{Changes, Story, StorySession, time};
 
 /// What is known of a session at a glance: what stands above a page and in a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct Facts {
 impl Facts {
     /// The facts of a session.
     pub fn from_story(story: &Story<'_>) -> Facts {
-        let Session { agent, transcript, source, changes, prices, .. } = story.session;
+        let StorySession { agent, transcript, source, changes, prices, .. } = story.session;
         let mut facts = Facts {
             agent: agent.to_owned(),
             id: transcript.head.id.as_deref().map(str::to_owned),

@@ -2,15 +2,15 @@
 
 mod card;
 mod code;
+mod context_bars;
 mod controls;
-mod course;
 mod figures;
 mod frame;
 mod index;
 mod layout;
+mod markdown;
 mod name;
 mod page;
-mod words;
 
 pub use figures::{Drawn, Figures, Plot, Series};
 pub use frame::{SCRIPT, STYLE};

@@ -16,7 +16,6 @@
 mod ansi;
 mod call;
 mod changes;
-mod cut;
 mod diff;
 mod edits;
 mod facts;
@@ -28,12 +27,13 @@ mod markdown;
 mod past;
 mod prices;
 mod reminder;
-mod said;
+mod shorten;
 mod spent;
 mod story;
 mod terminal;
 #[cfg(test)]
 mod testing;
+mod texts;
 mod time;
 mod todo;
 mod visible;
@@ -51,11 +51,11 @@ pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
 pub use past::{Past, PastCompaction};
 pub use prices::Prices;
-pub use said::{Said, SaidKind, said};
 pub use spent::{Cost, CostFloor, RecordedRequests, RequestTotals, recorded_requests};
-pub use story::{Detail, Session, Story, Turn};
+pub use story::{Detail, Story, StorySession, Turn};
 pub use terminal::{
     Breaks, Run, clean, columns, cut_to_width, markdown_lines, terminal, width_of, wrap,
 };
+pub use texts::{SaidKind, SessionText, said};
 pub use time::{display as minute, parse as moment};
 pub use visible::{inert_json, styled, visible};

@@ -9,10 +9,10 @@ use epitome_model::{
 };
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::call::{self, Change, Line, Outcome};
-use crate::cut::{Limit, cut};
+use crate::call::{self, FileChange, Line, Outcome};
 use crate::link::is_safe;
-use crate::story::{Piece, What};
+use crate::shorten::{Limit, cut};
+use crate::story::{StoryItem, StoryItemKind};
 use crate::visible::one_line;
 use crate::{Detail, Facts, Story, time, todo, visible};
 
@@ -84,7 +84,7 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    fn steps(&mut self, steps: &[Piece<'_>]) {
+    fn steps(&mut self, steps: &[StoryItem<'_>]) {
         if steps.is_empty() {
             return;
         }
@@ -103,11 +103,11 @@ impl<'a> Page<'_, 'a> {
         self.text.push_str("\n</details>\n");
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) {
+    fn piece(&mut self, piece: &StoryItem<'_>) {
         let source = self.source();
         let read = |text: &Text| text.read(source).into_owned();
         match piece.what {
-            What::Words(text) => match piece.entry.role {
+            StoryItemKind::Words(text) => match piece.entry.role {
                 Role::User => {
                     let _ = writeln!(self.text, "\n**User**\n\n{}", quoted(&read(text)));
                 }
@@ -116,27 +116,27 @@ impl<'a> Page<'_, 'a> {
                 }
                 Role::System => self.folded("<i>System message</i>", &read(text)),
             },
-            What::Summary(text) => {
+            StoryItemKind::Summary(text) => {
                 self.folded("<b>The conversation before was summarised</b>", &read(text));
             }
-            What::Thinking(thinking) => {
+            StoryItemKind::Thinking(thinking) => {
                 if let Some(text) = &thinking.text {
                     self.folded("<i>Thinking</i>", &read(text));
                 }
             }
-            What::Call(call, output) => match self.story.session.detail {
+            StoryItemKind::Call(call, output) => match self.story.session.detail {
                 Detail::Calls => {
                     let _ = writeln!(self.text, "- {}", self.line(call, output, html));
                 }
                 Detail::Conversation | Detail::Steps | Detail::Full => self.call(call, output),
             },
-            What::Result(output) => {
+            StoryItemKind::Result(output) => {
                 self.text.push_str("\n<details><summary>A result without a call</summary>\n");
                 self.output(None, output);
                 self.text.push_str("\n</details>\n");
             }
-            What::Image(image) => self.picture(&image.media, image.data.len()),
-            What::Opaque(span) => {
+            StoryItemKind::Image(image) => self.picture(&image.media, image.data.len()),
+            StoryItemKind::Opaque(span) => {
                 self.text.push_str("\n<details><summary>Something else</summary>\n");
                 self.code(&String::from_utf8_lossy(&source.at(span)), "json");
                 self.text.push_str("\n</details>\n");
@@ -231,23 +231,23 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    fn change(&mut self, change: &Change, call: &Call) {
+    fn change(&mut self, change: &FileChange, call: &Call) {
         match change {
-            Change::Content(text) => {
+            FileChange::Content(text) => {
                 let path = call.target.as_ref().map(|it| it.read(self.source()).into_owned());
                 self.code(text, &extension(path.as_deref().unwrap_or("")));
             }
-            Change::Patch(text) => self.code(text, "diff"),
-            Change::Named(name, text) => self.named(name, text),
-            Change::Becomes(old, new) if old.len() + new.len() < 100 => {
+            FileChange::Patch(text) => self.code(text, "diff"),
+            FileChange::Named(name, text) => self.named(name, text),
+            FileChange::Becomes(old, new) if old.len() + new.len() < 100 => {
                 let (old, new) = (escaped(&one_line(old)), escaped(&one_line(new)));
                 let _ = writeln!(self.text, "\n{old} → {new}");
             }
-            Change::Becomes(old, new) => {
+            FileChange::Becomes(old, new) => {
                 self.code(old, "");
                 self.code(new, "");
             }
-            Change::Lines(lines) => {
+            FileChange::Lines(lines) => {
                 let lines: Vec<String> = lines
                     .iter()
                     .map(|line| match line {

@@ -15,7 +15,7 @@ use crate::{Changes, Past, Prices, time};
 
 /// A session that is shown.
 #[derive(Clone, Copy)]
-pub struct Session<'a> {
+pub struct StorySession<'a> {
     /// The name of its agent.
     pub agent: &'a str,
     /// Its transcript.
@@ -34,7 +34,7 @@ pub struct Session<'a> {
     pub past: Option<&'a Past>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> StorySession<'a> {
     /// The folder the session was run in.
     pub(crate) fn cwd(&self) -> Option<&'a str> {
         self.transcript.head.cwd.as_deref()
@@ -57,10 +57,10 @@ pub enum Detail {
 /// A session in turns.
 pub struct Story<'a> {
     /// The session.
-    pub session: Session<'a>,
+    pub session: StorySession<'a>,
     /// Its turns, in order.
     pub turns: Vec<Turn>,
-    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) pieces: Vec<StoryItem<'a>>,
     /// None if all turns are shown.
     pub(crate) chosen: Option<ChosenTurns>,
 }
@@ -94,11 +94,11 @@ pub struct Turn {
 
 /// One thing that is shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct StoryItem<'a> {
     pub(crate) item: usize,
     pub(crate) block: usize,
     pub(crate) entry: &'a Entry,
-    pub(crate) what: What<'a>,
+    pub(crate) what: StoryItemKind<'a>,
     /// The branch of the history that it is on.
     pub(crate) told: Branch,
     /// Its size on a page in bytes, estimated.
@@ -107,7 +107,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) is_unsent: bool,
 }
 
-impl Piece<'_> {
+impl StoryItem<'_> {
     /// Its anchor on a page of the session.
     pub(crate) fn anchor(&self) -> String {
         match self.block {
@@ -119,20 +119,20 @@ impl Piece<'_> {
     /// Whether it is a failed call, or a failed result without one.
     pub(crate) fn is_failed(&self) -> bool {
         match self.what {
-            What::Call(_, output) => output.is_some_and(|output| output.error),
-            What::Result(output) => output.error,
-            What::Words(_)
-            | What::Summary(_)
-            | What::Thinking(_)
-            | What::Image(_)
-            | What::Opaque(_) => false,
+            StoryItemKind::Call(_, output) => output.is_some_and(|output| output.error),
+            StoryItemKind::Result(output) => output.error,
+            StoryItemKind::Words(_)
+            | StoryItemKind::Summary(_)
+            | StoryItemKind::Thinking(_)
+            | StoryItemKind::Image(_)
+            | StoryItemKind::Opaque(_) => false,
         }
     }
 }
 
 /// What a piece is.
 #[derive(Clone, Copy)]
-pub(crate) enum What<'a> {
+pub(crate) enum StoryItemKind<'a> {
     Words(&'a Text),
     Summary(&'a Text),
     Thinking(&'a Thinking),
@@ -154,7 +154,7 @@ pub(crate) enum Branch {
 
 impl<'a> Story<'a> {
     /// Divides a session into turns.
-    pub fn new(session: Session<'a>) -> Story<'a> {
+    pub fn new(session: StorySession<'a>) -> Story<'a> {
         let pieces = pieces(&session);
         let mut story = Story { session, turns: Vec::new(), pieces, chosen: None };
         let mut starts: Vec<usize> = vec![0];
@@ -281,7 +281,7 @@ impl<'a> Story<'a> {
     fn turn(&self, number: usize, pieces: Range<usize>) -> Turn {
         let told = &self.pieces[pieces.clone()];
         let title = told.iter().find_map(|piece| match piece.what {
-            What::Words(text) if piece.entry.role == Role::User => {
+            StoryItemKind::Words(text) if piece.entry.role == Role::User => {
                 let text = text.read(self.session.source);
                 let command = epitome_model::typed_command(&text);
                 let words = without_reminders(&text).0;
@@ -312,12 +312,12 @@ impl<'a> Story<'a> {
     /// Removes everything except messages of the user and answers.
     fn only_conversation(&mut self) {
         let mut kept = Vec::new();
-        let mut pieces: Vec<Option<Piece<'a>>> = self.pieces.drain(..).map(Some).collect();
+        let mut pieces: Vec<Option<StoryItem<'a>>> = self.pieces.drain(..).map(Some).collect();
         for turn in &mut self.turns {
             let start = kept.len();
             let answer = turn.answer;
             for idx in turn.pieces.clone() {
-                let said = |piece: &Piece<'_>| {
+                let said = |piece: &StoryItem<'_>| {
                     idx >= answer || piece.entry.role == Role::User && is_words(&piece.what)
                 };
                 kept.extend(pieces[idx].take_if(|piece| said(piece)));
@@ -332,8 +332,8 @@ impl<'a> Story<'a> {
     }
 }
 
-fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
-    let Session { transcript, source, detail, .. } = *session;
+fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
+    let StorySession { transcript, source, detail, .. } = *session;
     let mut outputs: HashMap<&str, (&Output, (usize, usize))> = HashMap::new();
     let mut calls: HashSet<&str> = HashSet::new();
     for (item, entry) in transcript.entries() {
@@ -362,20 +362,20 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
         for (block, said) in entry.blocks.iter().enumerate() {
             let mut at_output = None;
             let what = match said {
-                Block::Text(text) => What::Words(text),
-                Block::Summary(text) => What::Summary(text),
-                Block::Thinking(thinking) => What::Thinking(thinking),
+                Block::Text(text) => StoryItemKind::Words(text),
+                Block::Summary(text) => StoryItemKind::Summary(text),
+                Block::Thinking(thinking) => StoryItemKind::Thinking(thinking),
                 // The result stands with the first call of its id.
                 Block::Call(call) if seen.insert(&call.id) => {
                     let output = outputs.get(&*call.id).copied();
                     at_output = output.map(|(_, at)| at);
-                    What::Call(call, output.map(|(output, _)| output))
+                    StoryItemKind::Call(call, output.map(|(output, _)| output))
                 }
-                Block::Call(call) => What::Call(call, None),
+                Block::Call(call) => StoryItemKind::Call(call, None),
                 Block::Output(output) if calls.contains(&*output.call) => continue,
-                Block::Output(output) => What::Result(output),
-                Block::Image(image) => What::Image(image),
-                Block::Opaque(span) => What::Opaque(*span),
+                Block::Output(output) => StoryItemKind::Result(output),
+                Block::Image(image) => StoryItemKind::Image(image),
+                Block::Opaque(span) => StoryItemKind::Opaque(*span),
                 // A repeated output is shown where it is first.
                 Block::Repeated(_) => continue,
                 _ => continue,
@@ -386,47 +386,54 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
                     let at = [Some((item, block)), at_output];
                     at.into_iter().flatten().any(|at| past.unsent.contains(&at))
                 });
-                pieces.push(Piece { item, block, entry, what, told, weight, is_unsent });
+                pieces.push(StoryItem { item, block, entry, what, told, weight, is_unsent });
             }
         }
     }
     pieces
 }
 
-fn is_told(what: &What<'_>, entry: &Entry, detail: Detail) -> bool {
+fn is_told(what: &StoryItemKind<'_>, entry: &Entry, detail: Detail) -> bool {
     match what {
-        What::Words(_) | What::Image(_) => entry.role != Role::System || detail >= Detail::Steps,
-        What::Summary(_) => true,
-        What::Call(..) => true,
-        What::Thinking(_) | What::Result(_) => detail >= Detail::Steps,
-        What::Opaque(_) => detail >= Detail::Full,
+        StoryItemKind::Words(_) | StoryItemKind::Image(_) => {
+            entry.role != Role::System || detail >= Detail::Steps
+        }
+        StoryItemKind::Summary(_) => true,
+        StoryItemKind::Call(..) => true,
+        StoryItemKind::Thinking(_) | StoryItemKind::Result(_) => detail >= Detail::Steps,
+        StoryItemKind::Opaque(_) => detail >= Detail::Full,
     }
 }
 
-fn is_blank(what: &What<'_>, source: &dyn Source) -> bool {
+fn is_blank(what: &StoryItemKind<'_>, source: &dyn Source) -> bool {
     match what {
         // Two quotes are the shortest text there is.
-        What::Words(Text::Source(span)) if span.len() > 64 => false,
-        What::Words(text) => text.read(source).trim().is_empty(),
+        StoryItemKind::Words(Text::Source(span)) if span.len() > 64 => false,
+        StoryItemKind::Words(text) => text.read(source).trim().is_empty(),
         // Sealed reasoning says nothing to a reader.
-        What::Thinking(Thinking { text: None, .. }) => true,
-        What::Thinking(Thinking { text: Some(text), .. }) => text.read(source).trim().is_empty(),
-        What::Summary(_) | What::Call(..) | What::Result(_) | What::Image(_) | What::Opaque(_) => {
-            false
+        StoryItemKind::Thinking(Thinking { text: None, .. }) => true,
+        StoryItemKind::Thinking(Thinking { text: Some(text), .. }) => {
+            text.read(source).trim().is_empty()
         }
+        StoryItemKind::Summary(_)
+        | StoryItemKind::Call(..)
+        | StoryItemKind::Result(_)
+        | StoryItemKind::Image(_)
+        | StoryItemKind::Opaque(_) => false,
     }
 }
 
-fn is_words(what: &What<'_>) -> bool {
-    matches!(what, What::Words(_) | What::Image(_))
+fn is_words(what: &StoryItemKind<'_>) -> bool {
+    matches!(what, StoryItemKind::Words(_) | StoryItemKind::Image(_))
 }
 
 /// Whether a piece can be part of the answer at the end of a turn.
-fn is_answer(piece: &Piece<'_>) -> bool {
-    piece.entry.role == Role::Assistant && matches!(piece.what, What::Words(_) | What::Image(_))
+fn is_answer(piece: &StoryItem<'_>) -> bool {
+    piece.entry.role == Role::Assistant
+        && matches!(piece.what, StoryItemKind::Words(_) | StoryItemKind::Image(_))
 }
 
-fn weight(what: &What<'_>) -> u64 {
+fn weight(what: &StoryItemKind<'_>) -> u64 {
     /// What the page has around a piece.
     const AROUND: u64 = 400;
     let text = |text: &Text| text.span().map_or(0, Span::len);
@@ -440,14 +447,14 @@ fn weight(what: &What<'_>) -> u64 {
     };
     AROUND
         + match what {
-            What::Words(words) | What::Summary(words) => text(words),
-            What::Thinking(thinking) => thinking.text.as_ref().map_or(0, text),
-            What::Call(call, answer) => {
+            StoryItemKind::Words(words) | StoryItemKind::Summary(words) => text(words),
+            StoryItemKind::Thinking(thinking) => thinking.text.as_ref().map_or(0, text),
+            StoryItemKind::Call(call, answer) => {
                 call.arguments.len().min(128 << 10) + answer.map_or(0, output)
             }
-            What::Result(result) => output(result),
-            What::Image(image) => image.data.len(),
-            What::Opaque(span) => span.len(),
+            StoryItemKind::Result(result) => output(result),
+            StoryItemKind::Image(image) => image.data.len(),
+            StoryItemKind::Opaque(span) => span.len(),
         }
 }
 

@@ -12,14 +12,14 @@ fn pieces(sample: &Sample, detail: Detail) -> Vec<String> {
             for idx in turn.pieces.clone() {
                 let piece = &story.pieces[idx];
                 let what = match piece.what {
-                    What::Words(_) => "words",
-                    What::Summary(_) => "summary",
-                    What::Thinking(_) => "thinking",
-                    What::Call(_, None) => "open call",
-                    What::Call(_, Some(_)) => "call",
-                    What::Result(_) => "result",
-                    What::Image(_) => "image",
-                    What::Opaque(_) => "opaque",
+                    StoryItemKind::Words(_) => "words",
+                    StoryItemKind::Summary(_) => "summary",
+                    StoryItemKind::Thinking(_) => "thinking",
+                    StoryItemKind::Call(_, None) => "open call",
+                    StoryItemKind::Call(_, Some(_)) => "call",
+                    StoryItemKind::Result(_) => "result",
+                    StoryItemKind::Image(_) => "image",
+                    StoryItemKind::Opaque(_) => "opaque",
                 };
                 let answer = if idx >= turn.answer { "=" } else { "" };
                 lines.push(format!("{number} {answer}{} {what}", piece.item));
@@ -75,7 +75,8 @@ fn what_a_resume_does_not_send_is_on_another_branch() {
     transcript.context = vec![0, 2];
     let session = with_story(&sample, Detail::Steps, |story| {
         let sub_agents = story.session.sub_agents.clone();
-        let session = Session { transcript: &transcript, sub_agents: &sub_agents, ..story.session };
+        let session =
+            StorySession { transcript: &transcript, sub_agents: &sub_agents, ..story.session };
         Story::new(session).pieces.iter().map(|piece| piece.told).collect::<Vec<_>>()
     });
     assert_eq!(session, [Branch::Main, Branch::Aside, Branch::Main]);
@@ -129,7 +130,7 @@ fn an_anchor_names_the_record_and_the_block_in_it() {
         entry.blocks.push(Block::Text(Text::Made("Three.".into())));
     });
     let anchors = with_story(&sample, Detail::Steps, |story| {
-        story.pieces.iter().map(Piece::anchor).collect::<Vec<_>>()
+        story.pieces.iter().map(StoryItem::anchor).collect::<Vec<_>>()
     });
     assert_eq!(anchors, ["m0", "m1", "m1.1"]);
 }
@@ -141,7 +142,7 @@ fn a_prompt_is_only_told_in_full() {
     transcript.head.prompt = vec![0];
     let items = |detail| {
         with_story(&sample, detail, |story| {
-            let session = Session { transcript: &transcript, ..story.session };
+            let session = StorySession { transcript: &transcript, ..story.session };
             let story = Story::new(session);
             story.pieces.iter().map(|piece| piece.item).collect::<Vec<_>>()
         })
@@ -168,7 +169,7 @@ fn the_title_of_the_session_comes_before_its_first_words() {
         let mut transcript = sample.transcript().clone();
         transcript.head.title = Some(title.into());
         with_story(&sample, Detail::Steps, |story| {
-            Story::new(Session { transcript: &transcript, ..story.session }).title()
+            Story::new(StorySession { transcript: &transcript, ..story.session }).title()
         })
     };
     assert_eq!(title("A\tname\n"), "A name");

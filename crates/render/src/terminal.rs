@@ -9,9 +9,9 @@ use anstyle::{AnsiColor, Style};
 use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, plural, short};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::call::{self, Change, Line, Outcome};
-use crate::cut::{Limit, cut};
-use crate::story::{Piece, What};
+use crate::call::{self, FileChange, Line, Outcome};
+use crate::shorten::{Limit, cut};
+use crate::story::{StoryItem, StoryItemKind};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
@@ -93,29 +93,29 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) {
+    fn piece(&mut self, piece: &StoryItem<'_>) {
         let source = self.source();
         let read = |text: &Text| text.read(source).into_owned();
         match piece.what {
-            What::Words(text) => match piece.entry.role {
+            StoryItemKind::Words(text) => match piece.entry.role {
                 Role::User => self.message("User", USER, &read(text)),
                 Role::Assistant | Role::Tool => self.answered("Assistant", &read(text)),
                 Role::System => self.first_lines(&read(text), SYSTEM, "  ", DIM),
             },
-            What::Summary(text) => self.answered("Summary", &read(text)),
-            What::Thinking(thinking) => {
+            StoryItemKind::Summary(text) => self.answered("Summary", &read(text)),
+            StoryItemKind::Thinking(thinking) => {
                 if let Some(text) = &thinking.text {
                     let _ = writeln!(self.text, "  {DIM}Thinking{DIM:#}");
                     self.put(&read(text), "    ", THINKING);
                 }
             }
-            What::Call(call, output) => self.call(call, output),
-            What::Result(output) => self.result(output, false),
-            What::Image(image) => {
+            StoryItemKind::Call(call, output) => self.call(call, output),
+            StoryItemKind::Result(output) => self.result(output, false),
+            StoryItemKind::Image(image) => {
                 let line = format!("(a picture, {})", one_line(&image.media));
                 self.put(&line, "  ", DIM);
             }
-            What::Opaque(span) => {
+            StoryItemKind::Opaque(span) => {
                 // Neither words nor a call: what a program keeps for itself.
                 let text = one_line(&String::from_utf8_lossy(&source.at(span)));
                 self.put(&short(&text, OPAQUE), "    ", DIM);
@@ -210,9 +210,9 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &FileChange) {
         match change {
-            Change::Lines(lines) => {
+            FileChange::Lines(lines) => {
                 for line in lines {
                     match line {
                         Line::Same(line) => self.put(&format!("  {line}"), "    ", DIM),
@@ -222,10 +222,10 @@ impl<'a> Screen<'_, 'a> {
                     }
                 }
             }
-            Change::Patch(text) | Change::Content(text) | Change::Named(_, text) => {
+            FileChange::Patch(text) | FileChange::Content(text) | FileChange::Named(_, text) => {
                 self.few(text, Style::new());
             }
-            Change::Becomes(old, new) => {
+            FileChange::Becomes(old, new) => {
                 self.few(old, RED);
                 self.few(new, GREEN);
             }

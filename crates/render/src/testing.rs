@@ -7,7 +7,7 @@ use epitome_model::ToolKind::{Edit, Read, Shell, Write};
 use epitome_model::Usage;
 use samples::Sample;
 
-use crate::{Changes, Detail, Session, Story};
+use crate::{Changes, Detail, Story, StorySession};
 
 /// Two turns with every kind of block, in whole minutes of one day.
 pub(crate) fn every_block() -> Sample {
@@ -40,7 +40,7 @@ pub(crate) fn with_story<T>(
     transcript.head.cwd = Some("/p".into());
     let changes = Changes::from_transcript(&transcript, sample.source());
     let (source, sub_agents) = (sample.source(), BTreeMap::new());
-    let session = Session {
+    let session = StorySession {
         agent: "agent",
         transcript: &transcript,
         source,

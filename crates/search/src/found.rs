@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::conditions::Conditions;
 use super::query::{Clause, Query};
 use super::snippet::{Run, snippet};
-use super::tables::{Place, count};
+use super::tables::{MessagePlace, count};
 use super::text;
 
 /// What was found, the best first.
@@ -76,7 +76,7 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
     values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));
     let mut best = reading.prepare(&best)?;
     let best = best.query_map(params_from_iter(&values), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let place = Place::COLUMNS;
+    let place = MessagePlace::COLUMNS;
     let mut message = reading.prepare(&format!(
         "SELECT {place}, path, agent, id, project, title, text FROM messages \
          JOIN sessions ON key = session JOIN texts ON message = number WHERE number = ?"
@@ -91,7 +91,8 @@ fn hit(
     clauses: &[Clause],
 ) -> rusqlite::Result<Hit> {
     message.query_row([number], |row: &Row<'_>| {
-        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = Place::read(row)?;
+        let MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived } =
+            MessagePlace::read(row)?;
         let session: String = row.get(8)?;
         Ok(Hit {
             session: PathBuf::from(session),

@@ -23,7 +23,7 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// Where the indexes of one version and one scope are.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct IndexLocation {
     /// The folder's name in that of all caches, and its path.
     name: String,
     folder: PathBuf,
@@ -44,11 +44,11 @@ pub(super) struct Lock {
     _file: File,
 }
 
-impl Place {
+impl IndexLocation {
     /// Creates the folder, for the user alone.
-    pub(super) fn new(config: &Config, name: String, version: String) -> Result<Place> {
+    pub(super) fn new(config: &Config, name: String, version: String) -> Result<IndexLocation> {
         let folder = config.cache(&name)?;
-        Ok(Place { name, folder, version })
+        Ok(IndexLocation { name, folder, version })
     }
 
     /// The lock, unless another process or thread has it.

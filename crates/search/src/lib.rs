@@ -36,7 +36,7 @@ pub use query::{BadQuery, Query};
 pub use snippet::Run;
 pub use update::{Progress, Update, Updated};
 
-use index::{Index, Place};
+use index::{Index, IndexLocation};
 
 /// The rules for what is redacted before it reaches the index.
 const REDACTED: [&str; 2] = ["secrets", "pii"];
@@ -44,7 +44,7 @@ const REDACTED: [&str; 2] = ["secrets", "pii"];
 /// The search, and the index in which it looks.
 pub struct Search {
     config: Config,
-    place: Place,
+    place: IndexLocation,
     done: AtomicUsize,
     of: AtomicUsize,
 }
@@ -108,7 +108,7 @@ impl Search {
         let rules = rules(config, &[])?;
         let made_with = format!("{} {} {rules:?}", tables::VERSION, env!("CARGO_PKG_VERSION"));
         let version = blake3::hash(made_with.as_bytes()).to_hex()[..16].to_owned();
-        let place = Place::new(config, scope.name(), version)?;
+        let place = IndexLocation::new(config, scope.name(), version)?;
         let config = config.clone();
         let search = Search { config, place, done: AtomicUsize::new(0), of: AtomicUsize::new(0) };
         match search.read(|_| Ok(())) {

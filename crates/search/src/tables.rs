@@ -62,7 +62,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 
 /// A message of a session, but for its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MessagePlace {
     pub(super) role: String,
     pub(super) kind: String,
     /// The number of the sub-agent that it is of, from 0.
@@ -75,13 +75,13 @@ pub(super) struct Place {
     pub(super) archived: bool,
 }
 
-impl Place {
+impl MessagePlace {
     /// The columns that [`Place::read`] takes.
     pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
     /// Takes the first columns of a row.
-    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Place> {
-        Ok(Place {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<MessagePlace> {
+        Ok(MessagePlace {
             role: row.get(0)?,
             kind: row.get(1)?,
             sub_agent: row
@@ -97,7 +97,7 @@ impl Place {
 
     /// The values of [`Place::COLUMNS`].
     pub(super) fn values(&self) -> [Value; 8] {
-        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
+        let MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let number = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         [
             role.clone().into(),
@@ -113,7 +113,7 @@ impl Place {
 
     /// A number for a message: of all that is written about it.
     pub(super) fn hash(&self, text: &str) -> i64 {
-        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
+        let MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let sub_agent = sub_agent.map_or(u64::MAX, |number| number as u64);
         let numbers = [sub_agent, *item as u64, *turn as u64, u64::from(*archived)];
         let numbers = numbers.map(u64::to_le_bytes);
@@ -125,7 +125,7 @@ impl Place {
 
 /// What the index says of a session. All but the path is without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct IndexedSession {
     pub(super) path: String,
     pub(super) agent: String,
     pub(super) id: String,

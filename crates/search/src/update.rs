@@ -13,14 +13,14 @@ use epitome::render::{RenderOptions, RenderSource};
 use epitome::{Config, ErrorKind};
 use epitome_model::Role;
 use epitome_redact::Finder;
-use epitome_render::{Detail, Said, Story, said};
+use epitome_render::{Detail, SessionText, Story, said};
 use rayon::prelude::*;
 use rusqlite::types::Value;
 use rusqlite::{Connection, named_params, params, params_from_iter};
 
 use super::conditions::spaced;
 use super::index::Index;
-use super::tables::{self, Known, Place};
+use super::tables::{self, IndexedSession, MessagePlace};
 use super::{REDACTED, Result, Search, SearchError, text, words};
 
 /// Of pages of the database, and of words that are not yet in them: KiB and bytes in memory while
@@ -251,7 +251,7 @@ impl Work<'_> {
     fn read(&self, file: &SessionFile) -> Option<Read> {
         let path = file.path.to_str()?;
         let stamp = stamp(&self.search.config, file, &file.id);
-        let known = |id: &str, project: Option<&str>, title: String| Known {
+        let known = |id: &str, project: Option<&str>, title: String| IndexedSession {
             path: path.to_owned(),
             agent: file.agent.to_owned(),
             id: id.to_owned(),
@@ -303,11 +303,11 @@ impl Work<'_> {
     fn put(&self, file: &SessionFile, read: &Read) -> rusqlite::Result<()> {
         let session = tables::path(&file.path);
         let mut old = messages(&self.connection(), session)?;
-        let is_new = |(place, text): &&(Place, String)| {
+        let is_new = |(place, text): &&(MessagePlace, String)| {
             let same = old.get_mut(&place.hash(text)).and_then(Vec::pop);
             same.is_none()
         };
-        let new: Vec<&(Place, String)> = read.said.iter().filter(is_new).collect();
+        let new: Vec<&(MessagePlace, String)> = read.said.iter().filter(is_new).collect();
         let gone: Vec<i64> = old.into_values().flatten().collect();
         delete(&self.connection(), &gone)?;
         for batch in new.chunks(BATCH) {
@@ -336,21 +336,21 @@ fn messages(connection: &Connection, session: i64) -> rusqlite::Result<HashMap<i
 
 /// A message as it is stored.
 struct Message<'a> {
-    place: &'a Place,
+    place: &'a MessagePlace,
     hash: i64,
     words: String,
     text: Value,
 }
 
 impl<'a> Message<'a> {
-    fn new(place: &'a Place, text: &str) -> Message<'a> {
+    fn new(place: &'a MessagePlace, text: &str) -> Message<'a> {
         let (words, hash) = (words::normalized(text), place.hash(text));
         Message { place, hash, words, text: text::stored(text) }
     }
 }
 
 fn insert(connection: &Connection, session: i64, batch: &[Message<'_>]) -> rusqlite::Result<()> {
-    let columns = Place::COLUMNS;
+    let columns = MessagePlace::COLUMNS;
     let mut message = connection.prepare(&format!(
         "INSERT INTO messages ({columns}, session, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     ))?;
@@ -371,7 +371,7 @@ fn insert_session(
     (size, modified, archive): Stamp,
     read: &Read,
 ) -> rusqlite::Result<()> {
-    let Known { path, agent, id, project, title } = &read.known;
+    let IndexedSession { path, agent, id, project, title } = &read.known;
     connection.execute(
         "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :archive, :agent,
              :id, :id_lower, :project, :project_words, :title)",
@@ -418,15 +418,15 @@ fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
 struct Read {
     /// Taken before it was read.
     stamp: Stamp,
-    known: Known,
+    known: IndexedSession,
     folders: Vec<i64>,
-    said: Vec<(Place, String)>,
+    said: Vec<(MessagePlace, String)>,
 }
 
 /// What one story of a session says: the first is the session's own.
-fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (Place, String)> {
+fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
     said(story).map(move |said| {
-        let Said { anchor, item, turn, role, kind, time, is_unsent, text } = said;
+        let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;
         let role = match role {
             Role::User => "user",
             Role::Assistant => "assistant",
@@ -436,6 +436,6 @@ fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (Place, Stri
         let (role, kind) = (role.to_owned(), kind.name().to_owned());
         let sub_agent = number.checked_sub(1);
         let archived = is_unsent;
-        (Place { role, kind, sub_agent, anchor, item, turn, time, archived }, text)
+        (MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived }, text)
     })
 }

@@ -40,8 +40,7 @@
 //! Unknown members of the JSON are ignored; a change that an older epitome would misread gets a
 //! new format number, which older ones refuse.
 
-mod back;
-pub(crate) mod care;
+pub(crate) mod check;
 mod collect;
 mod folder_store;
 mod generation;
@@ -51,6 +50,7 @@ pub(crate) mod pack;
 pub mod pack_store;
 mod run;
 mod size;
+mod way_back;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
@@ -59,23 +59,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use epitome_model::{Bytes, Ref};
 
-pub use back::WayBack;
-pub use back::{Line, lines};
-pub use care::VerifyReport;
+pub use check::VerifyReport;
 pub use collect::{Collected, GRACE, GcReport, Grace, Need, Reason};
 pub use folder_store::FolderStore;
-pub use generation::{About, Draft, EditedRecord, Generation, Made, Part, UndoSplice};
+pub use generation::{About, CompactionInfo, Draft, EditedRecord, Generation, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
 pub use key::safe_name;
 pub use run::Run;
 pub use size::PackSize;
+pub use way_back::WayBack;
+pub use way_back::{Line, lines};
 pub use writer::PackWriter;
 
 pub use crate::store::disk::GcMode;
 use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
-use pack_store::{Listed, PackStore};
+use pack_store::{FolderName, PackStore};
 
 /// All bytes that were ever removed from a session, in the packs of a [`PackStore`].
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ pub struct Sessions {
 
 /// Removed bytes that a reference may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ReferencedBytes {
     /// The session that they were removed from.
     pub key: SessionKey,
     /// The number of the generation that removed them.
@@ -197,7 +197,7 @@ impl Archive {
     /// # Errors
     ///
     /// `Archive` when nothing was found and some packs could not be read; the errors of listing.
-    pub fn find(&self, reference: &Ref) -> Result<Vec<Found>> {
+    pub fn find(&self, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
         for folder in self.session_folders()? {
@@ -295,9 +295,9 @@ impl Archive {
     /// The folders in a folder, sorted.
     fn folders_in(&self, folder: &str) -> Result<Vec<String>> {
         let folders = self.store.list(folder)?.into_iter().filter_map(|it| match it {
-            Listed::Folder(name) if folder.is_empty() => Some(name),
-            Listed::Folder(name) => Some(format!("{folder}/{name}")),
-            Listed::File(_) => None,
+            FolderName::Folder(name) if folder.is_empty() => Some(name),
+            FolderName::Folder(name) => Some(format!("{folder}/{name}")),
+            FolderName::File(_) => None,
         });
         Ok(folders.collect())
     }
@@ -307,11 +307,11 @@ impl Archive {
         numbers(&*self.store, folder)
     }
 
-    fn find_in(&self, name: &str, number: u64, reference: &Ref) -> Result<Vec<Found>> {
+    fn find_in(&self, name: &str, number: u64, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let pack = self.pack(name)?;
         let mut found = Vec::new();
         for entry in pack.matching(reference) {
-            found.push(Found {
+            found.push(ReferencedBytes {
                 key: pack.key()?,
                 generation: number,
                 hash: entry.hash,
@@ -455,7 +455,7 @@ impl Numbers {
 pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
     let that_end = |end| -> Result<Vec<u64>> {
         let names = store.list(folder)?.into_iter();
-        let number = |listed: Listed| number_before(listed.name(), end);
+        let number = |listed: FolderName| number_before(listed.name(), end);
         let mut numbers: Vec<u64> = names.filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)

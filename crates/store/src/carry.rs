@@ -8,7 +8,7 @@ use std::sync::Arc;
 use epitome_model::Bytes;
 use jiff::Timestamp;
 
-use crate::archive::care::{VerifyReport, verify_pack};
+use crate::archive::check::{VerifyReport, verify_pack};
 use crate::archive::pack::{Kind, Pack};
 use crate::archive::pack_store::{NewPack, PackBytes, PackStore};
 use crate::archive::{

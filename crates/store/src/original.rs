@@ -6,7 +6,7 @@ use epitome_error::{Error, Result};
 use epitome_model::{Ref, Source, Splice, Transcript};
 
 use crate::archive::{Archive, Blobs, Generation, Generations, Hash, SessionKey};
-use crate::restore::{Damage, Restoration, Restored, Target, restore_from, stubs_in};
+use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from, stubs_in};
 use crate::source::if_read;
 use crate::state::effective;
 
@@ -47,7 +47,8 @@ fn of_generations(
     source: &dyn Source,
     found: Generations,
 ) -> Result<Original> {
-    let restored = |damage| restore_from(archive, key, &found, source, Target::Original, damage);
+    let restored =
+        |damage| restore_from(archive, key, &found, source, RestoreTarget::Original, damage);
     let strict = restored(Damage::Refuse);
     let missing = strict.as_ref().err().cloned();
     let way = match &strict {

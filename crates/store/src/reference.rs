@@ -62,8 +62,8 @@ impl Reference {
     pub fn find(text: &str, path: &Path) -> Option<Reference> {
         let bytes = read(path)?;
         let (first_line, lines) = match place_of(text.as_bytes(), &bytes)? {
-            Place::Whole => (None, None),
-            Place::Lines { first, count } => (Some(first), Some(count)),
+            RecordedPlace::Whole => (None, None),
+            RecordedPlace::Lines { first, count } => (Some(first), Some(count)),
         };
         Some(Reference {
             path: path.to_str()?.to_owned(),
@@ -84,17 +84,17 @@ impl Reference {
     }
 }
 
-enum Place {
+enum RecordedPlace {
     Whole,
     Lines { first: u64, count: u64 },
 }
 
-fn place_of(text: &[u8], file: &[u8]) -> Option<Place> {
+fn place_of(text: &[u8], file: &[u8]) -> Option<RecordedPlace> {
     if text.is_empty() {
         return None;
     }
     if text == file {
-        return Some(Place::Whole);
+        return Some(RecordedPlace::Whole);
     }
     let starts_line = |at: usize| at == 0 || file[at - 1] == b'\n';
     let ends_line = |end: usize| text.ends_with(b"\n") || file.get(end).is_none_or(|&b| b == b'\n');
@@ -102,7 +102,7 @@ fn place_of(text: &[u8], file: &[u8]) -> Option<Place> {
         memmem::find_iter(file, text).find(|&at| starts_line(at) && ends_line(at + text.len()))?;
     let feeds = memchr_iter(b'\n', text).count() as u64;
     let count = feeds + u64::from(!text.ends_with(b"\n"));
-    Some(Place::Lines { first: memchr_iter(b'\n', &file[..at]).count() as u64 + 1, count })
+    Some(RecordedPlace::Lines { first: memchr_iter(b'\n', &file[..at]).count() as u64 + 1, count })
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::step::{Step, step};
+use crate::step::{DiskStep, step};
 use epitome_error::{Error, ErrorKind};
 
 /// Opens a regular file for reading.
@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// As [`open`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
-    step(Step::Read)?;
+    step(DiskStep::Read)?;
     let mut bytes = Vec::with_capacity(file.metadata().map_or(0, |meta| room(meta.len())));
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -96,7 +96,7 @@ pub fn is_of_system(path: &Path) -> bool {
 
 /// Opens a regular file as `options` say, which may create it.
 pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    step(Step::Open)?;
+    step(DiskStep::Open)?;
     // Checked first: some devices act as soon as they are opened.
     if let Ok(meta) = fs::metadata(path) {
         check(&meta, path)?;

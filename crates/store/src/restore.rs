@@ -4,7 +4,7 @@
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
 
 mod by_record;
-mod whole;
+mod damaged;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,9 +17,9 @@ pub use crate::archive::Blobs;
 use crate::archive::{Digest, EditedRecord, Generation, Generations, Hash};
 use crate::source::{Spliced, exactly, if_read};
 use by_record::{Walk, check_sound};
+pub use damaged::check_original;
+pub use damaged::{Damage, check_stubs, restore_from, stubs_in};
 use epitome_error::{Error, ErrorKind, Result};
-pub use whole::check_original;
-pub use whole::{Damage, check_stubs, restore_from, stubs_in};
 
 impl Generations {
     /// The numbers of the imported generations that a way back uses, or may use.
@@ -35,7 +35,7 @@ impl Generations {
 
 /// What to restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
+pub enum RestoreTarget {
     /// What the agent wrote.
     #[default]
     Original,
@@ -96,7 +96,7 @@ pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
     blobs: &dyn Blobs,
-    target: Target,
+    target: RestoreTarget,
 ) -> Result<Restoration> {
     restore_without(current, generations, &[], blobs, target)
 }
@@ -107,7 +107,7 @@ fn restore_without(
     generations: &[Generation],
     removed: &[u64],
     blobs: &dyn Blobs,
-    target: Target,
+    target: RestoreTarget,
 ) -> Result<Restoration> {
     let (bytes, n) = (Source::len(current), generations.len());
     let _span = info_span!("session.restore", bytes, generations = n).entered();
@@ -116,8 +116,8 @@ fn restore_without(
         return Err(Error::new(ErrorKind::NotFound, what));
     }
     let above = match target {
-        Target::Original => 0,
-        Target::Generation(number) => number,
+        RestoreTarget::Original => 0,
+        RestoreTarget::Generation(number) => number,
     };
     let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
     let wanted = match generations.iter().find(|it| it.number == above) {

@@ -16,7 +16,7 @@ use epitome_model::{ReadFailure, Source};
 pub use epitome_formats::splice::{CHUNK, Spliced, copy, each_chunk, exactly, failure_of, if_read};
 
 use crate::regular;
-use crate::step::{Step, step};
+use crate::step::{DiskStep, step};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// A file that is read where it is asked for. Its length is that of the moment it was opened, so
@@ -70,7 +70,7 @@ impl FileSource {
     /// Bytes of the file as it is now, whatever its length was when it was opened.
     pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
-        step(Step::Read)?;
+        step(DiskStep::Read)?;
         let mut got = 0;
         while got < bytes.len() {
             match self.file.read_at(&mut bytes[got..], range.start + got as u64) {

@@ -9,7 +9,7 @@ use epitome_model::{Bytes, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, SessionKey, is_damage, lines};
-use crate::restore::{Damage, Restoration, Restored, Target, restore_from};
+use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from};
 use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
@@ -51,7 +51,7 @@ pub fn in_effect(
     if found.whole.is_empty() {
         return Ok(Vec::new());
     }
-    let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
+    let way = restore_from(archive, key, &found, source, RestoreTarget::Original, Damage::Refuse);
     if_read(source, Ok(effective(source, way, found.whole)))
 }
 

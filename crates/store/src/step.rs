@@ -2,7 +2,7 @@
 
 /// A step that may fail. Tests inject a failure into each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DiskStep {
     /// Opening a file.
     Open,
     /// Reading from it.
@@ -25,17 +25,17 @@ pub enum Step {
     Look,
 }
 
-impl Step {
+impl DiskStep {
     /// Whether it only looks at something.
     pub fn is_reading(self) -> bool {
-        matches!(self, Step::Open | Step::Read)
+        matches!(self, DiskStep::Open | DiskStep::Read)
     }
 }
 
 #[cfg(not(any(test, feature = "faults")))]
 /// Outside of tests no step fails.
 #[inline]
-pub fn step(_: Step) -> std::io::Result<()> {
+pub fn step(_: DiskStep) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -48,9 +48,9 @@ pub mod fault {
     use std::cell::RefCell;
     use std::io;
 
-    use super::Step;
+    use super::DiskStep;
 
-    type Hook = Box<dyn FnMut(Step) -> io::Result<()>>;
+    type Hook = Box<dyn FnMut(DiskStep) -> io::Result<()>>;
 
     thread_local! {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
@@ -61,7 +61,7 @@ pub mod fault {
     /// # Errors
     ///
     /// The error of the hook.
-    pub fn step(step: Step) -> io::Result<()> {
+    pub fn step(step: DiskStep) -> io::Result<()> {
         // Taken out while it runs, so that the hook may use the disk itself.
         let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return Ok(()) };
         let done = hook(step);
@@ -71,7 +71,7 @@ pub mod fault {
 
     /// Runs `work` with `hook` asked before every step of this thread.
     pub fn with<T>(
-        hook: impl FnMut(Step) -> io::Result<()> + 'static,
+        hook: impl FnMut(DiskStep) -> io::Result<()> + 'static,
         work: impl FnOnce() -> T,
     ) -> T {
         HOOK.set(Some(Box::new(hook)));
@@ -81,20 +81,20 @@ pub mod fault {
     }
 
     /// Fails the step number `n`, from 0, of those that write, with a full disk.
-    pub fn full_at(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
+    pub fn full_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         failing_at(n, |step| !step.is_reading(), io::ErrorKind::StorageFull)
     }
 
     /// Fails the step number `n`, from 0, of those that read.
-    pub fn unreadable_at(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
-        failing_at(n, Step::is_reading, io::ErrorKind::Other)
+    pub fn unreadable_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
+        failing_at(n, DiskStep::is_reading, io::ErrorKind::Other)
     }
 
     fn failing_at(
         n: usize,
-        counts: fn(Step) -> bool,
+        counts: fn(DiskStep) -> bool,
         kind: io::ErrorKind,
-    ) -> impl FnMut(Step) -> io::Result<()> + 'static {
+    ) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         let mut seen = 0;
         move |step| {
             seen += usize::from(counts(step));

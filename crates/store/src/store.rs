@@ -48,14 +48,14 @@ pub struct Store {
 pub struct Session {
     path: PathBuf,
     source: FileSource,
-    held: Held,
+    held: Storage,
     /// Holds the lock until it is dropped.
     lock: File,
 }
 
 /// How a session is stored.
 #[derive(Debug)]
-enum Held {
+enum Storage {
     /// A file, and the stamp that shows whether it is still the one that was opened.
     File(Stamp),
     /// A compressed file: its stamp, the file itself and its frames.
@@ -191,9 +191,9 @@ impl Session {
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
         let (source, held) = if compressed::is_compressed(&file)? {
             let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
-            (plain, Held::Compressed(stamp, file, frames))
+            (plain, Storage::Compressed(stamp, file, frames))
         } else {
-            (file, Held::File(stamp))
+            (file, Storage::File(stamp))
         };
         Ok(Session { path: real, source, held, lock })
     }
@@ -206,7 +206,7 @@ impl Session {
             return Err(Error::new(ErrorKind::Changed, what).at(&path));
         }
         let source = read.map_or_else(|| rows.open(), Ok)?;
-        Ok(Session { path, source, held: Held::Rows(rows), lock })
+        Ok(Session { path, source, held: Storage::Rows(rows), lock })
     }
 
     /// Its address, without symbolic links.
@@ -223,8 +223,8 @@ impl Session {
     /// epitome.
     pub fn users(&self) -> Vec<User> {
         match self.held {
-            Held::File(_) | Held::Compressed(..) => users_of(&self.path),
-            Held::Rows(_) => Vec::new(),
+            Storage::File(_) | Storage::Compressed(..) => users_of(&self.path),
+            Storage::Rows(_) => Vec::new(),
         }
     }
 
@@ -235,9 +235,9 @@ impl Session {
     /// `Changed` when it was written to or replaced, `NotFound` when it is gone.
     pub fn check_unchanged(&self) -> Result<()> {
         let (stamp, file) = match &self.held {
-            Held::File(stamp) => (*stamp, &self.source),
-            Held::Compressed(stamp, file, _) => (*stamp, file),
-            Held::Rows(_) => return Ok(()),
+            Storage::File(stamp) => (*stamp, &self.source),
+            Storage::Compressed(stamp, file, _) => (*stamp, file),
+            Storage::Rows(_) => return Ok(()),
         };
         if stamp_of(&self.path)? == stamp && stamp_of_open(file)? == stamp {
             return Ok(());
@@ -274,11 +274,11 @@ impl Session {
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> Result<Prepared<'_>> {
         match &self.held {
-            Held::File(stamp) => {
+            Storage::File(stamp) => {
                 let (old, temp) = (&self.source, self.next_to_it(&self.source, write)?);
                 Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
             }
-            Held::Compressed(stamp, old, frames) => {
+            Storage::Compressed(stamp, old, frames) => {
                 let after = compressed::plain(&self.source, write)?;
                 let (kept, added) = compressed::compress(frames, &self.source, &after)?;
                 after.failure().map_or(Ok(()), Err)?;
@@ -288,7 +288,7 @@ impl Session {
                 })?;
                 Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
             }
-            Held::Rows(rows) => {
+            Storage::Rows(rows) => {
                 Ok(Prepared::Rows { rows, before: &self.source, after: rows.written(write)? })
             }
         }
@@ -306,8 +306,8 @@ impl Session {
         // The same lock: it is released with its last owner.
         let lock = self.lock.try_clone().map_err(failed)?;
         let now = match &self.held {
-            Held::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
-            Held::File(_) | Held::Compressed(..) => {
+            Storage::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
+            Storage::File(_) | Storage::Compressed(..) => {
                 Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
             }
         };
@@ -330,14 +330,14 @@ impl Session {
     pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
         let end = self.source.len();
         match self.held {
-            Held::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {
+            Storage::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {
                 let what = "a compressed session can only be appended to";
                 Err(Error::new(ErrorKind::Refused, what).at(&self.path).with_hint(
                     "what is compressed anew may not be what it was; `--out FILE` writes a plain \
                      copy, and `zstd -d --rm` makes a plain session of it",
                 ))
             }
-            Held::Compressed(..) | Held::File(_) | Held::Rows(_) => Ok(()),
+            Storage::Compressed(..) | Storage::File(_) | Storage::Rows(_) => Ok(()),
         }
     }
 

@@ -7,7 +7,7 @@ use epitome_formats::Format;
 use epitome_model::{Applied, Block, Lines, Ref, Source, Transcript};
 use epitome_passes::{built_in, for_reading};
 use epitome_render::{
-    Changes, Detail, Html, PageName, Session, Story, from_json, json, markdown, terminal,
+    Changes, Detail, Html, PageName, Story, StorySession, from_json, json, markdown, terminal,
 };
 use html5ever::tendril::TendrilSink as _;
 use html5ever::{ParseOpts, parse_document};
@@ -86,7 +86,7 @@ fn with_story<T>(
     let sub_agents = BTreeMap::new();
     let changes = Changes::from_transcript(transcript, source);
     let agent = format.name;
-    show(&Story::new(Session {
+    show(&Story::new(StorySession {
         agent,
         transcript,
         source,

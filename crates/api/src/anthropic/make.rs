@@ -3,18 +3,18 @@
 use epitome_json::{Document, Value};
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::{Conversation, LeftBehind, Made, OPENING, Piece, SummaryAs, Tool, name};
+use crate::{Conversation, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, Tool, name};
 
 /// Maximum length of an id in characters.
 const ID: usize = 64;
 
 /// The body of a request with the context of a transcript.
-pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
 /// The same, with the summary in the given role.
-pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages = Messages::default();
     for step in std::mem::take(&mut all.steps) {
@@ -114,14 +114,14 @@ fn text(words: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, encode(words))
 }
 
-fn block(piece: &Piece<'_>) -> String {
+fn block(piece: &TextOrImage<'_>) -> String {
     match piece {
-        Piece::Text(words) => text(words),
-        Piece::Picture { media, data } => format!(
+        TextOrImage::Text(words) => text(words),
+        TextOrImage::Picture { media, data } => format!(
             r#"{{"type":"image","source":{{"type":"base64","media_type":"{media}","data":{}}}}}"#,
             encode(data),
         ),
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     }
 }
 

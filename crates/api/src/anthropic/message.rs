@@ -2,9 +2,9 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, has_only, kind, no, object, text, words};
+use crate::message::{self, Checked, Replacements, has_only, kind, no, object, text, words};
 
-pub fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
+pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> Checked {
     // The system prompt is not in the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
     if message.word("type").is_some_and(|it| it != "message") {

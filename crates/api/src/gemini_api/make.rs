@@ -4,7 +4,10 @@ use epitome_json::Value;
 use epitome_model::{Block, Role, Source, Transcript, encode};
 
 use super::message::CARRIED;
-use crate::{Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Tool, Word, name};
+use crate::{
+    Conversation, Exchange, InputBlock, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage,
+    Tool, name,
+};
 
 /// Maximum length of an id. Ids of calls are not sent: some services with this API refuse them.
 const ID: usize = 64;
@@ -14,12 +17,12 @@ const ID: usize = 64;
 const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator""#;
 
 /// The body of a request with the context of a transcript.
-pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
 /// The same, with the summary in the given role.
-pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
@@ -37,9 +40,11 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             let mut texts = Vec::new();
             for part in all.parts(answer.output) {
                 match part {
-                    Piece::Text(text) => texts.push(text.into_owned()),
+                    TextOrImage::Text(text) => texts.push(text.into_owned()),
                     // Pictures of results follow in a user message.
-                    Piece::Picture { .. } | Piece::Carried(_) => words.push(self::part(&part)),
+                    TextOrImage::Picture { .. } | TextOrImage::Carried(_) => {
+                        words.push(self::part(&part))
+                    }
                 }
             }
             let key = if answer.output.error { "error" } else { "output" };
@@ -91,7 +96,7 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
 }
 
 /// The parts of a response, with its calls.
-fn reply<'t>(all: &mut Conversation<'t>, step: &Step<'t>) -> (Vec<String>, Vec<String>) {
+fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for block in &step.reply {
         match block {
@@ -104,7 +109,7 @@ fn reply<'t>(all: &mut Conversation<'t>, step: &Step<'t>) -> (Vec<String>, Vec<S
             )),
             Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
             block => {
-                let word = Word { block, role: Role::Assistant, item: 0 };
+                let word = InputBlock { block, role: Role::Assistant, item: 0 };
                 said.extend(all.words(&[word]).iter().map(part));
             }
         }
@@ -116,12 +121,12 @@ fn text(words: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(words))
 }
 
-fn part(piece: &Piece<'_>) -> String {
+fn part(piece: &TextOrImage<'_>) -> String {
     match piece {
-        Piece::Text(words) => text(words),
-        Piece::Picture { media, data } => {
+        TextOrImage::Text(words) => text(words),
+        TextOrImage::Picture { media, data } => {
             format!(r#"{{"inlineData":{{"mimeType":"{media}","data":{}}}}}"#, encode(data))
         }
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     }
 }

@@ -4,7 +4,7 @@ use epitome_json::Value;
 use epitome_model::encode;
 
 use super::read::TEXTS;
-use crate::message::{self, Checked, Instead, has_only, is_nothing, list, no, object, text};
+use crate::message::{self, Checked, Replacements, has_only, is_nothing, list, no, object, text};
 
 /// The data of a part, in either spelling.
 const PARTS: [[&str; 2]; 7] = [
@@ -20,7 +20,7 @@ const PARTS: [[&str; 2]; 7] = [
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
 
-pub fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> Checked {
     let role = match content.get("role") {
         Some(_) => message::role(content, &["user", "model", "function"])?,
         None => "user",
@@ -33,7 +33,7 @@ pub fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
     }
 }
 
-fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
+fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> Checked {
     let mut said = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
     let (Some(keys), None) = (said.next(), said.next()) else {
         let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
@@ -63,7 +63,7 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
 }
 
 /// The result of a function: a text under a known key, or JSON.
-fn returned(response: &Value<'_>, instead: &mut Instead) {
+fn returned(response: &Value<'_>, instead: &mut Replacements) {
     let members: Vec<_> =
         response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();
     match members.as_slice() {

@@ -2,16 +2,18 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::{Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, name};
+use crate::{
+    Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, name,
+};
 
 /// Maximum length of an id. Ids of calls are not sent.
 const ID: usize = 64;
 
-pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary);
     let mut messages: Vec<String> = Vec::new();
     if !all.prompt.is_empty() {
@@ -22,7 +24,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
     for step in std::mem::take(&mut all.steps) {
         if let Some(reply) = reply(&mut all, &step) {
             if messages.len() == prompts {
-                messages.push(user(vec![Piece::Text(OPENING.into())]));
+                messages.push(user(vec![TextOrImage::Text(OPENING.into())]));
             }
             messages.push(reply);
         }
@@ -31,9 +33,9 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             let mut texts: Vec<String> = Vec::new();
             for part in all.parts(answer.output) {
                 match part {
-                    Piece::Text(text) => texts.push(text.into_owned()),
+                    TextOrImage::Text(text) => texts.push(text.into_owned()),
                     // Pictures of results follow in a user message.
-                    Piece::Picture { .. } | Piece::Carried(_) => words.push(part),
+                    TextOrImage::Picture { .. } | TextOrImage::Carried(_) => words.push(part),
                 }
             }
             let (tool, text) = (encode(&name(&answer.call.name)), encode(&texts.join("\n")));
@@ -50,7 +52,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
     all.finish(format!(r#"{{"messages":[{}]}}"#, messages.join(",")), n)
 }
 
-fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Option<String> {
+fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in &step.reply {
         match block {
@@ -76,13 +78,13 @@ fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Option<String> {
     Some(format!(r#"{{"role":"assistant","content":{text}{calls}}}"#))
 }
 
-fn user(pieces: Vec<Piece<'_>>) -> String {
+fn user(pieces: Vec<TextOrImage<'_>>) -> String {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for piece in pieces {
         match piece {
-            Piece::Text(text) => texts.push(text.into_owned()),
-            Piece::Picture { data, .. } => images.push(encode(&data)),
-            Piece::Carried(_) => {}
+            TextOrImage::Text(text) => texts.push(text.into_owned()),
+            TextOrImage::Picture { data, .. } => images.push(encode(&data)),
+            TextOrImage::Carried(_) => {}
         }
     }
     let text = encode(&texts.join("\n"));

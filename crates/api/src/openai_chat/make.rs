@@ -4,31 +4,33 @@ use epitome_json::Value;
 use epitome_model::{Block, Source, Transcript, encode};
 
 use super::message::CARRIED;
-use crate::{Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Tool, name};
+use crate::{
+    Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, Tool, name,
+};
 
 /// Maximum length of an id in characters.
 const ID: usize = 40;
 
 /// The body of a request with the context of a transcript.
-pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
 /// The same, with the summary in the given role.
-pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages: Vec<String> = Vec::new();
     if !all.prompt.is_empty() {
-        let words = all.prompt.iter().map(|words| Piece::Text(words.into())).collect();
+        let words = all.prompt.iter().map(|words| TextOrImage::Text(words.into())).collect();
         messages.push(format!(r#"{{"role":"system","content":{}}}"#, content(words)));
     }
     let prompts = messages.len();
-    let mut heard: Vec<Piece<'_>> = Vec::new();
+    let mut heard: Vec<TextOrImage<'_>> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step);
         if let Some(reply) = reply {
             if messages.len() == prompts && heard.is_empty() {
-                heard.push(Piece::Text(OPENING.into()));
+                heard.push(TextOrImage::Text(OPENING.into()));
             }
             say(&mut messages, std::mem::take(&mut heard));
             messages.push(reply);
@@ -37,9 +39,11 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             let mut words: Vec<String> = Vec::new();
             for part in all.parts(answer.output) {
                 match part {
-                    Piece::Text(text) => words.push(text.into_owned()),
+                    TextOrImage::Text(text) => words.push(text.into_owned()),
                     // A tool message cannot contain pictures: they follow in a user message.
-                    picture @ (Piece::Picture { .. } | Piece::Carried(_)) => heard.push(picture),
+                    picture @ (TextOrImage::Picture { .. } | TextOrImage::Carried(_)) => {
+                        heard.push(picture)
+                    }
                 }
             }
             messages.push(format!(
@@ -69,17 +73,17 @@ fn carries(part: &Value<'_>) -> bool {
     part.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
-fn say(messages: &mut Vec<String>, words: Vec<Piece<'_>>) {
+fn say(messages: &mut Vec<String>, words: Vec<TextOrImage<'_>>) {
     if !words.is_empty() {
         messages.push(format!(r#"{{"role":"user","content":{}}}"#, content(words)));
     }
 }
 
-fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Option<String> {
+fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for block in &step.reply {
         match block {
-            Block::Text(words) => said.push(Piece::Text(all.text(words))),
+            Block::Text(words) => said.push(TextOrImage::Text(all.text(words))),
             Block::Call(call) => calls.push(format!(
                 r#"{{"id":{},"type":"function","function":{{"name":{},"arguments":{}}}}}"#,
                 encode(all.id(call)),
@@ -103,17 +107,17 @@ fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Option<String> {
 }
 
 /// A string, or a list of parts.
-fn content(pieces: Vec<Piece<'_>>) -> String {
-    if let [Piece::Text(words)] = pieces.as_slice() {
+fn content(pieces: Vec<TextOrImage<'_>>) -> String {
+    if let [TextOrImage::Text(words)] = pieces.as_slice() {
         return encode(words);
     }
     let parts = pieces.iter().map(|piece| match piece {
-        Piece::Text(words) => format!(r#"{{"type":"text","text":{}}}"#, encode(words)),
-        Piece::Picture { media, data } => format!(
+        TextOrImage::Text(words) => format!(r#"{{"type":"text","text":{}}}"#, encode(words)),
+        TextOrImage::Picture { media, data } => format!(
             r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#,
             encode(&format!("data:{media};base64,{data}")),
         ),
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

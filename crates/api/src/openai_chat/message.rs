@@ -3,13 +3,13 @@
 use epitome_json::Value;
 
 use crate::message::{
-    self, Checked, Instead, has_only, is_nothing, kind, list, no, object, text, words,
+    self, Checked, Replacements, has_only, is_nothing, kind, list, no, object, text, words,
 };
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
 
-pub fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> Checked {
     let role = message::role(message, &["system", "developer", "user", "assistant", "tool"])?;
     if message.get("type").is_some_and(|it| !it.is_null()) {
         return kind(message);
@@ -33,7 +33,7 @@ pub fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
     }
 }
 
-fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
+fn response(message: &Value<'_>, instead: &mut Replacements) -> Checked {
     const OWN: [&str; 6] =
         ["content", "refusal", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
     has_only(message, &OWN)?;
@@ -59,7 +59,7 @@ fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
     Ok(())
 }
 
-fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
     let known = part.word("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),

@@ -5,26 +5,26 @@ use epitome_model::{Block, Source, Transcript, encode};
 
 use super::message::{CARRIED, SERVICE_CALLS};
 use crate::{
-    Answered, Arguments, Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Tool,
-    name,
+    AnsweredCall, Arguments, Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs,
+    TextOrImage, Tool, name,
 };
 
 /// Maximum length of an id in characters.
 const ID: usize = 64;
 
 /// The body of a request with the context of a transcript.
-pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
 /// The same, with the summary in the given role.
-pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut items: Vec<String> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step);
         if !reply.is_empty() && items.is_empty() {
-            items.push(message(&[Piece::Text(OPENING.into())]));
+            items.push(message(&[TextOrImage::Text(OPENING.into())]));
         }
         items.extend(reply);
         for answer in &step.results {
@@ -60,7 +60,7 @@ fn carries(part: &Value<'_>) -> bool {
     CARRIED.contains(&&*kind) || SERVICE_CALLS.contains(&&*kind)
 }
 
-fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Vec<String> {
+fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     let mut items = Vec::new();
     // Reasoning comes before the item it led to, or is left out.
     let mut waiting = Vec::new();
@@ -87,7 +87,7 @@ fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Vec<String> {
                 continue;
             }
             Block::Opaque(span) => match all.carried(*span) {
-                Some(Piece::Carried(item)) => item,
+                Some(TextOrImage::Carried(item)) => item,
                 Some(_) | None => continue,
             },
             _ => {
@@ -117,7 +117,7 @@ fn sealed(raw: &str) -> Option<String> {
     })
 }
 
-fn result<'t>(all: &mut Conversation<'t>, answer: &Answered<'t>) -> String {
+fn result<'t>(all: &mut Conversation<'t>, answer: &AnsweredCall<'t>) -> String {
     let kind = match all.arguments(answer.call) {
         Arguments::Object(_) => "function_call_output",
         Arguments::Text(_) => "custom_tool_call_output",
@@ -125,25 +125,25 @@ fn result<'t>(all: &mut Conversation<'t>, answer: &Answered<'t>) -> String {
     let pieces = all.parts(answer.output);
     let output = match pieces.as_slice() {
         [] => encode(""),
-        [Piece::Text(words)] => encode(words),
+        [TextOrImage::Text(words)] => encode(words),
         pieces => parts(pieces),
     };
     let id = encode(all.id(answer.call));
     format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#)
 }
 
-fn message(words: &[Piece<'_>]) -> String {
+fn message(words: &[TextOrImage<'_>]) -> String {
     format!(r#"{{"type":"message","role":"user","content":{}}}"#, parts(words))
 }
 
-fn parts(pieces: &[Piece<'_>]) -> String {
+fn parts(pieces: &[TextOrImage<'_>]) -> String {
     let parts = pieces.iter().map(|piece| match piece {
-        Piece::Text(words) => format!(r#"{{"type":"input_text","text":{}}}"#, encode(words)),
-        Piece::Picture { media, data } => format!(
+        TextOrImage::Text(words) => format!(r#"{{"type":"input_text","text":{}}}"#, encode(words)),
+        TextOrImage::Picture { media, data } => format!(
             r#"{{"type":"input_image","image_url":{}}}"#,
             encode(&format!("data:{media};base64,{data}")),
         ),
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

@@ -2,7 +2,7 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Instead, has_only, kind, no, text, words};
+use crate::message::{self, Checked, Replacements, has_only, kind, no, text, words};
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
@@ -17,7 +17,7 @@ pub const SERVICE_CALLS: [&str; 6] = [
     "mcp_list_tools",
 ];
 
-pub fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
+pub fn check_message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
     match item.word("type").as_deref() {
         Some("message") => message(item, instead),
         None if item.get("type").is_none() => message(item, instead),
@@ -38,7 +38,7 @@ pub fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
     }
 }
 
-fn message(item: &Value<'_>, instead: &mut Instead) -> Checked {
+fn message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
     let role = message::role(item, &["user", "assistant", "system", "developer"])?;
     has_only(item, &["content"])?;
     let kinds: &[&str] = match role {
@@ -49,7 +49,7 @@ fn message(item: &Value<'_>, instead: &mut Instead) -> Checked {
     words(item, "content", |part| self::part(part, kinds, instead))
 }
 
-fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
     let known = part.word("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("input_image" | "input_file") => Ok(()),

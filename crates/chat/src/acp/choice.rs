@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::wire::SetOption;
-use crate::machine::Change;
+use crate::machine::OutsideChange;
 
 const MODEL: &str = "model";
 const RECIPE: &str = "recipe";
@@ -51,14 +51,14 @@ fn options(now: &str, all: &[String]) -> Vec<Value> {
 /// # Errors
 ///
 /// Why it is none.
-pub(super) fn change(request: &SetOption) -> Result<Change, String> {
+pub(super) fn change(request: &SetOption) -> Result<OutsideChange, String> {
     let Some(value) = request.value.as_str() else {
         return Err(format!("{} takes a name", request.config_id));
     };
     let value = Some(value.to_owned());
     match &*request.config_id {
-        MODEL => Ok(Change::Model(value)),
-        RECIPE => Ok(Change::Recipe(value)),
+        MODEL => Ok(OutsideChange::Model(value)),
+        RECIPE => Ok(OutsideChange::Recipe(value)),
         other => Err(format!("there is no option {other}")),
     }
 }

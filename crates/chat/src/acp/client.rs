@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::connection::{Client, Incoming, Responder, Stopper, lines};
-use super::session::{Line, Session, Waiting};
+use super::session::{Line, PreparedSession, Waiting};
 use super::update::Abilities;
 use super::wire::{
     Error, Initialize, METHOD_NOT_FOUND, McpServer, Message, OfSession, OpenSession, PARSE_ERROR,
     Pair, Prompt, SetOption, VERSION, text, update,
 };
 use super::{Sessions, choice, prompt};
-use crate::commands::{Command, Done, offered_to_editors, parse};
-use crate::machine::{Change, Input};
-use crate::mcp::{Place, Server, TIMEOUT, is_name};
+use crate::commands::{Command, SlashOutcome, offered_to_editors, parse};
+use crate::machine::{Input, OutsideChange};
+use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
 /// Speaks the protocol until the editor ends its stream, or the connection is stopped. `stoppable`
 /// gets what stops it. What runs then has ended when this returns.
@@ -71,7 +71,7 @@ struct Open {
 }
 
 /// A session that the editor wants.
-struct Wanted {
+struct SessionRequest {
     folder: PathBuf,
     /// Its id, if it is there already.
     id: Option<String>,
@@ -155,16 +155,16 @@ impl<S: Sessions> Host<S> {
         };
         let told = match parse(&said) {
             None => return line.ask(Input::User(said), Waiting::Prompt(responder)),
-            Some(Done::Input(Input::Change(Change::Resume(_)))) => {
+            Some(SlashOutcome::Input(Input::Change(OutsideChange::Resume(_)))) => {
                 "an editor opens sessions by itself".to_owned()
             }
-            Some(Done::Input(input)) => return line.ask(input, Waiting::Prompt(responder)),
-            Some(Done::Help) => {
+            Some(SlashOutcome::Input(input)) => return line.ask(input, Waiting::Prompt(responder)),
+            Some(SlashOutcome::Help) => {
                 let about = |it: &Command| format!("- {} {}: {}", it.name, it.arguments, it.about);
                 offered_to_editors().map(about).collect::<Vec<_>>().join("\n")
             }
-            Some(Done::Quit) => "close the session in the editor".to_owned(),
-            Some(Done::Wrong(why)) => why,
+            Some(SlashOutcome::Quit) => "close the session in the editor".to_owned(),
+            Some(SlashOutcome::Wrong(why)) => why,
         };
         let told = update("agent_message_chunk", json!({"content": text(&told)}));
         self.client.notify("session/update", json!({"sessionId": session, "update": told}));
@@ -194,7 +194,7 @@ impl<S: Sessions> Host<S> {
         let wanted = match parsed(params) {
             Ok(OpenSession { cwd: folder, session_id: id, mcp_servers }) => {
                 let servers = mcp_servers.into_iter().filter_map(server).collect();
-                Wanted { folder, id, servers, replay }
+                SessionRequest { folder, id, servers, replay }
             }
             Err(err) => return responder.respond(Err(err)),
         };
@@ -224,20 +224,20 @@ impl<S: Sessions> Host<S> {
     }
 
     /// Makes a session, and makes it known.
-    fn open(&self, wanted: &Wanted, ended: Receiver<()>) -> Result<Session, Error> {
+    fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {
             // One that is open here is opened again.
             self.close(id);
         }
-        let Wanted { folder, id, servers, .. } = wanted;
+        let SessionRequest { folder, id, servers, .. } = wanted;
         let started = self.sessions.start(folder, id.as_deref(), servers);
         let started = started.map_err(Error::failed)?;
         let mut state = self.state();
         if state.is_over {
             return Err(Error::failed("the connection has ended"));
         }
-        let session = Session::new(started, self.client.clone(), state.abilities);
+        let session = PreparedSession::new(started, self.client.clone(), state.abilities);
         state.open.insert(session.id.clone(), Open { line: session.line(), ended });
         Ok(session)
     }
@@ -296,9 +296,11 @@ fn server(named: McpServer) -> Option<Server> {
     let place = match (named.command, named.url, named.kind.as_deref()) {
         (Some(command), None, None | Some("stdio")) => {
             let (args, env, folder) = (named.args, pairs(named.env), PathBuf::new());
-            Place::Program { command, args, env, folder }
+            ServerAddress::Program { command, args, env, folder }
         }
-        (None, Some(url), Some("http")) => Place::Address { url, headers: pairs(named.headers) },
+        (None, Some(url), Some("http")) => {
+            ServerAddress::Address { url, headers: pairs(named.headers) }
+        }
         _ => return None,
     };
     is_name(&name).then_some(Server { name, place, timeout: TIMEOUT })

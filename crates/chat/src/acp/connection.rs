@@ -60,11 +60,11 @@ pub(super) struct Client(Arc<Inner>);
 
 struct Inner {
     to: Mutex<Box<dyn Write + Send>>,
-    asked: Mutex<Asked>,
+    asked: Mutex<PendingRequests>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct PendingRequests {
     requests: u64,
     open: HashMap<u64, Then>,
 }
@@ -80,7 +80,7 @@ impl Client {
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, PendingRequests> {
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,7 +11,7 @@ use super::choice::Choices;
 use super::connection::{Client, Responder};
 use super::update::{Abilities, Updates};
 use super::wire::{Error, update};
-use super::{Started, ask};
+use super::{Started, questions};
 use crate::agent::{Agent, Front};
 use crate::commands::{Command, offered_to_editors};
 use crate::machine::{Ended, Event, Input};
@@ -54,7 +54,7 @@ impl Line {
 }
 
 /// A session that is about to run.
-pub(super) struct Session {
+pub(super) struct PreparedSession {
     pub(super) id: String,
     agent: Agent,
     first: Vec<Event>,
@@ -62,8 +62,8 @@ pub(super) struct Session {
     editor: Editor,
 }
 
-impl Session {
-    pub(super) fn new(started: Started, client: Client, abilities: Abilities) -> Session {
+impl PreparedSession {
+    pub(super) fn new(started: Started, client: Client, abilities: Abilities) -> PreparedSession {
         let Started { agent, id, first, choices } = started;
         let editor = Editor {
             client,
@@ -76,7 +76,7 @@ impl Session {
             waiting: Vec::new(),
             ended: None,
         };
-        Session { id, agent, first, queue: Queue::default(), editor }
+        PreparedSession { id, agent, first, queue: Queue::default(), editor }
     }
 
     /// What sends inputs to it.
@@ -218,12 +218,12 @@ impl Editor {
         let Some(call) = self.updates.open(task, id) else { return };
         let mut call = call.value.clone();
         call["status"] = "pending".into();
-        let options = ask::options(always);
+        let options = questions::options(always);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
         let key = (task.map(str::to_owned), id.to_owned());
         let (inputs, (task, id)) = (self.inputs.clone(), key.clone());
         let request = self.client.request("session/request_permission", params, move |response| {
-            let input = Input::Permission(id.into(), ask::answer(response));
+            let input = Input::Permission(id.into(), questions::answer(response));
             // A session that has ended needs no answer.
             let _gone = inputs.send(match task {
                 None => input,
@@ -238,11 +238,11 @@ impl Editor {
         let Some(call) = self.updates.open(None, id).filter(|_| self.abilities.forms) else {
             return;
         };
-        let form = ask::form(&self.session, &call.id, question, choices);
+        let form = questions::form(&self.session, &call.id, question, choices);
         let (inputs, call) = (self.inputs.clone(), id.to_owned());
         let request = self.client.request("elicitation/create", form, move |response| {
             // A session that has ended needs no answer.
-            let _gone = inputs.send(Input::Told(call.into(), ask::answer_from(response)));
+            let _gone = inputs.send(Input::Told(call.into(), questions::answer_from(response)));
         });
         self.asked.insert((None, id.to_owned()), request);
     }

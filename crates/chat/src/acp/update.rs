@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use epitome_engine::{Called, Share, WindowUse};
 use epitome_model::ToolKind;
-use epitome_passes::{Event as ContextEvent, Why};
+use epitome_passes::{Event as ContextEvent, EventReason};
 use serde_json::{Value, json};
 
 use super::wire::{ClientCapabilities, text as text_block, update};
 use crate::machine::{self, Event};
+use crate::notices::{aside, change, kind, reserve};
 use crate::permissions::Access;
 use crate::tools::{FileChange, Todo, TodoState, Workplace, kind_of, subject, todo};
-use crate::words::{aside, change, kind, reserve};
 
 /// Characters of the title of a call.
 const TITLE: usize = 200;
@@ -282,7 +282,7 @@ impl Updates {
             return line.map_or_else(Vec::new, |line| self.tell(&line));
         }
         match event {
-            ContextEvent::Started { why: Why::Request, .. } => Vec::new(),
+            ContextEvent::Started { why: EventReason::Request, .. } => Vec::new(),
             ContextEvent::Started { .. } => {
                 let id = self.next_compaction();
                 self.compacting = Some(id.clone());

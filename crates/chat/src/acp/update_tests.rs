@@ -59,10 +59,14 @@ fn calls_of_a_task_are_calls_with_names_of_their_own() {
 
 #[test]
 fn a_compaction_is_told_as_one_where_an_editor_knows_them_and_in_a_line_elsewhere() {
-    let started =
-        ContextEvent::Started { why: Why::Hard, tokens: Tokens(900), target: None, usable: None };
+    let started = ContextEvent::Started {
+        why: EventReason::Hard,
+        tokens: Tokens(900),
+        target: None,
+        usable: None,
+    };
     let finished = ContextEvent::Finished {
-        why: Why::Hard,
+        why: EventReason::Hard,
         before: Tokens(900),
         after: Tokens(300),
         by_tier: BTreeMap::from([("results".to_owned(), 3)]),

@@ -11,10 +11,10 @@ use epitome_llm::{Catalogue, Model};
 use super::model::{ScriptedModel, Step, Turn};
 use super::{WINDOW, project, recipe};
 use crate::agent::{Agent, Changes};
-use crate::machine::{Change, Event, Limits, Machine};
+use crate::machine::{Event, Limits, Machine, OutsideChange};
+use crate::notices::reserve;
 use crate::permissions::Permissions;
 use crate::session::setup;
-use crate::words::reserve;
 
 /// Tokens from which on the tool `compact` acts, in a window as small as this.
 const TOOL: u64 = 1_000;
@@ -158,10 +158,10 @@ impl Changes for DemoChanges {
 
     fn change(
         &mut self,
-        change: &Change,
+        change: &OutsideChange,
         agent: &mut Agent,
     ) -> std::result::Result<Vec<Event>, String> {
-        let Change::Recipe(Some(name)) = change else {
+        let OutsideChange::Recipe(Some(name)) = change else {
             return Err("this cannot be changed in the demo".to_owned());
         };
         let mut recipe = recipe(name).map_err(|err| err.to_string())?;
@@ -212,7 +212,7 @@ mod tests {
                 "/losses" => Input::Losses,
                 "/context" => Input::Window,
                 "/undo" => Input::Undo,
-                "/recipe s06" => Input::Change(Change::Recipe(Some("s06".to_owned()))),
+                "/recipe s06" => Input::Change(OutsideChange::Recipe(Some("s06".to_owned()))),
                 message => Input::User(message.to_owned()),
             };
             agent.take(input, &mut front).unwrap();

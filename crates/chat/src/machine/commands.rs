@@ -6,11 +6,11 @@ use epitome_error::Result;
 use epitome_model::MicroDollars;
 
 use super::{Action, Event, Machine};
-use crate::words::losses;
+use crate::notices::losses;
 
 /// Something to change that the machine knows nothing of: settings, keys and files are outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum OutsideChange {
     /// Another recipe for the same log, or which there are.
     Recipe(Option<String>),
     /// Another model, or which it is.
@@ -21,12 +21,14 @@ pub enum Change {
     Export(Option<PathBuf>),
 }
 
-impl Change {
+impl OutsideChange {
     /// Whether nothing may be under way.
     fn needs_rest(&self) -> bool {
         match self {
-            Change::Recipe(name) | Change::Model(name) | Change::Resume(name) => name.is_some(),
-            Change::Export(_) => false,
+            OutsideChange::Recipe(name)
+            | OutsideChange::Model(name)
+            | OutsideChange::Resume(name) => name.is_some(),
+            OutsideChange::Export(_) => false,
         }
     }
 }
@@ -82,7 +84,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn change(&mut self, change: Change) {
+    pub(super) fn change(&mut self, change: OutsideChange) {
         if !change.needs_rest() || self.rests() {
             self.actions.push(Action::Change(change));
         }

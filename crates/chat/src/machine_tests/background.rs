@@ -1,6 +1,6 @@
 //! Compactions in the background.
 
-use epitome_passes::{Event as Change, Why};
+use epitome_passes::{Event as Change, EventReason};
 
 use super::*;
 
@@ -57,7 +57,7 @@ impl Play {
     }
 
     /// Why the context was compacted so far.
-    fn compacted(&self) -> Vec<Why> {
+    fn compacted(&self) -> Vec<EventReason> {
         let why = |event: &Event| match event {
             Event::Context { event: Change::Finished { why, .. } } => Some(*why),
             _ => None,
@@ -81,7 +81,7 @@ fn it_is_swapped_in_where_the_next_turn_begins() {
         play.answers(says("That is all."));
         assert_eq!(play.compacted(), [], "{recipe}: the turn is over");
         play.user("Thank you.");
-        assert_eq!(play.compacted(), [Why::Background], "{recipe}");
+        assert_eq!(play.compacted(), [EventReason::Background], "{recipe}");
         let texts = play.texts();
         assert_eq!(texts[0], "summary", "{recipe}");
         assert_eq!(texts[texts.len() - 2..], ["That is all.", "Thank you."], "{recipe}");
@@ -92,7 +92,7 @@ fn it_is_swapped_in_where_the_next_turn_begins() {
 
 #[test]
 fn a_request_whose_compaction_is_due_waits_for_a_model_and_computes_itself() {
-    for (recipe, expect) in [("digest", Why::Trigger), ("ion", Why::Background)] {
+    for (recipe, expect) in [("digest", EventReason::Trigger), ("ion", EventReason::Background)] {
         let mut play = play(recipe);
         let (n, prepared) = play.until_prepared();
         play.until_due();
@@ -116,7 +116,7 @@ fn a_turn_waits_for_what_is_computed_and_not_for_a_model() {
     assert!(play_computed.actions.is_empty() && !play_computed.machine.is_idle());
     play_computed.input(prepared_by(n, prepared));
     assert!(play_computed.is_sent());
-    assert_eq!(play_computed.compacted(), [Why::Background]);
+    assert_eq!(play_computed.compacted(), [EventReason::Background]);
 
     let mut play = play("ion");
     let (n, prepared) = play.until_prepared();
@@ -132,14 +132,14 @@ fn a_turn_waits_for_what_is_computed_and_not_for_a_model() {
     play.summarise();
     play.answers(says("You are welcome."));
     play.user("One more thing.");
-    assert_eq!(play.compacted(), [Why::Background]);
+    assert_eq!(play.compacted(), [EventReason::Background]);
     assert_eq!(play.machine.context().report().summaries.asks, 1);
 }
 
 #[test]
 fn one_of_a_context_that_is_another_now_is_dropped_and_so_is_one_that_fails() {
     type Meanwhile = fn(&mut Play);
-    let all: [(&str, Meanwhile, &[Why]); 3] = [
+    let all: [(&str, Meanwhile, &[EventReason]); 3] = [
         ("interrupted", |play| play.input(Input::Cancel), &[]),
         (
             "compacted",
@@ -147,7 +147,7 @@ fn one_of_a_context_that_is_another_now_is_dropped_and_so_is_one_that_fails() {
                 play.answers(says("So."));
                 play.input(Input::Compact(None));
             },
-            &[Why::Manual],
+            &[EventReason::Manual],
         ),
         (
             "refused",
@@ -158,7 +158,7 @@ fn one_of_a_context_that_is_another_now_is_dropped_and_so_is_one_that_fails() {
                 play.input(Input::Failed(request, failure));
                 play.answers(says("So."));
             },
-            &[Why::Overflow],
+            &[EventReason::Overflow],
         ),
     ];
     for (what, meanwhile, expect) in all {
@@ -174,7 +174,7 @@ fn one_of_a_context_that_is_another_now_is_dropped_and_so_is_one_that_fails() {
     let (n, _) = play.until_prepared();
     play.until_due();
     play.input(Input::Prepared(n, None));
-    assert_eq!(play.compacted(), [Why::Trigger], "it is done where it is due");
+    assert_eq!(play.compacted(), [EventReason::Trigger], "it is done where it is due");
     assert!(play.is_sent());
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use epitome::{Config, McpServer, Settings};
 use epitome_error::{Error, ErrorKind, Result};
 
-use super::{Place, Server, Servers, TIMEOUT, is_name};
+use super::{Server, ServerAddress, Servers, TIMEOUT, is_name};
 use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
@@ -42,7 +42,7 @@ pub(crate) fn with_servers(
     servers.extend(more);
     for server in &mut servers {
         // Some programs look for code where they are started: not in a project of others.
-        if let Place::Program { folder, .. } = &mut server.place
+        if let ServerAddress::Program { folder, .. } = &mut server.place
             && folder.as_os_str().is_empty()
         {
             folder.clone_from(&config.user);
@@ -66,7 +66,7 @@ fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> 
         return Err(wrong(settings, format!("`{name}` is no name of a server: {what}")));
     }
     let place = match (&set.command, &set.url) {
-        (Some(command), None) => Place::Program {
+        (Some(command), None) => ServerAddress::Program {
             command: command.clone(),
             args: set.args.clone(),
             env: expanded(config, &set.env),
@@ -76,7 +76,7 @@ fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> 
             },
         },
         (None, Some(url)) => {
-            Place::Address { url: url.clone(), headers: expanded(config, &set.headers) }
+            ServerAddress::Address { url: url.clone(), headers: expanded(config, &set.headers) }
         }
         (None, None) => {
             return Err(wrong(

@@ -20,7 +20,7 @@ use super::content::text;
 use super::handler::Handler;
 use super::process::Process;
 use super::tool::clean;
-use super::{Found, Place, Server, set};
+use super::{Found, Server, ServerAddress, set};
 
 /// What a server may take until it has listed its tools.
 const START: Duration = Duration::from_secs(30);
@@ -84,14 +84,14 @@ async fn open(
 ) -> Result<Opened, String> {
     let handler = Handler::new(root, found.clone());
     let (running, process) = match &server.place {
-        Place::Program { .. } => {
+        ServerAddress::Program { .. } => {
             let (mut process, pipes) = Process::start(&server.place, hidden)?;
             match handler.serve(pipes).await {
                 Ok(running) => (running, Some(process)),
                 Err(err) => return Err(process.last_words(&err.to_string()).await),
             }
         }
-        Place::Address { url, headers } => {
+        ServerAddress::Address { url, headers } => {
             let transport = address(url, headers)?;
             let running = handler.serve(transport).await.map_err(|err| one_line(&err))?;
             (running, None)

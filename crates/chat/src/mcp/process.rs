@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::Place;
+use super::ServerAddress;
 use super::tool::clean;
 
 /// Bytes of what a program says on standard error that are kept, from the end.
@@ -28,10 +28,10 @@ pub(super) struct Process {
 impl Process {
     /// Starts a program. Returns it with its pipes.
     pub(super) fn start(
-        place: &Place,
+        place: &ServerAddress,
         hidden: &[String],
     ) -> Result<(Process, (ChildStdout, ChildStdin)), String> {
-        let Place::Program { command, args, env, folder } = place else {
+        let ServerAddress::Program { command, args, env, folder } = place else {
             return Err("it is no program".to_owned());
         };
         let mut program = Command::new(command);

@@ -94,7 +94,7 @@ struct Arguments {
 }
 
 /// What came of listening to a command.
-enum Heard {
+enum ReadResult {
     /// So many bytes.
     Bytes(usize),
     /// Nothing yet.
@@ -120,15 +120,17 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     while ended.elapsed() < LEFT && output.read(&mut running, SETTLE) {}
     let text = output.text();
     match end {
-        End::Exited(status) if status.success() => Ok(text),
-        End::Exited(status) => Err(format!("{text}[{status}]")),
-        End::TimedOut => Err(format!("{text}[ended after {} s: time-out]", timeout.as_secs())),
-        End::Stopped => Err(format!("{text}[stopped]")),
+        CommandEnd::Exited(status) if status.success() => Ok(text),
+        CommandEnd::Exited(status) => Err(format!("{text}[{status}]")),
+        CommandEnd::TimedOut => {
+            Err(format!("{text}[ended after {} s: time-out]", timeout.as_secs()))
+        }
+        CommandEnd::Stopped => Err(format!("{text}[stopped]")),
     }
 }
 
 /// How a command ended.
-enum End {
+enum CommandEnd {
     Exited(ExitStatus),
     TimedOut,
     Stopped,
@@ -140,19 +142,19 @@ fn wait(
     timeout: Duration,
     stop: &Stop,
     progress: &mut Progress<'_>,
-) -> std::io::Result<End> {
+) -> std::io::Result<CommandEnd> {
     let begun = Instant::now();
     loop {
         output.read(running, LOOK);
         progress.report(output);
         if let Some(status) = running.child.try_wait()? {
-            return Ok(End::Exited(status));
+            return Ok(CommandEnd::Exited(status));
         }
         if stop.is_stopped() {
-            return Ok(End::Stopped);
+            return Ok(CommandEnd::Stopped);
         }
         if begun.elapsed() >= timeout {
-            return Ok(End::TimedOut);
+            return Ok(CommandEnd::TimedOut);
         }
     }
 }
@@ -202,15 +204,15 @@ impl Output {
     /// Takes what a command writes next, if it writes something soon. Returns whether it did.
     fn read(&mut self, running: &mut Running, wait: Duration) -> bool {
         match running.read(wait, &mut self.buffer) {
-            Heard::Bytes(read) => {
+            ReadResult::Bytes(read) => {
                 let text = self.plain.push(&self.buffer[..read]);
                 self.push(text.as_bytes());
                 self.is_new = true;
                 true
             }
-            Heard::Nothing => false,
+            ReadResult::Nothing => false,
             // It is about to end, or has closed its output.
-            Heard::End => {
+            ReadResult::End => {
                 std::thread::sleep(SHORT);
                 false
             }

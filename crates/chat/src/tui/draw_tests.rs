@@ -2,7 +2,7 @@
 
 use epitome_engine::{Content, Share};
 use epitome_model::Tokens;
-use epitome_passes::{Event as ContextEvent, Why};
+use epitome_passes::{Event as ContextEvent, EventReason};
 use epitome_render::visible;
 use proptest::prelude::*;
 use ratatui::crossterm::event::{Event as TerminalEvent, KeyCode, KeyModifiers};
@@ -42,7 +42,7 @@ fn compacted() -> Event {
     let by_tier = [("results".to_owned(), 31), ("stale".to_owned(), 12)].into();
     let (before, after) = (Tokens(150_000), Tokens(42_000));
     let event = ContextEvent::Finished {
-        why: Why::Trigger,
+        why: EventReason::Trigger,
         before,
         after,
         by_tier,
@@ -285,7 +285,7 @@ fn hostile_text_is_never_obeyed_wherever_it_comes_from() {
     );
     check_inert(&state);
     // It is shown, and not left out.
-    let escapes = |shown: &super::super::entry::Shown| {
+    let escapes = |shown: &super::super::entry::LaidOutEntry| {
         let lines = shown.lines(60, false, Theme { colours: true });
         lines.iter().any(|line| line.to_string().contains('␛'))
     };

@@ -12,8 +12,8 @@ use super::preview::Preview;
 use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
 use crate::commands::COMMANDS;
+use crate::notices::{kind, reserve};
 use crate::tools::{Fold, named, subject};
-use crate::words::{kind, reserve};
 
 /// Prose is no wider: longer lines are hard to read.
 const PROSE: usize = 120;
@@ -260,7 +260,7 @@ fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
 }
 
 /// An entry with its lines, as they were last laid out.
-pub(super) struct Shown {
+pub(super) struct LaidOutEntry {
     pub(super) entry: Entry,
     /// Whether an empty line goes before it.
     pub(super) gap: bool,
@@ -273,15 +273,15 @@ struct Cached {
     lines: Rc<[Line<'static>]>,
 }
 
-impl Shown {
-    pub(super) fn new(entry: Entry, before: Option<&Entry>) -> Shown {
+impl LaidOutEntry {
+    pub(super) fn new(entry: Entry, before: Option<&Entry>) -> LaidOutEntry {
         let gap = match (&entry, before) {
             (_, None) => false,
             (Entry::Call(_), Some(Entry::Call(_))) => false,
             (Entry::Note(tone, _), Some(Entry::Note(before, _))) => tone != before,
             (_, Some(_)) => true,
         };
-        Shown { entry, gap, cache: RefCell::new(None) }
+        LaidOutEntry { entry, gap, cache: RefCell::new(None) }
     }
 
     /// The entry, to change it.

@@ -8,8 +8,8 @@ use ratatui::crossterm::event::{
 
 use super::editor::Move;
 use super::entry::{Entry, Tone};
-use super::state::{Ask, Asked, Busy, Effect, Scroll, State, Work};
-use crate::commands::{Done, completions, parse};
+use super::state::{Ask, Busy, Effect, OpenQuestion, Scroll, State, Work};
+use crate::commands::{SlashOutcome, completions, parse};
 use crate::machine::Input;
 use crate::permissions::Answer;
 
@@ -57,8 +57,8 @@ impl State {
             return effects;
         }
         match self.asks.front().map(|ask| &ask.what) {
-            Some(Asked::Permission { .. }) => self.answer(key, control),
-            Some(Asked::Question { .. }) | None => self.edit(key, control),
+            Some(OpenQuestion::Permission { .. }) => self.answer(key, control),
+            Some(OpenQuestion::Question { .. }) | None => self.edit(key, control),
         }
     }
 
@@ -119,8 +119,8 @@ impl State {
     fn tell(&mut self, typed: String) -> Vec<Effect> {
         let Some(ask) = self.answered() else { return Vec::new() };
         let answer = match &ask.what {
-            Asked::Question { choices, .. } => chosen(&typed, choices).unwrap_or(typed),
-            Asked::Permission { .. } => typed,
+            OpenQuestion::Question { choices, .. } => chosen(&typed, choices).unwrap_or(typed),
+            OpenQuestion::Permission { .. } => typed,
         };
         vec![Effect::Input(Input::Told(ask.id.into(), Some(answer)))]
     }
@@ -192,18 +192,18 @@ impl State {
         self.scroll = Scroll::End;
         self.push(Entry::User(text.trim().to_owned()));
         match done {
-            Done::Input(input) => {
+            SlashOutcome::Input(input) => {
                 if let (Input::Compact(_), None) = (&input, self.busy) {
                     self.busy = Some(Busy { since: self.now, what: Work::Compaction });
                 }
                 vec![Effect::Input(input)]
             }
-            Done::Help => {
+            SlashOutcome::Help => {
                 self.push(Entry::Help);
                 Vec::new()
             }
-            Done::Quit => vec![Effect::Leave],
-            Done::Wrong(why) => {
+            SlashOutcome::Quit => vec![Effect::Leave],
+            SlashOutcome::Wrong(why) => {
                 self.note(Tone::Bad, why);
                 Vec::new()
             }

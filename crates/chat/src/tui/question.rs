@@ -3,7 +3,7 @@
 use epitome_model::plural;
 use ratatui::text::{Line, Span};
 
-use super::state::{Ask, Asked, State};
+use super::state::{Ask, OpenQuestion, State};
 use super::text::{Breaks, clean, cut, width_of, wrap};
 
 impl State {
@@ -18,8 +18,8 @@ impl State {
             lines.push(Line::styled("─".repeat(width), self.theme.warn()));
         }
         let mut rows = match &ask.what {
-            Asked::Permission { about, .. } => self.marked("Allow? ", about, width),
-            Asked::Question { question, choices } => {
+            OpenQuestion::Permission { about, .. } => self.marked("Allow? ", about, width),
+            OpenQuestion::Question { question, choices } => {
                 let mut rows = self.marked("? ", question, width);
                 rows.extend(choices.iter().zip(1..).flat_map(|(choice, number)| {
                     let first = [Span::styled(format!("  {number} "), self.theme.accent())];
@@ -71,8 +71,8 @@ impl State {
         let more = if waiting > 0 { format!(" · {waiting} more") } else { String::new() };
         let text = |text: String| Span::raw(text);
         let always = match &ask.what {
-            Asked::Permission { always, .. } => always,
-            Asked::Question { choices, .. } => {
+            OpenQuestion::Permission { always, .. } => always,
+            OpenQuestion::Question { choices, .. } => {
                 let number = if choices.is_empty() { "" } else { "a number or " };
                 let line = format!("type {number}an answer, and Enter{more}");
                 return Line::styled(cut(&line, width), self.theme.dim());

@@ -8,12 +8,12 @@ use epitome_passes::Event as ContextEvent;
 use ratatui::crossterm::event::Event as TerminalEvent;
 
 use super::editor::Editor;
-use super::entry::{Answer, Card, CardState, Entry, Shown, Tone};
+use super::entry::{Answer, Card, CardState, Entry, LaidOutEntry, Tone};
 use super::preview::Preview;
 use super::theme::Theme;
 use crate::demo::ScriptLine;
 use crate::machine::{Cost, Ended, Event, Input};
-use crate::words::{change, loaded, undone};
+use crate::notices::{change, loaded, undone};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub enum Effect {
 pub struct State {
     pub(super) theme: Theme,
     pub(super) size: (u16, u16),
-    pub(super) entries: Vec<Shown>,
+    pub(super) entries: Vec<LaidOutEntry>,
     pub(super) editor: Editor,
     /// Messages that are not in the context yet.
     pub(super) queued: VecDeque<String>,
@@ -93,7 +93,7 @@ pub(super) struct Ask {
     pub(super) id: String,
     /// The call in whose task it is.
     pub(super) task: Option<String>,
-    pub(super) what: Asked,
+    pub(super) what: OpenQuestion,
     /// When it was first on the screen: what was typed before, and in that moment, is meant for
     /// something else.
     pub(super) shown: Option<Duration>,
@@ -114,12 +114,12 @@ impl Ask {
 
     /// Whether it is answered by a line of text.
     pub(super) fn takes_text(&self) -> bool {
-        matches!(self.what, Asked::Question { .. })
+        matches!(self.what, OpenQuestion::Question { .. })
     }
 }
 
 /// What the user is asked.
-pub(super) enum Asked {
+pub(super) enum OpenQuestion {
     /// Whether a call may run, and what the answers "always" and "never" are about.
     Permission { about: String, always: String },
     /// A question of the model, with answers to choose from.
@@ -235,7 +235,7 @@ impl State {
 
     pub(super) fn push(&mut self, entry: Entry) {
         let before = self.entries.last().map(|shown| &shown.entry);
-        let shown = Shown::new(entry, before);
+        let shown = LaidOutEntry::new(entry, before);
         self.entries.push(shown);
     }
 
@@ -273,10 +273,10 @@ impl State {
             }
             Event::Task { id, inner } => self.task(&id, *inner, preview),
             Event::Permission { id, about, always } => {
-                self.ask(None, id, Asked::Permission { about, always });
+                self.ask(None, id, OpenQuestion::Permission { about, always });
             }
             Event::Question { id, question, choices } => {
-                self.ask(None, id, Asked::Question { question, choices });
+                self.ask(None, id, OpenQuestion::Question { question, choices });
             }
             Event::Permitted { id, allowed } => self.permitted(None, &id, allowed),
             Event::Progress { id, seconds, text } => self.progress(None, &id, seconds, text),
@@ -340,9 +340,10 @@ impl State {
 
     /// The last entry, to change it.
     fn last(&mut self) -> Option<&mut Entry> {
-        let grows =
-            |shown: &&mut Shown| matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_));
-        self.entries.last_mut().filter(grows).map(Shown::change)
+        let grows = |shown: &&mut LaidOutEntry| {
+            matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_))
+        };
+        self.entries.last_mut().filter(grows).map(LaidOutEntry::change)
     }
 
     /// What streamed in is complete.
@@ -360,7 +361,7 @@ impl State {
 
     /// What streamed in is void.
     fn restart(&mut self) {
-        let is_open = |shown: &Shown| match &shown.entry {
+        let is_open = |shown: &LaidOutEntry| match &shown.entry {
             Entry::Answer(text) | Entry::Thinking(text) => text.is_open,
             _ => false,
         };
@@ -376,9 +377,8 @@ impl State {
     /// Changes the card of a call, of a task if it is one of its calls.
     fn card(&mut self, task: Option<&str>, id: &str, change: impl FnOnce(&mut Card)) {
         let outer = task.unwrap_or(id);
-        let is_it =
-            |shown: &&mut Shown| matches!(&shown.entry, Entry::Call(card) if card.id == outer);
-        if let Some(shown) = self.entries.iter_mut().rev().find(is_it)
+        let is_outer = |entry: &Entry| matches!(entry, Entry::Call(card) if card.id == outer);
+        if let Some(shown) = self.entries.iter_mut().rev().find(|shown| is_outer(&shown.entry))
             && let Entry::Call(card) = shown.change()
         {
             match task {
@@ -402,7 +402,7 @@ impl State {
                 self.card(None, id, |task| task.inside.push(card));
             }
             Event::Permission { id: inner, about, always } => {
-                self.ask(task, inner, Asked::Permission { about, always });
+                self.ask(task, inner, OpenQuestion::Permission { about, always });
             }
             Event::Permitted { id: inner, allowed } => self.permitted(task, &inner, allowed),
             Event::Progress { id: inner, seconds, text } => {
@@ -415,7 +415,7 @@ impl State {
         }
     }
 
-    fn ask(&mut self, task: Option<&str>, id: String, what: Asked) {
+    fn ask(&mut self, task: Option<&str>, id: String, what: OpenQuestion) {
         self.card(task, &id, |card| card.state = CardState::Asked);
         let task = task.map(str::to_owned);
         self.asks.push_back(Ask { id, task, what, shown: None });

@@ -312,18 +312,18 @@ impl Loop<'_> {
 }
 
 /// What panics elsewhere said: the screen is not the place for it.
-type Said = Arc<Mutex<Vec<String>>>;
+type PanicMessages = Arc<Mutex<Vec<String>>>;
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
 /// The terminal as the interface uses it. Dropped, it is as it was.
 struct Screen {
-    said: Said,
+    said: PanicMessages,
     hook: Arc<Hook>,
 }
 
 impl Screen {
     fn enter() -> io::Result<Screen> {
-        let said = Said::default();
+        let said = PanicMessages::default();
         let hook = Arc::new(panic::take_hook());
         let (here, kept, before) = (thread::current().id(), said.clone(), hook.clone());
         panic::set_hook(Box::new(move |panic| report_panic(panic, here, &kept, &before)));
@@ -368,7 +368,12 @@ fn suspend() -> io::Result<()> {
 
 /// A panic of the interface is printed on a terminal that is as it was. One of another thread is
 /// kept until the interface ends: a tool that fails does not end it.
-fn report_panic(panic: &panic::PanicHookInfo<'_>, here: ThreadId, said: &Said, before: &Hook) {
+fn report_panic(
+    panic: &panic::PanicHookInfo<'_>,
+    here: ThreadId,
+    said: &PanicMessages,
+    before: &Hook,
+) {
     if thread::current().id() == here {
         restore();
         before(panic);

@@ -152,7 +152,7 @@ impl Driver {
     /// The changes of the context so far, as text.
     pub fn changes(&self) -> Vec<String> {
         let change = |event: &Event| match event {
-            Event::Context { event } => epitome_chat::words::change(event),
+            Event::Context { event } => epitome_chat::notices::change(event),
             _ => None,
         };
         self.shown.iter().filter_map(change).collect()

@@ -14,7 +14,7 @@ use super::menu::Menu;
 use super::rows::{Row, state};
 use super::state::{Browser, Mode, Note, Question, sums};
 use super::view::View;
-use super::work::Kind;
+use super::worker::Kind;
 use crate::text::{self, count, field, fitted, share};
 
 /// The keys, the most needed first: what does not fit is left out.

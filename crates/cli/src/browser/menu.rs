@@ -1,6 +1,6 @@
 //! Small choices: to which agent, in which form.
 
-use super::work::Form;
+use super::worker::Form;
 
 /// A choice that a key opens.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::menu::{Choice, Menu};
 use super::rows::{Row, found};
 use super::view::View;
-use super::work::{Commands, Done, Kind, Task};
+use super::worker::{Commands, Done, Kind, Task};
 use crate::cmd::list::Sort;
 use crate::text::{count, share};
 

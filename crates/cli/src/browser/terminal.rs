@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::draw::draw;
 use super::state::{Browser, Effect};
-use super::work::{Done, Task, Worker};
+use super::worker::{Done, Task, Worker};
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::draw::draw;
 use super::state::{Browser, Effect, Mode, Note};
-use super::work::{Commands, Done, Form, Kind, Task};
+use super::worker::{Commands, Done, Form, Kind, Task};
 
 const NOW: &str = "2026-11-23T12:00:00Z";
 

@@ -5,7 +5,7 @@ use anstream::adapter::strip_str;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Line;
 
-use super::work::Kind;
+use super::worker::Kind;
 use crate::fold::folded;
 
 /// A text with its place.

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use epitome::storage::{Spliced, write_new};
 use epitome::{History, Loaded};
-use epitome_api::Made;
+use epitome_api::RequestBody;
 use epitome_model::{Bytes, Source};
 use epitome_redact::{Finder, Redactor};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::cmd::engine::apis;
 use crate::conversation;
 use crate::failure::{Failure, Result, Status};
-use crate::left;
+use crate::left_behind;
 use crate::redaction::{Redaction, Taken};
 use crate::session::{Input, State};
 use crate::text::{self, DIM, count};
@@ -91,7 +91,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// The text to write: redacted first, unless --no-redact is given.
-fn made(args: &Args, finder: Option<&Finder>, history: &History) -> Result<(Made, Taken)> {
+fn made(args: &Args, finder: Option<&Finder>, history: &History) -> Result<(RequestBody, Taken)> {
     let Some(finder) = finder else {
         return Ok((make(args, &history.session), Taken::default()));
     };
@@ -99,7 +99,7 @@ fn made(args: &Args, finder: Option<&Finder>, history: &History) -> Result<(Made
     Ok((make(args, &redacted.session), Taken::of(&redacted.found)))
 }
 
-fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
+fn make<S: Source>(args: &Args, session: &Loaded<S>) -> RequestBody {
     let Loaded { source, transcript, .. } = session;
     match epitome_api::named(&args.to) {
         Some(wire) => {
@@ -111,7 +111,7 @@ fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
         }
         None => {
             let (body, messages) = conversation::render(transcript, source);
-            Made { body, messages, ..Made::default() }
+            RequestBody { body, messages, ..RequestBody::default() }
         }
     }
 }
@@ -121,7 +121,7 @@ fn write<S>(
     args: &Args,
     input: &Input,
     session: &Loaded<S>,
-    made: &Made,
+    made: &RequestBody,
     taken: &Taken,
 ) -> Result<()> {
     if made.messages == 0 {
@@ -145,7 +145,7 @@ fn write<S>(
         app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(out)));
     }
     for (what, n) in &made.left {
-        app.note(&format!("{DIM}left out:{DIM:#} {}", left::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::told(*what, *n)));
     }
     taken.tell(app);
     Ok(())
@@ -155,7 +155,7 @@ fn exported<S>(
     args: &Args,
     input: &Input,
     session: &Loaded<S>,
-    made: &Made,
+    made: &RequestBody,
     taken: &Taken,
 ) -> Exported {
     Exported {

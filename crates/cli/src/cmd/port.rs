@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::left;
+use crate::left_behind;
 use crate::session::Input;
 use crate::text::{self, DIM, count, shell_word};
 
@@ -104,7 +104,7 @@ fn write<S>(
     let bytes = Bytes(ported.made.body.len() as u64);
     app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(&out)));
     for (what, n) in &ported.made.left {
-        app.note(&format!("{DIM}left out:{DIM:#} {}", left::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::told(*what, *n)));
     }
     if !ported.cwd.is_dir() {
         app.note(&format!(

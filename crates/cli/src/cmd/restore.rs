@@ -13,7 +13,7 @@ use epitome::ops::{
     Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What, session_text,
 };
 use epitome::runs::{ArchivedSessions, LoggedRun, RunLog, RunMatch, archived_sessions, runs};
-use epitome::storage::{Damage, Target};
+use epitome::storage::{Damage, RestoreTarget};
 use epitome_model::Ref;
 use epitome_passes::Name;
 
@@ -132,7 +132,7 @@ fn several(app: &App, args: &Args) -> Result<()> {
             session.is_run_in(project).unwrap_or_else(|err| !is_no_session(&err))
         });
     }
-    let what = What::Session(Target::Original);
+    let what = What::Session(RestoreTarget::Original);
     let wanted: Vec<Wanted<'_>> = paths.into_iter().map(|path| Wanted { path, what }).collect();
     let (done, verb) = ("restored", "restore");
     let Args { dry_run, force, yes, partial, .. } = *args;
@@ -162,8 +162,8 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     let path = file(app, session)?;
     let what = match (&args.block, args.generation) {
         (Some(reference), _) => What::Block(reference),
-        (None, Some(number)) => What::Session(Target::Generation(number)),
-        (None, None) => What::Session(Target::Original),
+        (None, Some(number)) => What::Session(RestoreTarget::Generation(number)),
+        (None, None) => What::Session(RestoreTarget::Original),
     };
     let damage = if args.partial { Damage::LeaveOut } else { Damage::Refuse };
     let restore = Restore { what, force: args.force, damage };

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
-use epitome::archive::{FileState, Found, Reference};
+use epitome::archive::{FileState, Reference, ReferencedBytes};
 use epitome::ops::{ArchivedText, OpenSession, archived_text, session_text};
 use epitome::redact::Screen;
 use epitome_passes::Name;
@@ -93,7 +93,7 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
 }
 
 /// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
-fn about(found: &Found, screen: &Screen) -> String {
+fn about(found: &ReferencedBytes, screen: &Screen) -> String {
     let about = &found.about;
     let of = format!("{} {}", found.key.agent, field(&found.key.id));
     if about.what.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use epitome::hooks::{Change, Purge, Rule, Uninstall};
+use epitome::hooks::{FileChange, Purge, Rule, Uninstall};
 use serde::Serialize;
 
 use super::install::told;
@@ -85,14 +85,14 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
     let mut shown = String::new();
     for plan in plans {
         match &plan.settings {
-            Some(Change::Text { file, before, after }) => {
+            Some(FileChange::Text { file, before, after }) => {
                 let _ = writeln!(shown, "{BOLD}{}{BOLD:#} changes:", text::path(file));
                 diff::lines(&mut shown, before, after);
             }
-            Some(Change::Gone { file, .. }) => {
+            Some(FileChange::Gone { file, .. }) => {
                 let _ = writeln!(shown, "{BOLD}{}{BOLD:#} will be removed", text::path(file));
             }
-            Some(change @ (Change::Kept { .. } | Change::Nothing { .. })) => {
+            Some(change @ (FileChange::Kept { .. } | FileChange::Nothing { .. })) => {
                 let _ = writeln!(shown, "{}", left(change).unwrap_or_default());
             }
             None => {}
@@ -122,15 +122,15 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
 }
 
 /// Why a settings file is not changed.
-fn left(change: &Change) -> Option<String> {
+fn left(change: &FileChange) -> Option<String> {
     match change {
-        Change::Kept { file } => {
+        FileChange::Kept { file } => {
             let file = text::path(file);
             Some(format!("{file} is kept: epitome's entry was changed since"))
         }
-        Change::Nothing { file } => {
+        FileChange::Nothing { file } => {
             Some(format!("{} is kept: it has no entry of epitome any more", text::path(file)))
         }
-        Change::Text { .. } | Change::Gone { .. } => None,
+        FileChange::Text { .. } | FileChange::Gone { .. } => None,
     }
 }

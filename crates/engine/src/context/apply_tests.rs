@@ -2,7 +2,7 @@ use epitome_formats::epitome::{line, said};
 use epitome_model::{
     At, Block, Cut, Edit, Invariant, Role, Source, Summary, Tokens, Transcript, Verb,
 };
-use epitome_passes::{Event, Why, built_in};
+use epitome_passes::{Event, EventReason, built_in};
 use proptest::prelude::*;
 
 use super::super::{Said, Setup, Speaker};
@@ -156,10 +156,10 @@ fn a_pass_that_touches_words_of_the_user_is_reported_and_changes_nothing() {
     let mut context = context();
     let (before, tokens) = (state(&context), context.tokens());
     let did = context.write_plan("bad", edit(USER, Verb::Replace("x".into())));
-    context.conclude(Why::Manual, tokens, did).expect("memory is written");
+    context.conclude(EventReason::Manual, tokens, did).expect("memory is written");
     assert_eq!(state(&context), before);
     let reason = "words changed (user words)".to_owned();
-    let failed = Event::Failed { why: Why::Manual, reason, over_target: None };
+    let failed = Event::Failed { why: EventReason::Manual, reason, over_target: None };
     assert_eq!(context.events(), [failed]);
 }
 
@@ -174,7 +174,7 @@ fn a_result_that_would_grow_on_ingest_is_sent_as_it_is_and_reported() {
     assert_eq!(state(&context), before);
     let what = "a block has more tokens than it had (growth)";
     let reason = format!("a result is not shortened before it is sent: {what}");
-    let skipped = Event::Skipped { why: Why::Request, reason, over_target: None };
+    let skipped = Event::Skipped { why: EventReason::Request, reason, over_target: None };
     assert_eq!(context.events(), [skipped]);
 }
 

@@ -4,7 +4,7 @@ use epitome_model::{Block, Role, Source, Transcript};
 
 /// Where a turn that goes on can be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CutPlace {
     /// Here.
     At(usize),
     /// Nowhere that was asked for: what is kept would not begin with reasoning. It would here, at
@@ -21,7 +21,7 @@ pub(super) fn with_reasoning(
     least: usize,
     end: usize,
     most: usize,
-) -> Place {
+) -> CutPlace {
     let context = &transcript.context;
     let entry = |at: usize| context.get(at).and_then(|&item| transcript.items[item].entry());
     let asks = |at: &usize| {
@@ -31,7 +31,7 @@ pub(super) fn with_reasoning(
     };
     let turn = (0..context.len()).rev().find(asks).map_or(0, |at| at + 1);
     if end <= turn {
-        return Place::At(end);
+        return CutPlace::At(end);
     }
     let thinks = |at: &usize| {
         let group = |at: usize| entry(at).and_then(|entry| entry.group.as_deref());
@@ -42,7 +42,7 @@ pub(super) fn with_reasoning(
     };
     let near = (turn.max(least)..=end).rev().find(thinks);
     if let Some(at) = near.or_else(|| (end..=most).find(thinks)) {
-        return Place::At(at);
+        return CutPlace::At(at);
     }
-    (turn..least).rev().find(thinks).map_or(Place::At(end), Place::Before)
+    (turn..least).rev().find(thinks).map_or(CutPlace::At(end), CutPlace::Before)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epitome_error::Result;
 use epitome_formats::epitome::as_said;
 use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{DigestRule, FactIndex, View, Why, is_digest};
+use epitome_passes::{DigestRule, EventReason, FactIndex, View, is_digest};
 
 use super::Context;
 use crate::digest::{Chosen, Digesting};
@@ -33,20 +33,25 @@ impl Context {
     /// Adds a digest, if the recipe has one, to what the passes did.
     pub(super) fn digested(
         &mut self,
-        why: Why,
+        why: EventReason,
         mut by_tier: BTreeMap<String, u64>,
     ) -> Result<BTreeMap<String, u64>> {
-        let rule = self.setup.recipe.stages.live.digest.clone().filter(|_| why != Why::Request);
+        let rule =
+            self.setup.recipe.stages.live.digest.clone().filter(|_| why != EventReason::Request);
         let Some(mut rule) = rule else { return Ok(by_tier) };
         let focus = self.ask.focus.clone().or_else(|| self.setup.focus.clone());
         rule.focus = focus.or(rule.focus);
         let automatic = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
         let target = match why {
-            Why::Manual | Why::Tool => {
+            EventReason::Manual | EventReason::Tool => {
                 let by_hand = self.machine.aim().or(self.machine.target_by_hand());
                 by_hand.unwrap_or(Tokens(automatic.0 / 2))
             }
-            Why::Request | Why::Trigger | Why::Background | Why::Hard | Why::Overflow => automatic,
+            EventReason::Request
+            | EventReason::Trigger
+            | EventReason::Background
+            | EventReason::Hard
+            | EventReason::Overflow => automatic,
         };
         if self.put_digest(&rule, target)? {
             by_tier.insert("digest".into(), 1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use epitome_error::{ErrorKind, Result};
 use epitome_model::Tokens;
-use epitome_passes::{Why, overflow_recipes};
+use epitome_passes::{EventReason, overflow_recipes};
 use tracing::debug_span;
 
 use super::Context;
@@ -19,7 +19,7 @@ const LEAST: u64 = 10;
 
 impl Context {
     /// Makes the context fit, and reports what came of it.
-    pub(super) fn fall_back(&mut self, why: Why) -> Result<()> {
+    pub(super) fn fall_back(&mut self, why: EventReason) -> Result<()> {
         let Some(limit) = self.machine.limit() else { return Ok(()) };
         let before = self.tokens();
         let _span =

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use epitome_formats::epitome::Batch;
 use epitome_model::{At, Block, Edit, Entry, Ref, Role, Source, Stub, Tokens, Verb};
-use epitome_passes::{Complete, INGEST, Plan, PlannedEdit, Seen, View, Why, only_text, pins};
+use epitome_passes::{
+    Complete, EventReason, INGEST, Plan, PlannedEdit, SeenLines, View, only_text, pins,
+};
 
 use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
@@ -111,7 +113,7 @@ impl Context {
     }
 
     /// Notes which lines the results of an entry hold.
-    pub(super) fn see(&self, seen: &mut Seen, entry: &Entry) {
+    pub(super) fn see(&self, seen: &mut SeenLines, entry: &Entry) {
         for block in &entry.blocks {
             if let Block::Output(output) = block {
                 let what = self.known.calls.description(&output.call).unwrap_or("result");
@@ -155,7 +157,7 @@ impl Context {
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 let reason = format!("a result is not shortened before it is sent: {err}");
-                self.machine.skip(Why::Request, reason);
+                self.machine.skip(EventReason::Request, reason);
                 Ok(false)
             }
             Err(err) => Err(err),

@@ -10,7 +10,7 @@ use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
 use serde::Serialize;
 
 use super::calls::{OpenCalls, without_again};
-use super::known::hash_of;
+use super::known_messages::hash_of;
 use super::wire::{ParsedMessage, named};
 use super::{Context, Outgoing};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{KnownBy, Overflow, overflow};
 use epitome_model::{Block, Tokens};
-use epitome_passes::{PerKind, Recipe, Target, View, Why, overflow_recipes, pins};
+use epitome_passes::{EventReason, PerKind, Recipe, Target, View, overflow_recipes, pins};
 use serde::Serialize;
 
 use tracing::debug_span;
@@ -65,7 +65,7 @@ impl Context {
         let before = self.tokens();
         let wanted = self.fitting(&told);
         let stands = self.log.log().compactions();
-        self.machine.force(Why::Overflow);
+        self.machine.force(EventReason::Overflow);
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
         let gauge = self.gauge();
@@ -74,24 +74,24 @@ impl Context {
         recipes.extend(overflow_recipes());
         let mut by_tier = BTreeMap::new();
         for recipe in recipes {
-            self.carry_out_within(Why::Overflow, wanted, recipe, &mut by_tier)?;
+            self.carry_out_within(EventReason::Overflow, wanted, recipe, &mut by_tier)?;
             let after = self.tokens();
             if after <= wanted && after < before {
                 let gauge = self.gauge();
-                self.machine.ran(Why::Overflow, before, &gauge, by_tier);
+                self.machine.ran(EventReason::Overflow, before, &gauge, by_tier);
                 return Ok(Recovery::Retry { before, after });
             }
         }
         if self.setup.writer.is_some() && self.setup.recipe.stages.live.summary.is_some() {
             let (gauge, after) = (self.gauge(), self.tokens());
-            self.machine.fell_short(Why::Overflow, before, &gauge, by_tier);
+            self.machine.fell_short(EventReason::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });
         }
         self.digest_within(wanted, &mut by_tier)?;
         let after = self.tokens();
         if after <= wanted && after < before {
             let gauge = self.gauge();
-            self.machine.ran(Why::Overflow, before, &gauge, by_tier);
+            self.machine.ran(EventReason::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Retry { before, after });
         }
         let because = self.largest();
@@ -101,14 +101,14 @@ impl Context {
         }
         let reason = "the context cannot be made to fit".to_owned();
         let now = self.gauge();
-        self.machine.failed(Why::Overflow, &now, reason);
+        self.machine.failed(EventReason::Overflow, &now, reason);
         Ok(Recovery::Final { because })
     }
 
     /// Carries out a recipe that makes as much room as it takes, except for what was to stay.
     pub(super) fn carry_out_within(
         &mut self,
-        why: Why,
+        why: EventReason,
         limit: Tokens,
         recipe: Recipe,
         by_tier: &mut BTreeMap<String, u64>,

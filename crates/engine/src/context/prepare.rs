@@ -4,10 +4,10 @@ use std::fmt;
 
 use epitome_error::{ErrorKind, Result};
 use epitome_model::Verb;
-use epitome_passes::{NoReply, Reply, Why};
+use epitome_passes::{EventReason, NoReply, Reply};
 
 use super::apply::{PreparedStep, moved};
-use super::{Asking, Attempt, Context, Next, Pending, Question};
+use super::{Attempt, Context, Next, Pending, Question, Summarising};
 
 /// A compaction on a copy of a context. It can be worked on in another thread, and is then given
 /// back to its context: [`Context::swap`].
@@ -118,8 +118,8 @@ impl Context {
             return None;
         }
         let mut copy = self.copy();
-        copy.asked_by(Why::Background, Vec::new());
-        copy.machine.force(Why::Background);
+        copy.asked_by(EventReason::Background, Vec::new());
+        copy.machine.force(EventReason::Background);
         let sent = self.transcript().context.clone();
         let (read, items) = (self.log.bytes().len(), self.transcript().items.len());
         Some(Preparation { copy, read, items, sent, question: None, is_done: false })
@@ -197,7 +197,7 @@ impl Context {
             counts: counts.clone(),
             bill: *bill,
             known: known.clone(),
-            ask: Asking { focus: ask.focus.clone(), ..Asking::default() },
+            ask: Summarising { focus: ask.focus.clone(), ..Summarising::default() },
             attempt: Attempt { has_begun: false, steps: Some(Vec::new()), ..attempt.clone() },
         }
     }

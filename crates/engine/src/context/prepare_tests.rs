@@ -96,12 +96,14 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
         assert_eq!(texts(&context), [expect, behind].concat(), "{name}");
         // It is told, can be taken back, and is what the log says.
         let events = context.events();
-        let [Event::Started { why: Why::Background, .. }, Event::Finished { why, after, .. }] =
-            &events[..]
+        let [
+            Event::Started { why: EventReason::Background, .. },
+            Event::Finished { why, after, .. },
+        ] = &events[..]
         else {
             panic!("{name}: {events:?}")
         };
-        assert_eq!((*why, *after), (Why::Background, context.usage().tokens), "{name}");
+        assert_eq!((*why, *after), (EventReason::Background, context.usage().tokens), "{name}");
         assert!(*after < before, "{name}");
         let read = (epitome_formats::epitome::FORMAT.read)(&context.log(), &mut ());
         assert_eq!(read.context, context.transcript().context, "{name}");

@@ -6,14 +6,15 @@ use epitome_formats::epitome::{as_said, first_said};
 use epitome_formats::named;
 use epitome_model::{Edit, Role, Summary, Tokens};
 use epitome_passes::{
-    Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
+    Ask, AskTotals, ContextKind, EventReason, NoReply, Options, Plan, Reply, Summarising,
+    SummaryProgress, Writer,
 };
 
 use tracing::debug_span;
 use tracing::field::Empty;
 
 use super::Context;
-use super::cut::{Place, with_reasoning};
+use super::cut::{CutPlace, with_reasoning};
 use super::tool::LastResponse;
 use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_error::{Error, ErrorKind, Result};
@@ -22,7 +23,7 @@ use epitome_error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Why the context is made small.
-    pub why: Why,
+    pub why: EventReason,
     /// What is asked: it fits the window of whoever writes, answer included.
     pub ask: Ask,
     /// What the summary will stand for: items of the transcript, in the order they are sent.
@@ -33,7 +34,7 @@ pub struct Question {
 
 /// A summary that is being written.
 pub(super) struct Pending {
-    why: Why,
+    why: EventReason,
     items: Vec<usize>,
     kept: Vec<usize>,
     writing: Summarising,
@@ -76,12 +77,12 @@ impl Context {
         }
         let before = self.tokens();
         let outcome = match writing.answer(reply) {
-            Answered::Ask(writing) => {
+            SummaryProgress::Ask(writing) => {
                 span.record("came_to", "question");
                 self.ask.pending = Some(Pending { why, items, kept, writing: *writing });
                 return Ok(());
             }
-            Answered::Written(written) => {
+            SummaryProgress::Written(written) => {
                 self.ask.spent += written.spent;
                 match self.put(&written.text, &items) {
                     Ok(()) => {
@@ -95,7 +96,7 @@ impl Context {
                     Err(err) => return Err(err),
                 }
             }
-            Answered::Nothing { reason, spent } => {
+            SummaryProgress::Nothing { reason, spent } => {
                 self.ask.spent += spent;
                 Err(reason)
             }
@@ -123,7 +124,7 @@ impl Context {
     }
 
     /// Begins a summary; or says why there is nothing to summarise.
-    pub(super) fn begin(&mut self, why: Why) -> std::result::Result<Pending, String> {
+    pub(super) fn begin(&mut self, why: EventReason) -> std::result::Result<Pending, String> {
         let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
         rule.protected.extend(self.setup.protected.iter().cloned());
@@ -168,11 +169,11 @@ impl Context {
         let stays = unseen || !last.open.is_empty();
         let most = if stays { last.begins } else { transcript.context.len() };
         match with_reasoning(transcript, source, least, end.min(most), most) {
-            Place::At(end) => end,
-            Place::Before(end) if last.open.is_empty() && !self.is_half(end) => {
+            CutPlace::At(end) => end,
+            CutPlace::Before(end) if last.open.is_empty() && !self.is_half(end) => {
                 transcript.context.len()
             }
-            Place::Before(end) => end,
+            CutPlace::Before(end) => end,
         }
     }
 

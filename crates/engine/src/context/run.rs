@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_formats::epitome::FORMAT;
 use epitome_model::{At, Edit, Tokens};
-use epitome_passes::{ContextKind, Options, PerKind, Plan, Recipe, Target, Why, compact};
+use epitome_passes::{ContextKind, EventReason, Options, PerKind, Plan, Recipe, Target, compact};
 use tracing::debug_span;
 use tracing::field::Empty;
 
@@ -12,22 +12,26 @@ use super::Context;
 use epitome_error::{ErrorKind, Result};
 
 impl Context {
-    pub(super) fn run(&mut self, why: Why) -> Result<()> {
+    pub(super) fn run(&mut self, why: EventReason) -> Result<()> {
         self.attempt.has_begun = false;
         let target = match why {
-            Why::Trigger | Why::Background | Why::Hard => {
+            EventReason::Trigger | EventReason::Background | EventReason::Hard => {
                 let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);
                 self.machine.target().map(|target| Target { tokens, percent: None, ..target })
             }
-            Why::Manual | Why::Tool => {
+            EventReason::Manual | EventReason::Tool => {
                 self.machine.aim().map(|it| Target::of_tokens(self.in_counts(it)))
             }
-            Why::Request | Why::Overflow => None,
+            EventReason::Request | EventReason::Overflow => None,
         };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
-            Why::Trigger | Why::Background | Why::Request => self.setup.recipe.at_least,
-            Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
+            EventReason::Trigger | EventReason::Background | EventReason::Request => {
+                self.setup.recipe.at_least
+            }
+            EventReason::Hard | EventReason::Manual | EventReason::Tool | EventReason::Overflow => {
+                None
+            }
         };
         let targets = PerKind { live: target, ..self.setup.recipe.target };
         let recipe = Recipe { target: targets, at_least, ..self.setup.recipe.clone() };
@@ -52,7 +56,7 @@ impl Context {
     /// Reports what came of the passes.
     pub(super) fn conclude(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         outcome: Result<BTreeMap<String, u64>>,
     ) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Tokens};
-use epitome_passes::{ContextSize, Seen, SeenMark};
+use epitome_passes::{ContextSize, SeenLines, SeenMark};
 
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
@@ -134,7 +134,7 @@ impl Context {
         self.counts.all(transcript, source, &*self.setup.counter);
         self.known.calls.reopen(transcript);
         if self.setup.recipe.stages.live.ingest.is_some() {
-            let (mut seen, mut answered) = (Seen::default(), SeenMark::default());
+            let (mut seen, mut answered) = (SeenLines::default(), SeenMark::default());
             for (_, entry) in transcript.context() {
                 self.see(&mut seen, entry);
                 if entry.role == Role::Assistant {

@@ -7,7 +7,7 @@ use std::fmt;
 use epitome_api::{Tool, text_argument};
 use epitome_error::Result;
 use epitome_model::{Block, Call, Role, Tokens, ToolKind, Transcript};
-use epitome_passes::Why;
+use epitome_passes::EventReason;
 use serde::Serialize;
 
 use super::{Context, Said, Speaker};
@@ -40,7 +40,7 @@ pub fn compact_tool(wire: &str) -> Result<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// Who asked.
-    pub why: Why,
+    pub why: EventReason,
     /// What would have been sent.
     pub before: Tokens,
     /// What will be.
@@ -130,7 +130,7 @@ impl fmt::Display for Outcome {
 /// A compaction that was asked for and is under way.
 #[derive(Debug)]
 pub(super) struct CompactionRequest {
-    why: Why,
+    why: EventReason,
     before: Tokens,
     /// What was sent.
     sent: HashSet<usize>,
@@ -202,7 +202,7 @@ impl Context {
     }
 
     /// Remembers that somebody asked.
-    pub(super) fn asked_by(&mut self, why: Why, calls: Vec<Box<str>>) {
+    pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
         let target = self.machine.aim();
@@ -223,13 +223,13 @@ impl Context {
             return Ok(());
         }
         if let Some(small) = self.small() {
-            self.asked_by(Why::Tool, calls);
-            self.needless(Why::Tool, small);
+            self.asked_by(EventReason::Tool, calls);
+            self.needless(EventReason::Tool, small);
             return self.tell();
         }
         self.ask.focus = focus;
-        self.machine.force(Why::Tool);
-        self.asked_by(Why::Tool, calls);
+        self.machine.force(EventReason::Tool);
+        self.asked_by(EventReason::Tool, calls);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Context {
     }
 
     /// Remembers that nothing needs to be done for who asked.
-    pub(super) fn needless(&mut self, why: Why, small: NotDone) {
+    pub(super) fn needless(&mut self, why: EventReason, small: NotDone) {
         let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));
         self.ask.request.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));

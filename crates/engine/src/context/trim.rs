@@ -4,7 +4,7 @@
 use epitome_api::anthropic::messages_of;
 use epitome_error::{ErrorKind, Result};
 use epitome_model::{Block, Edit, Ref, Stub};
-use epitome_passes::{Plan, When, Why};
+use epitome_passes::{EventReason, Plan, When};
 use tracing::debug_span;
 
 use super::Context;
@@ -48,7 +48,7 @@ impl Context {
                 // It would be refused before every request.
                 self.attempt.is_cut_refused = true;
                 let reason = format!("nothing is cut out of the middle: {err}");
-                self.machine.skip(Why::Request, reason);
+                self.machine.skip(EventReason::Request, reason);
             }
             Err(err) => return Err(err),
         }

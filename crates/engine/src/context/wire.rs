@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use epitome_api::{APIS, Api, Made, Message, Response, SummaryAs, anthropic};
+use epitome_api::{APIS, Api, Message, RequestBody, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
 use epitome_model::{
@@ -11,7 +11,7 @@ use epitome_model::{
 };
 
 use super::calls::{AGAIN, NO_CALL, OpenCalls};
-use super::known::{KnownBytes, hash_of};
+use super::known_messages::{KnownBytes, hash_of};
 use super::{Context, Speaker};
 
 /// What is to be sent: a transcript and its bytes.
@@ -47,7 +47,7 @@ impl<'a> Outgoing<'a> {
     /// # Errors
     ///
     /// `NotFound` if there is no such wire.
-    pub fn body(&self, wire: &str) -> Result<Made> {
+    pub fn body(&self, wire: &str) -> Result<RequestBody> {
         Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 

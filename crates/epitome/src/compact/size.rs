@@ -7,7 +7,7 @@ use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
 use super::{CompactionPlan, draft, put_all};
-use crate::archive::{Hash, Made, PackSize, Run, WayBack};
+use crate::archive::{CompactionInfo, Hash, PackSize, Run, WayBack};
 use crate::error::Result;
 
 /// The length of the pack that applying a plan to the session at `path` would write to the
@@ -40,6 +40,6 @@ pub fn pack_len<S: Source>(
     })?;
     // As long as that of any run.
     let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
-    let made = Made { run: Some(run), ..Made::from(Timestamp::UNIX_EPOCH) };
+    let made = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };
     size.finish(draft(planned, path, way, made))
 }

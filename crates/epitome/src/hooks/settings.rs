@@ -20,7 +20,7 @@ pub(crate) enum Unfit {
 
 /// What was found when an entry was to be taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum RemovedEntry {
     /// The text without it.
     Out(String),
     /// It is not there, but one that calls the same command: somebody changed it.
@@ -64,9 +64,9 @@ pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, u
 
 /// The text without an entry, and without the last `made` of the keys that lead to its list if they
 /// lead to nothing then.
-pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Taken {
-    let Ok(root) = parse(text) else { return Taken::Missing };
-    let Some(array) = list_of(&root, list) else { return Taken::Missing };
+pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
+    let Ok(root) = parse(text) else { return RemovedEntry::Missing };
+    let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
     let is_it = |node: &CstNode| node.to_serde_value().as_ref() == Some(entry);
     let Some(found) = array.elements().into_iter().rfind(is_it) else {
         let commands = commands(entry);
@@ -75,9 +75,9 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Tak
             commands.iter().any(|command| text.contains(&Value::from(*command).to_string()))
         };
         return if array.elements().into_iter().any(calls) {
-            Taken::Changed
+            RemovedEntry::Changed
         } else {
-            Taken::Missing
+            RemovedEntry::Missing
         };
     };
     found.remove();
@@ -94,7 +94,7 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Tak
         }
         property.remove();
     }
-    Taken::Out(root.to_string())
+    RemovedEntry::Out(root.to_string())
 }
 
 /// Whether a text says what another does, but for an entry that it lacks and for keys that lead to
@@ -243,7 +243,7 @@ mod tests {
             let (with, made) = put(text, LIST, &entry()).expect("it can be put in");
             let theirs = json!({ "hooks": [{ "type": "command", "command": "/their own" }] });
             let (with, _) = put(&with, LIST, &theirs).expect("it can be put in");
-            let Taken::Out(without) = take(&with, LIST, &entry(), made) else {
+            let RemovedEntry::Out(without) = take(&with, LIST, &entry(), made) else {
                 panic!("it is there: {with}")
             };
             let (expect, _) = put(text, LIST, &theirs).expect("it can be put in");
@@ -260,9 +260,9 @@ mod tests {
     fn an_entry_that_somebody_changed_stays() {
         let (with, made) = put("{}", LIST, &entry()).expect("it can be put in");
         let changed = with.replace("10", "20");
-        assert_eq!(take(&changed, LIST, &entry(), made), Taken::Changed);
-        assert_eq!(take("{}", LIST, &entry(), made), Taken::Missing);
-        assert_eq!(take("{ no", LIST, &entry(), made), Taken::Missing);
+        assert_eq!(take(&changed, LIST, &entry(), made), RemovedEntry::Changed);
+        assert_eq!(take("{}", LIST, &entry(), made), RemovedEntry::Missing);
+        assert_eq!(take("{ no", LIST, &entry(), made), RemovedEntry::Missing);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::io;
 
 use super::*;
-use crate::step::{Step, fault};
+use crate::step::{DiskStep, fault};
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
 /// Fails step number `n`. Says in `Err` that it came to that.
-fn failing(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
+fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     let mut seen = 0;
     move |_| {
         seen += 1;

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 
 use super::record::{Installed, LeftOut, Record, Rule, lock};
-use super::settings::{Taken, is_without, take};
+use super::settings::{RemovedEntry, is_without, take};
 use super::{hook, purge, read, real, replace, unchanged};
 
 /// What taking an installation back changes. Nothing is changed yet.
@@ -20,12 +20,12 @@ pub struct Uninstall {
     /// The rules that go.
     pub rules: Vec<Rule>,
     /// The file of the agent's settings, and how it changes; nothing when other rules remain.
-    pub settings: Option<Change>,
+    pub settings: Option<FileChange>,
 }
 
 /// How a file changes when an installation is taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// To this text.
     Text {
         /// The file.
@@ -98,18 +98,18 @@ impl Uninstall {
         let mut record = Record::load(config)?;
         let installed = record.installed.iter().find(|it| it.agent == self.agent).cloned();
         match &self.settings {
-            Some(Change::Text { file, before, after }) => {
+            Some(FileChange::Text { file, before, after }) => {
                 unchanged(file, before)?;
                 replace(file, after)?;
             }
-            Some(Change::Gone { file, before }) => {
+            Some(FileChange::Gone { file, before }) => {
                 unchanged(file, before)?;
                 fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
             }
-            Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
+            Some(FileChange::Kept { .. } | FileChange::Nothing { .. }) | None => {}
         }
         self.forget(config, &mut record).inspect_err(|_| self.put_back())?;
-        if let (Some(Change::Gone { .. }), Some(it)) = (&self.settings, installed) {
+        if let (Some(FileChange::Gone { .. }), Some(it)) = (&self.settings, installed) {
             purge::empty(&it.folders);
         }
         // Nothing is in it: it was made for this.
@@ -142,37 +142,37 @@ impl Uninstall {
         match &self.settings {
             // If it fails as well, the error of the first failure is told, and a second `uninstall`
             // finds nothing of ours in the settings.
-            Some(Change::Text { file, before, .. } | Change::Gone { file, before }) => {
+            Some(FileChange::Text { file, before, .. } | FileChange::Gone { file, before }) => {
                 replace(file, before).ok();
             }
-            Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
+            Some(FileChange::Kept { .. } | FileChange::Nothing { .. }) | None => {}
         }
     }
 }
 
 /// How a file changes so that what was installed is gone.
-pub(super) fn back(installed: &Installed) -> Result<Change> {
+pub(super) fn back(installed: &Installed) -> Result<FileChange> {
     let file = installed.file.clone();
-    let Some(now) = read(&file)? else { return Ok(Change::Nothing { file }) };
+    let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };
     if let Some(after) = installed.before(&now) {
         return Ok(if installed.made {
-            Change::Gone { file, before: now }
+            FileChange::Gone { file, before: now }
         } else {
-            Change::Text { file, before: now, after }
+            FileChange::Text { file, before: now, after }
         });
     }
     let (Some(entry), Ok(Setting::Listed { list, .. })) =
         (&installed.entry, hook(&installed.agent).map(|target| target.hook.setting))
     else {
-        return Ok(Change::Kept { file });
+        return Ok(FileChange::Kept { file });
     };
     let moved = installed.moved_back(&now).filter(|after| is_without(after, &now, list, entry));
     if let Some(after) = moved {
-        return Ok(Change::Text { file, before: now, after });
+        return Ok(FileChange::Text { file, before: now, after });
     }
     Ok(match take(&now, list, entry, installed.keys) {
-        Taken::Out(after) => Change::Text { file, before: now, after },
-        Taken::Changed => Change::Kept { file },
-        Taken::Missing => Change::Nothing { file },
+        RemovedEntry::Out(after) => FileChange::Text { file, before: now, after },
+        RemovedEntry::Changed => FileChange::Kept { file },
+        RemovedEntry::Missing => FileChange::Nothing { file },
     })
 }

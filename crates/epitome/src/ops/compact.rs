@@ -9,10 +9,10 @@ use epitome_passes::Recipe;
 
 use super::open::{OpenSession, SessionPart, is_no_part};
 use super::quote::quote_of;
-use super::replace::{Taken, check_writable, replace_all};
+use super::replace::{LockedFile, check_writable, replace_all};
 use super::report::{CompactReport, CompactedFile, UserFound};
 use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
-use crate::archive::{Generation, Made, Part, Run};
+use crate::archive::{CompactionInfo, Generation, Part, Run};
 use crate::backup::{BackupPlace, keep_backup};
 use crate::billed::calibration_of_plan;
 use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation, pack_len};
@@ -54,7 +54,7 @@ pub struct Compact<'a> {
 }
 
 /// A file and what is to become of it.
-type Plan<'a> = (&'a Taken, CompactionPlan<'a, &'a FileSource>);
+type Plan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
 
 /// What was written of a file.
 #[derive(Default)]
@@ -165,7 +165,8 @@ impl<'a> Compact<'a> {
             return Err(Error::new(ErrorKind::Exists, what).at(out));
         }
         let archive = config.archive();
-        let made = Made { run: Some(self.run.clone()), ..Made::from(config.now()) };
+        let made =
+            CompactionInfo { run: Some(self.run.clone()), ..CompactionInfo::from(config.now()) };
         let generation =
             apply_to(&planned, out, &archive, self.counter, made).map_err(Error::while_writing)?;
         let mut file = self.report_of(config, path, &planned);
@@ -263,11 +264,11 @@ impl<'a> Compact<'a> {
     }
 
     /// Takes each file of a session, so that no other program writes it.
-    fn take(&self, session: &OpenSession<'_>) -> Result<Vec<Taken>> {
+    fn take(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut taken = Vec::new();
         for (n, part) in self.members(session)?.into_iter().enumerate() {
             let one = check_writable(part, session.agent)
-                .and_then(|()| Taken::take(session.config, part, None, self.force));
+                .and_then(|()| LockedFile::take(session.config, part, None, self.force));
             match one {
                 Ok(one) => taken.push(one),
                 Err(err) if n > 0 && is_no_part(&err) => {}
@@ -443,7 +444,7 @@ impl<'a> Compact<'a> {
             if planned.is_empty() {
                 continue;
             }
-            let made = Made {
+            let made = CompactionInfo {
                 at: config.now(),
                 run: Some(self.run.clone()),
                 part_of: whose.clone().filter(|_| n > 0),
@@ -467,9 +468,9 @@ impl<'a> Compact<'a> {
     fn archive_one(
         &self,
         config: &Config,
-        one: &Taken,
+        one: &LockedFile,
         planned: &CompactionPlan<'_, &FileSource>,
-        made: Made,
+        made: CompactionInfo,
     ) -> Result<Written> {
         let key = crate::session::key_of(planned.session, one.file.path());
         let keep = |place| keep_backup(config, one.source(), &key, place);

@@ -1,7 +1,7 @@
 //! What the compactions of a session took out of its context, and what the agent needed of it.
 
 mod timeline;
-mod used;
+mod used_facts;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -35,7 +35,7 @@ use crate::settings::Settings;
 
 use timeline::Found;
 pub(super) use timeline::Timeline;
-use used::{one_per_file, with_slash};
+use used_facts::{one_per_file, with_slash};
 pub use view::{LossGroup, LossMembers, WayBack};
 
 /// Tokens up to which a text of the model says what it found, whatever its words are.

@@ -17,7 +17,7 @@ use epitome_agents::{self as agents, AgentLock};
 use super::open::SessionPart;
 
 /// A file of a session that no other program writes while this lives.
-pub(super) struct Taken {
+pub(super) struct LockedFile {
     /// The file as the caller names it.
     pub path: PathBuf,
     /// Whether it is a conversation, and not a log that a database keeps of one.
@@ -27,14 +27,14 @@ pub(super) struct Taken {
 }
 
 /// What is to stand in the place of a file.
-pub(super) struct Change<'a> {
-    pub of: &'a Taken,
+pub(super) struct FileReplacement<'a> {
+    pub of: &'a LockedFile,
     pub becomes: Spliced<'a>,
     /// Whether bytes that stay get another place in the file.
     pub moves: bool,
 }
 
-impl Taken {
+impl LockedFile {
     /// Takes a session that no other program uses. With `force` another may have it open. `rows`
     /// are the rows of a database, if they were read already: they are compared with those in the
     /// database when they are replaced.
@@ -43,7 +43,7 @@ impl Taken {
         part: &SessionPart,
         rows: Option<FileSource>,
         force: bool,
-    ) -> Result<Taken> {
+    ) -> Result<LockedFile> {
         let path = part.path.as_path();
         let users = part.users(config);
         if !users.is_empty() && !force {
@@ -53,7 +53,7 @@ impl Taken {
         let held = held.map_err(|users| in_use(ErrorKind::HeldByAgent, path, &users))?;
         let file = Store::new(&config.home).open_place(&part.place, rows)?;
         let is_conversation = part.place.is_conversation();
-        Ok(Taken { path: path.to_owned(), is_conversation, file, _held: held })
+        Ok(LockedFile { path: path.to_owned(), is_conversation, file, _held: held })
     }
 
     pub(super) fn source(&self) -> &FileSource {
@@ -61,11 +61,11 @@ impl Taken {
     }
 
     /// What the session becomes with `splices` laid over it, if another session allows that.
-    pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<Change<'_>> {
+    pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
         }
-        Ok(Change { of: self, becomes: Spliced::new(self.source(), splices)?, moves })
+        Ok(FileReplacement { of: self, becomes: Spliced::new(self.source(), splices)?, moves })
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
 ///
 /// Everything is written next to the files first. If one cannot be replaced then, those that were
 /// are replaced again by what they were.
-pub(super) fn replace_all(config: &Config, changes: &[Change<'_>]) -> Result<()> {
+pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {
         let bytes = change.becomes.len();
@@ -111,7 +111,7 @@ pub(super) fn replace_all(config: &Config, changes: &[Change<'_>]) -> Result<()>
 
 /// Takes replacements back because of an error, and returns the error: `why`, or one that names
 /// what could not be taken back.
-fn taken_back(done: &[Change<'_>], why: Error) -> Error {
+fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {
         if change.of.file.take_back(&change.becomes).is_err() {

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
-use super::known::{Known, key_in_archive};
+use super::archived::{Known, key_in_archive};
 use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
-use super::replace::{Change, Taken, check_writable, replace_all};
+use super::replace::{FileReplacement, LockedFile, check_writable, replace_all};
 use super::restored::{GivenBack, RestoreReport};
 use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, WayBack};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::restore::{
-    Damage, Restoration, Restored, Target, check_original, check_stubs, restore_block, restore_from,
+    Damage, Restoration, RestoreTarget, Restored, check_original, check_stubs, restore_block,
+    restore_from,
 };
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced, if_read};
@@ -24,7 +25,7 @@ use crate::store::write_new;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
     /// The session, as far as the target says.
-    Session(Target),
+    Session(RestoreTarget),
     /// One removed piece.
     Block(&'a Ref),
     /// What a run removed, if nothing compacted the session since.
@@ -50,7 +51,7 @@ pub struct Restore<'a> {
 /// To what the agent wrote, as `epitome restore SESSION` without options.
 impl Default for Restore<'_> {
     fn default() -> Self {
-        let what = What::Session(Target::Original);
+        let what = What::Session(RestoreTarget::Original);
         Restore { what, force: false, damage: Damage::Refuse }
     }
 }
@@ -63,7 +64,7 @@ impl Restore<'_> {
     fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
         Ok(match self.what {
-            What::Session(Target::Original) => session.members()?.cloned().collect(),
+            What::Session(RestoreTarget::Original) => session.members()?.cloned().collect(),
             What::Run { files, .. } => {
                 let part = |path: &PathBuf| {
                     if *path == own.path { own.clone() } else { SessionPart::at(path) }
@@ -71,7 +72,7 @@ impl Restore<'_> {
                 files.iter().map(part).collect()
             }
             // The numbers and names are those of this file.
-            What::Session(Target::Generation(_)) | What::Block(_) => vec![own.clone()],
+            What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
         })
     }
 
@@ -126,7 +127,7 @@ impl Restore<'_> {
         let mut taken = Vec::new();
         for (part, source, known) in self.known(session)? {
             let rows = matches!(part.place, Place::Rows(_)).then_some(source);
-            taken.push((Taken::take(config, &part, rows, self.force)?, known));
+            taken.push((LockedFile::take(config, &part, rows, self.force)?, known));
         }
         let (mut done, mut changes) = (Vec::new(), Vec::new());
         for (one, known) in &taken {
@@ -141,7 +142,7 @@ impl Restore<'_> {
         // Now: when all is written it is too late for an error.
         let report = RestoreReport::of(session, done)?;
         let mut made = Vec::new();
-        for (n, Change { of, becomes, .. }) in &changes {
+        for (n, FileReplacement { of, becomes, .. }) in &changes {
             let back = &report.done[*n];
             if let Restored::ByRecord { .. } = back.outcome {
                 let path = of.file.path();
@@ -149,7 +150,8 @@ impl Restore<'_> {
                 made.push((*n, generation.map_err(Error::while_writing)?.number));
             }
         }
-        let changes: Vec<Change<'_>> = changes.into_iter().rev().map(|(_, it)| it).collect();
+        let changes: Vec<FileReplacement<'_>> =
+            changes.into_iter().rev().map(|(_, it)| it).collect();
         replace_all(config, &changes).map_err(Error::while_writing)?;
         Ok(report.written(&made))
     }
@@ -242,13 +244,13 @@ impl Restore<'_> {
         generations: &[Generation],
     ) -> Result<Vec<Error>> {
         let parts: Vec<&Part> = match self.what {
-            What::Session(Target::Original) => {
+            What::Session(RestoreTarget::Original) => {
                 generations.iter().flat_map(|it| &it.parts).collect()
             }
             What::Run { id, .. } => {
                 generations.iter().filter(|it| it.is_of(id)).flat_map(|it| &it.parts).collect()
             }
-            What::Session(Target::Generation(_)) | What::Block(_) => return Ok(Vec::new()),
+            What::Session(RestoreTarget::Generation(_)) | What::Block(_) => return Ok(Vec::new()),
         };
         let mut lost = Vec::new();
         for part in &parts {
@@ -313,7 +315,7 @@ impl Restore<'_> {
         let Restoration { splices, outcome } = restoration;
         let becomes = Spliced::new(source, splices.clone())?;
         let after = Digest::of_source(&becomes)?;
-        let is_whole = matches!(self.what, What::Session(Target::Original))
+        let is_whole = matches!(self.what, What::Session(RestoreTarget::Original))
             && matches!(outcome, Restored::Exact { .. });
         let short_of =
             if is_whole { check_original(&archive, &key, &known, &becomes).err() } else { None };
@@ -417,7 +419,7 @@ const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` res
 fn undo_run(
     generations: &[Generation],
     run: &str,
-    restored_to: impl Fn(Target) -> Result<Restoration>,
+    restored_to: impl Fn(RestoreTarget) -> Result<Restoration>,
 ) -> Result<Restoration> {
     let of_run = |number: u64| {
         let it = generations.iter().find(|generation| generation.number == number);
@@ -430,7 +432,7 @@ fn undo_run(
         Err(Error::new(ErrorKind::Changed, what)
             .with_hint("`epitome restore SESSION` restores what is still as epitome left it"))
     };
-    let whole = restored_to(Target::Original)?;
+    let whole = restored_to(RestoreTarget::Original)?;
     let Restored::Exact { undone } = &whole.outcome else {
         return refused("the session was changed by another program since that run");
     };
@@ -452,7 +454,7 @@ fn undo_run(
             Ok(Restoration { splices: Vec::new(), outcome })
         }
         None => Ok(whole),
-        Some(&older) => restored_to(Target::Generation(older)),
+        Some(&older) => restored_to(RestoreTarget::Generation(older)),
     }
 }
 

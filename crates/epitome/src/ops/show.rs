@@ -2,7 +2,7 @@
 
 use epitome_model::Ref;
 
-use crate::archive::{Archive, Found};
+use crate::archive::{Archive, ReferencedBytes};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub struct ArchivedText {
     /// Where it was, and what is known of it.
-    pub found: Found,
+    pub found: ReferencedBytes,
     /// Its bytes; of a picture its base64.
     pub bytes: Vec<u8>,
 }
@@ -37,13 +37,13 @@ pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     Err(failed.expect("there was a copy to read").while_writing())
 }
 
-fn read(archive: &Archive, found: &Found) -> Result<Vec<u8>> {
+fn read(archive: &Archive, found: &ReferencedBytes) -> Result<Vec<u8>> {
     let raw = archive.read(&found.key, found.generation, &found.hash)?;
     Ok(found.about.text_for_people(&raw))
 }
 
 /// The copies of the text. The same bytes removed twice are one text.
-fn copies_of_one(reference: &Ref, mut found: Vec<Found>) -> Result<Vec<Found>> {
+fn copies_of_one(reference: &Ref, mut found: Vec<ReferencedBytes>) -> Result<Vec<ReferencedBytes>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();
     hashes.dedup();

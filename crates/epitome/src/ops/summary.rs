@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use epitome_llm::{Because, CallTotals, Known, Model, Provider, Stop};
+use epitome_llm::{Because, CallTotals, ListedModel, Model, Provider, Stop};
 use epitome_model::{Counter, MicroDollars, Source, TokenUsage, Tokens};
 use epitome_passes::{Recipe, Writer};
 use epitome_tokens::O200k;
@@ -190,7 +190,7 @@ impl ModelRequest {
     ) -> Result<WouldAsk> {
         let (choice, table) = chosen_model(config, &self.naming(counter, session, recipe)?)?;
         let known = table.known(&choice.name);
-        let writer = summary_writer_of(&choice.name, known.map(Known::room));
+        let writer = summary_writer_of(&choice.name, known.map(ListedModel::room));
         let asked = SummaryJob::about(session, recipe, counter, writer)?;
         let forecast = asked.map_or_else(Forecast::default, SummaryJob::forecast);
         let Forecast { input, output, .. } = forecast;

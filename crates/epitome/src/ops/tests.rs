@@ -16,7 +16,7 @@ use super::*;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::runs::{RunState, runs};
-use crate::step::{Step, fault};
+use crate::step::{DiskStep, fault};
 
 const ID: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 
@@ -113,10 +113,10 @@ fn session(lines: usize) -> String {
 fn failing(
     n: usize,
     from_then_on: bool,
-) -> (impl FnMut(Step) -> io::Result<()> + 'static, Rc<Cell<bool>>) {
+) -> (impl FnMut(DiskStep) -> io::Result<()> + 'static, Rc<Cell<bool>>) {
     let failed = Rc::new(Cell::new(false));
     let (mut seen, told) = (0, Rc::clone(&failed));
-    let hook = move |step: Step| {
+    let hook = move |step: DiskStep| {
         seen += usize::from(!step.is_reading());
         if !step.is_reading() && (seen == n + 1 || (from_then_on && seen > n)) {
             told.set(true);

@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use super::foreign::{FOREIGN, Foreign};
 use super::nearest::nearest;
-use super::{KEYS, Key, Place, Set, keys, known, unknown, wrong};
+use super::{KEYS, Key, Set, SettingSource, keys, known, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
@@ -173,7 +173,7 @@ impl Reader<'_> {
     fn foreign(
         &mut self,
         foreign: &'static Foreign,
-        place: &Place,
+        place: &SettingSource,
         spans: &Spans<'_>,
         values: &Table,
     ) -> Result<()> {
@@ -219,7 +219,7 @@ impl Reader<'_> {
         Ok(self.found)
     }
 
-    fn place<T>(&self, spanned: &Spanned<T>) -> Place {
+    fn place<T>(&self, spanned: &Spanned<T>) -> SettingSource {
         place_at(self.path, self.text, spanned.span().start)
     }
 }
@@ -230,9 +230,9 @@ fn is_table(name: &str) -> bool {
 }
 
 /// Where a byte stands: line and column from 1, columns in characters.
-fn place_at(path: &Path, text: &str, byte: usize) -> Place {
+fn place_at(path: &Path, text: &str, byte: usize) -> SettingSource {
     let before = text.get(..byte).unwrap_or(text);
     let line = 1 + before.matches('\n').count() as u64;
     let in_line = before.rsplit('\n').next().unwrap_or_default();
-    Place::File(path.to_owned(), line, 1 + in_line.chars().count() as u64)
+    SettingSource::File(path.to_owned(), line, 1 + in_line.chars().count() as u64)
 }

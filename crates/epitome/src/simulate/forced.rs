@@ -1,6 +1,6 @@
 //! A compaction that is forced at each cut of a session.
 
-use epitome_measure::{Cut, CutFigures, LineId, References, line_ids};
+use epitome_measure::{CutFigures, ForcedCompaction, LineId, References, line_ids};
 use epitome_model::Tokens;
 use epitome_passes::{PinKind, Recipe, View, fitted, pins};
 
@@ -29,7 +29,11 @@ impl Forced {
 impl Job<'_> {
     /// Forces a compaction with a recipe at every cut. A cut after which nothing was used says
     /// nothing.
-    pub(super) fn forced(&self, recipe: &Recipe, cuts: &[Cut<'_>]) -> crate::Result<Vec<Forced>> {
+    pub(super) fn forced(
+        &self,
+        recipe: &Recipe,
+        cuts: &[ForcedCompaction<'_>],
+    ) -> crate::Result<Vec<Forced>> {
         let mut pool = self.pool();
         let mut all = Vec::new();
         for cut in cuts {
@@ -44,7 +48,7 @@ impl Job<'_> {
         &self,
         recipe: &Recipe,
         context: &mut Context,
-        cut: &Cut<'_>,
+        cut: &ForcedCompaction<'_>,
         pool: &mut Pool,
     ) -> crate::Result<Option<Forced>> {
         let counter = &self.counter;

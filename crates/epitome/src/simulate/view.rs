@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use epitome_measure::Piece;
+use epitome_measure::MeasuredBlock;
 use epitome_model::Counter;
 
 use super::Pieces;
@@ -12,14 +12,14 @@ use crate::live::Outgoing;
 /// Pieces that were measured before, by id.
 #[derive(Clone)]
 pub struct Pool {
-    known: HashMap<u64, Arc<Piece>>,
+    known: HashMap<u64, Arc<MeasuredBlock>>,
     /// The pieces of each item of one context's log: what an item says never changes.
     items: Vec<Option<Pieces>>,
 }
 
 impl Pool {
     /// With the pieces of a history: most of what is sent is what was said.
-    pub fn of(pieces: &[Arc<Piece>]) -> Pool {
+    pub fn of(pieces: &[Arc<MeasuredBlock>]) -> Pool {
         let known = pieces.iter().map(|piece| (piece.id, piece.clone())).collect();
         Pool { known, items: Vec::new() }
     }
@@ -38,8 +38,9 @@ impl Pool {
         for (item, entry) in transcript.context() {
             let measured = self.items[item].get_or_insert_with(|| {
                 let blocks = entry.blocks.iter().map(|block| {
-                    let id = Piece::id_of(block, entry.role, source);
-                    let new = || Arc::new(Piece::from_block(block, entry.role, source, counter));
+                    let id = MeasuredBlock::id_of(block, entry.role, source);
+                    let new =
+                        || Arc::new(MeasuredBlock::from_block(block, entry.role, source, counter));
                     self.known.entry(id).or_insert_with(new).clone()
                 });
                 blocks.collect()

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use epitome::ErrorKind;
 use epitome::archive::{
-    About, Archive, Draft, Found, GcMode, Generation, Grace, Hash, Imported, Need, Reason,
-    SessionKey, WayBack,
+    About, Archive, Draft, GcMode, Generation, Grace, Hash, Imported, Need, Reason,
+    ReferencedBytes, SessionKey, WayBack,
 };
 use epitome::storage::Spliced;
 use epitome_model::{Bytes, Ref, Span, Splice, Tokens};
@@ -132,7 +132,7 @@ fn what_is_put_in_is_read_back() {
     assert_eq!(archive.read(&key, 1, &Hash::compute(b"")).expect("bytes"), b"");
     assert_eq!(archive.sessions().expect("a listing"), std::slice::from_ref(&key));
     let raw_len = Bytes(7);
-    let found = Found { key, generation: 1, hash, about: about("first"), raw_len };
+    let found = ReferencedBytes { key, generation: 1, hash, about: about("first"), raw_len };
     assert_eq!(archive.find(&Ref::from_bytes(b"removed")).expect("found"), [found]);
     assert_eq!(archive.find(&Ref::from_bytes(b"other")).expect("nothing"), []);
 }

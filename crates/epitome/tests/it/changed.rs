@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use epitome::archive::{Archive, Generation, Hash, SessionKey, WayBack};
 use epitome::compaction::{CompactionPlan, Way};
-use epitome::storage::{Blobs, Restored, Spliced, Target, restore};
+use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
 use epitome::{Error, Loaded};
 use epitome_model::{Source, Splice, Tokens};
 use epitome_passes::{Keep, built_in};
@@ -90,7 +90,7 @@ impl Memory {
 
     fn restore(&self, file: &[u8]) -> Result<(Vec<u8>, Restored), Error> {
         let file = file.to_vec();
-        let done = restore(&file, &self.generations, self, Target::Original)?;
+        let done = restore(&file, &self.generations, self, RestoreTarget::Original)?;
         let view = Spliced::new(&file, done.splices).expect("apart");
         Ok((view.read(0..view.len()).into_owned(), done.outcome))
     }

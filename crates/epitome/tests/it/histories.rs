@@ -10,7 +10,7 @@ use epitome::archive::{Digest, GcMode, Generation, collect_garbage};
 use epitome::compaction::Way;
 use epitome::ops::{Compact, CompactReport, OpenSession, Restore, What};
 use epitome::runs::{RunState, runs};
-use epitome::storage::Target;
+use epitome::storage::RestoreTarget;
 use epitome::{Config, Error, ErrorKind};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
@@ -159,7 +159,7 @@ impl Home {
     fn restore_to(&self, path: &Path, newest: usize) {
         let Some(generations) = self.generations(path) else { return };
         let Some(generation) = generations.iter().rev().nth(newest) else { return };
-        let what = What::Session(Target::Generation(generation.number));
+        let what = What::Session(RestoreTarget::Generation(generation.number));
         let back = Restore { what, ..Restore::default() };
         let before = self.bytes();
         if back.run_after(&self.open(path), |_| Ok::<_, Error>(())).is_err() {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use epitome::archive::{Generation, Hash, WayBack};
 use epitome::compaction::{CompactionPlan, Way};
-use epitome::storage::{Blobs, Restored, Spliced, Target, restore};
+use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
 use epitome::{Error, ErrorKind, Loaded};
 use epitome_formats::{Mark, Native, named};
 use epitome_model::{At, Block, Counter, Source, Tokens, Transcript};
@@ -93,8 +93,8 @@ fn check(
     }
     let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
-    let back =
-        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
+        .expect("it comes back");
     if !planned.is_empty() {
         assert_eq!(back.outcome, Restored::Exact { undone: vec![1] });
     }
@@ -180,8 +180,8 @@ fn check_native(
     let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::compute(&raw), raw)).collect();
     let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
-    let back =
-        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
+        .expect("it comes back");
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
     // A record that saves nothing is not written.
@@ -252,8 +252,8 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let blobs = HashMap::from([(Hash::compute(b""), Vec::new())]);
     let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
-    let back =
-        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
+        .expect("it comes back");
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, &Estimate), "numbers are true");

@@ -9,8 +9,8 @@ use epitome_engine::SummaryRequest;
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{
-    Answered, BUILT_IN, ContextKind, Keep, Options, PerKind, Recipe, Reply, RuleFiles, StopReason,
-    SummaryRule, Target, Writer, built_in,
+    BUILT_IN, ContextKind, Keep, Options, PerKind, Recipe, Reply, RuleFiles, StopReason,
+    SummaryProgress, SummaryRule, Target, Writer, built_in,
 };
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
@@ -351,9 +351,9 @@ fn summary(session: &Session, recipe: &Recipe) -> Option<String> {
     loop {
         let reply = Reply { text: told.clone(), stopped: StopReason::End, used: None };
         match writing.answer(Ok(reply)) {
-            Answered::Ask(next) => writing = *next,
-            Answered::Written(written) => return Some(written.text),
-            Answered::Nothing { reason, .. } => panic!("{}: {reason}", session.agent),
+            SummaryProgress::Ask(next) => writing = *next,
+            SummaryProgress::Written(written) => return Some(written.text),
+            SummaryProgress::Nothing { reason, .. } => panic!("{}: {reason}", session.agent),
         }
     }
 }

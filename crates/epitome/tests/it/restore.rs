@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use epitome::archive::{About, Archive, Digest, Draft, Generation, Hash, SessionKey, WayBack};
 use epitome::storage::{
-    Blobs, FileSource, Restoration, Restored, Spliced, Store, Target, restore, restore_block,
+    Blobs, FileSource, Restoration, RestoreTarget, Restored, Spliced, Store, restore, restore_block,
 };
 use epitome::{Error, ErrorKind};
 use epitome_model::{Ref, Source, Span, Splice, Tokens};
@@ -98,7 +98,7 @@ impl Memory {
         after.read(0..after.len()).into_owned()
     }
 
-    fn restore(&self, file: &[u8], target: Target) -> Result<(Vec<u8>, Restored), Error> {
+    fn restore(&self, file: &[u8], target: RestoreTarget) -> Result<(Vec<u8>, Restored), Error> {
         let file = file.to_vec();
         Ok(laid(&file, restore(&file, &self.generations, self, target)?))
     }
@@ -193,13 +193,13 @@ proptest! {
             }
         }
         let numbers = || (1..=steps.len() as u64).rev();
-        let (restored, outcome) = memory.restore(&file, Target::Original).expect("restored");
+        let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
         prop_assert_eq!(outcome, Restored::Exact { undone: numbers().collect() });
         prop_assert_eq!(&restored, &original);
-        let again = memory.restore(&restored, Target::Original).expect("restored");
+        let again = memory.restore(&restored, RestoreTarget::Original).expect("restored");
         prop_assert_eq!(again, (original, Restored::Exact { undone: vec![] }));
         for number in numbers() {
-            let target = Target::Generation(number);
+            let target = RestoreTarget::Generation(number);
             let (restored, outcome) = memory.restore(&file, target).expect("restored");
             let undone = numbers().take_while(|&it| it > number).collect();
             prop_assert_eq!(outcome, Restored::Exact { undone });
@@ -216,7 +216,7 @@ proptest! {
         let mut memory = Memory::default();
         let file = memory.compact(&first, splices(first.len(), &choice));
         let file = naive(&file, &splices(file.len(), &hand));
-        let (restored, outcome) = memory.restore(&file, Target::Original).expect("restored");
+        let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
         // What looks untouched is undone exactly: the invariants above are about that.
         if matches!(outcome, Restored::Exact { .. }) {
             return Ok(());
@@ -268,7 +268,8 @@ proptest! {
         }
         let session = store.open_for_edit(&path).expect("a session");
         let generations = archive.generations(&key).expect("a listing").whole;
-        let done = restore(session.source(), &generations, &archive.blobs(&key), Target::Original);
+        let blobs = archive.blobs(&key);
+        let done = restore(session.source(), &generations, &blobs, RestoreTarget::Original);
         let done = done.expect("restored");
         let undone = (1..=steps.len() as u64).rev().collect();
         prop_assert_eq!(done.outcome, Restored::Exact { undone });
@@ -298,11 +299,12 @@ fn text_of(file: &[u8]) -> &str {
 fn a_file_changed_by_hand_is_restored_record_by_record() {
     let (memory, file) = twice();
     let file = text_of(&file).replace("{\"id\":3}", "{\"id\":33}");
-    let (restored, outcome) = memory.restore(file.as_bytes(), Target::Original).expect("restored");
+    let (restored, outcome) =
+        memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("{\"id\":3}", "{\"id\":33}"));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
     // Back to the first generation: only what the second one did.
-    let first = memory.restore(file.as_bytes(), Target::Generation(1)).expect("restored");
+    let first = memory.restore(file.as_bytes(), RestoreTarget::Generation(1)).expect("restored");
     let expect = FILE.replace("{\"id\":3}", "{\"id\":33}").replace("AAAA", "-");
     assert_eq!(
         first,
@@ -310,7 +312,8 @@ fn a_file_changed_by_hand_is_restored_record_by_record() {
     );
     // A record that was itself changed stays.
     let file = file.replace("\"id\":2", "\"id\":22");
-    let (restored, outcome) = memory.restore(file.as_bytes(), Target::Original).expect("restored");
+    let (restored, outcome) =
+        memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), file.replace("\"a\":\"-\"", "\"a\":\"AAAA\""));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 1 });
 }
@@ -321,7 +324,7 @@ fn a_record_edited_twice_goes_back_twice() {
     let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "BBBB", "b"));
     let file = memory.compact(&file, swap(&file, "CCCC", "c"));
     let file = [b"{\"id\":0}\n".as_slice(), &file].concat();
-    let (restored, outcome) = memory.restore(&file, Target::Original).expect("restored");
+    let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), format!("{{\"id\":0}}\n{FILE}"));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
 }
@@ -332,7 +335,7 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
     let file = b"{A}\n{B}\n{x}\n".as_slice();
     let splices = [swap(file, "A", "-"), swap(file, "B", "-")].concat();
     assert_eq!(memory.compact(file, splices), b"{-}\n{-}\n{x}\n");
-    let both = memory.restore(b"{-}\n{y}\n{-}\n", Target::Original).expect("restored");
+    let both = memory.restore(b"{-}\n{y}\n{-}\n", RestoreTarget::Original).expect("restored");
     assert_eq!(
         both,
         (
@@ -340,7 +343,7 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
             Restored::ByRecord { undone: vec![], restored: 2, missing: 0 }
         )
     );
-    let one = memory.restore(b"{-}\n{y}\n", Target::Original).expect("restored");
+    let one = memory.restore(b"{-}\n{y}\n", RestoreTarget::Original).expect("restored");
     assert_eq!(
         one,
         (b"{-}\n{y}\n".to_vec(), Restored::ByRecord { undone: vec![], restored: 0, missing: 2 })
@@ -355,9 +358,9 @@ fn the_newest_generation_is_undone_first() {
     let file = [file.as_slice(), b"{B}\n"].concat();
     let file = memory.compact(&file, swap(&file, "B", "+"));
     assert_eq!(file, b"{-}\n{+}\n");
-    let all = memory.restore(&file, Target::Original).expect("restored");
+    let all = memory.restore(&file, RestoreTarget::Original).expect("restored");
     assert_eq!(all, (b"{A}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2, 1] }));
-    let one = memory.restore(&file, Target::Generation(1)).expect("restored");
+    let one = memory.restore(&file, RestoreTarget::Generation(1)).expect("restored");
     assert_eq!(one, (b"{-}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2] }));
 }
 
@@ -369,18 +372,18 @@ fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
     let file = text_of(&file).replace("{\"id\":3}", "{\"id\":33}").into_bytes();
     let small = memory.compact(&file, swap(&file, "BBBB", "-"));
     let original = FILE.replace("{\"id\":3}", "{\"id\":33}").into_bytes();
-    let (whole, outcome) = memory.restore(&small, Target::Original).expect("restored");
+    let (whole, outcome) = memory.restore(&small, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&whole), text_of(&original));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![2], restored: 1, missing: 0 });
     // It is archived as a generation of its own: there is nothing more to give back.
     let splices = vec![Splice { span: span(0, small.len()), with: whole[..].into() }];
     assert_eq!(memory.compact(&small, splices), whole);
     memory.generations[2].recipe = "restore".into();
-    let again = memory.restore(&whole, Target::Original).expect("restored");
+    let again = memory.restore(&whole, RestoreTarget::Original).expect("restored");
     let nothing = Restored::ByRecord { undone: vec![], restored: 0, missing: 0 };
     assert_eq!(again, (whole.clone(), nothing));
     let third = memory.compact(&whole, swap(&whole, "CCCC", "-"));
-    let (restored, _) = memory.restore(&third, Target::Original).expect("restored");
+    let (restored, _) = memory.restore(&third, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), text_of(&original));
 }
 
@@ -391,7 +394,7 @@ fn a_way_back_is_not_exact_while_older_stubs_stand() {
     let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
     let changed = text_of(&file).replace("\"id\":1", "\"id\":11").into_bytes();
     let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
-    let half = memory.restore(&small, Target::Original).expect("restored");
+    let half = memory.restore(&small, RestoreTarget::Original).expect("restored");
     let outcome = Restored::ByRecord { undone: vec![2], restored: 0, missing: 1 };
     assert_eq!(half, (changed, outcome));
     // One that was given back before the change has left nothing: that is exact.
@@ -399,7 +402,7 @@ fn a_way_back_is_not_exact_while_older_stubs_stand() {
     memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
     let changed = FILE.replace("\"id\":1", "\"id\":11").into_bytes();
     let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
-    let whole = memory.restore(&small, Target::Original).expect("restored");
+    let whole = memory.restore(&small, RestoreTarget::Original).expect("restored");
     assert_eq!(whole, (changed, Restored::Exact { undone: vec![2] }));
 }
 
@@ -417,7 +420,7 @@ fn one_piece_comes_back_alone() {
     let splice = swap(&compacted, "\"b\":\"-\"", "\"b\":\"BBBB\"");
     assert_eq!(memory.compact(&compacted, splice), file);
     let appended = [file.as_slice(), b"{\"id\":4}\n"].concat();
-    let (restored, outcome) = memory.restore(&appended, Target::Original).expect("restored");
+    let (restored, outcome) = memory.restore(&appended, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), format!("{FILE}{{\"id\":4}}\n"));
     assert_eq!(outcome, Restored::Exact { undone: vec![3, 2, 1] });
     let (same, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
@@ -441,29 +444,35 @@ fn an_earlier_piece_comes_back_from_under_a_later_edit_of_its_record() {
 fn what_cannot_be_restored_is_said() {
     let (mut memory, file) = twice();
     let kind = |done: Result<(Vec<u8>, Restored), Error>| done.expect_err("it cannot").kind();
-    let number = Target::Generation(9);
+    let number = RestoreTarget::Generation(9);
     assert_eq!(kind(memory.restore(&file, number)), ErrorKind::NotFound);
     assert_eq!(kind(memory.restore_block(&file, b"never")), ErrorKind::NotFound);
-    assert_eq!(kind(Memory::default().restore(&file, Target::Original)), ErrorKind::NotFound);
+    assert_eq!(
+        kind(Memory::default().restore(&file, RestoreTarget::Original)),
+        ErrorKind::NotFound
+    );
     // A generation of another past of this file.
     let mut other = memory.generations[0].clone();
     other.number = 3;
     other.after = Digest::from_bytes(b"another file");
     memory.generations.push(other);
-    assert_eq!(kind(memory.restore(&file, Target::Generation(3))), ErrorKind::NotFound);
+    assert_eq!(kind(memory.restore(&file, RestoreTarget::Generation(3))), ErrorKind::NotFound);
     memory.generations.pop();
     // Bytes that are missing, and bytes that are others.
     let (key, raw) = ((1, Hash::compute(b"AAAA")), b"AAAA".to_vec());
     memory.blobs.remove(&key);
-    let err = memory.restore(&file, Target::Original).expect_err("it cannot");
+    let err = memory.restore(&file, RestoreTarget::Original).expect_err("it cannot");
     assert_eq!(err.kind(), ErrorKind::Archive);
     assert!(err.to_string().starts_with("generation 1 of this session is not in the archive"));
     memory.blobs.insert(key, b"XXXX".to_vec());
-    let err = memory.restore(&file, Target::Original).expect_err("it cannot");
+    let err = memory.restore(&file, RestoreTarget::Original).expect_err("it cannot");
     assert_eq!(err.kind(), ErrorKind::Archive);
     assert_eq!(err.to_string(), "undoing generation 1 does not give what was there");
     memory.blobs.insert(key, raw);
-    assert_eq!(memory.restore(&file, Target::Original).expect("restored").0, FILE.as_bytes());
+    assert_eq!(
+        memory.restore(&file, RestoreTarget::Original).expect("restored").0,
+        FILE.as_bytes()
+    );
 }
 
 #[test]

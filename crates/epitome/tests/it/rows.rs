@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::archive::Archive;
 use epitome::compaction::{CompactionPlan, Way, apply};
-use epitome::storage::{Replaced, Session, Spliced, Store, Target, restore};
+use epitome::storage::{Replaced, RestoreTarget, Session, Spliced, Store, restore};
 use epitome::{Config, ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
 use epitome_passes::built_in;
@@ -195,7 +195,8 @@ fn a_session_is_compacted_and_every_row_comes_back() {
     let file = world.store().open_for_edit(&address).expect("a session");
     let generations = archive.generations(&key).expect("generations").whole;
     let blobs = archive.blobs(&key);
-    let back = restore(file.source(), &generations, &blobs, Target::Original).expect("a way back");
+    let back =
+        restore(file.source(), &generations, &blobs, RestoreTarget::Original).expect("a way back");
     let spliced = Spliced::new(file.source(), back.splices).expect("apart");
     file.replace(|out| spliced.copy_to(out)).expect("replaced");
     assert_eq!(world.all(), before);
@@ -374,7 +375,8 @@ fn marks_are_written_and_taken_back_and_nothing_else_changes() {
     let file = world.open();
     let generations = archive.generations(&key).expect("generations").whole;
     let blobs = archive.blobs(&key);
-    let back = restore(file.source(), &generations, &blobs, Target::Original).expect("a way back");
+    let back =
+        restore(file.source(), &generations, &blobs, RestoreTarget::Original).expect("a way back");
     let spliced = Spliced::new(file.source(), back.splices).expect("apart");
     file.replace(|out| spliced.copy_to(out)).expect("replaced");
     assert_eq!(world.all(), before);

@@ -6,7 +6,8 @@ use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker, compact_tool}
 use epitome_api::APIS;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{
-    Ask, Event, NoReply, Recipe, Reply, StopReason, Struck, SummaryRole, Why, Writer, built_in,
+    Ask, Event, EventReason, NoReply, Recipe, Reply, StopReason, Struck, SummaryRole, Writer,
+    built_in,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -252,7 +253,7 @@ fn a_window_that_is_smaller_than_promised_is_asked_less() {
             break;
         }
     }
-    let (why, over_target) = (Why::Manual, None);
+    let (why, over_target) = (EventReason::Manual, None);
     let reason = "the question is too long for the model".to_owned();
     assert!(context.events().contains(&Event::Failed { why, reason, over_target }));
 }
@@ -365,11 +366,14 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
     context.tool(&[Said::output("r", "the last file")]).expect("memory is written");
     context.view().expect("memory is written");
     let outcome = context.outcome().expect("it was asked for").clone();
-    assert_eq!((outcome.why, outcome.user), (Why::Tool, (2, 2)));
+    assert_eq!((outcome.why, outcome.user), (EventReason::Tool, (2, 2)));
     assert!(outcome.after < outcome.before, "{outcome}");
     let events = context.events();
     assert!(
-        matches!(&events[..], [Event::Started { why: Why::Tool, .. }, Event::Finished { .. }]),
+        matches!(
+            &events[..],
+            [Event::Started { why: EventReason::Tool, .. }, Event::Finished { .. }]
+        ),
         "{events:?}"
     );
     insta::assert_snapshot!("outcome", outcome);
@@ -404,9 +408,11 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
 #[test]
 fn a_small_context_is_made_smaller_for_nobody_who_names_no_target() {
     let tool = [Said::call("t", "compact", "{}")];
-    for (who, why, tokens) in
-        [("tool", Why::Tool, 210), ("line", Why::Manual, 204), ("call", Why::Manual, 204)]
-    {
+    for (who, why, tokens) in [
+        ("tool", EventReason::Tool, 210),
+        ("line", EventReason::Manual, 204),
+        ("call", EventReason::Manual, 204),
+    ] {
         let mut context = talk(setup().with_overhead(Tokens(12_000)), &[20]);
         match who {
             "tool" => context.assistant(&tool).expect("memory is written"),
@@ -423,7 +429,7 @@ fn a_small_context_is_made_smaller_for_nobody_who_names_no_target() {
         let reason = "messages are made small from 10.0k tokens on".to_owned();
         assert_eq!(context.events(), [Event::Skipped { why, reason, over_target: None }], "{who}");
         let results = context.report().entries - entries;
-        assert_eq!(results, u64::from(why == Why::Tool), "the call has its result");
+        assert_eq!(results, u64::from(why == EventReason::Tool), "the call has its result");
         // Who names a target means it, and is not told of what another one was asked to look at.
         context.ask_for_compaction(None, Some(Tokens(100)));
         let Next::Ask(question) = context.step().expect("memory is written") else {

@@ -1,6 +1,6 @@
 //! Makes a session of Claude Code from another agent's transcript.
 
-use epitome_api::{Conversation, Made, Piece};
+use epitome_api::{Conversation, RequestBody, TextOrImage};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
@@ -10,7 +10,7 @@ use crate::port::{Given, Message, NOTHING, PortedCall, PortedResult, messages, u
 const ID: usize = 64;
 
 /// A session with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
     let (all, said) = messages(transcript, source, ID);
     let mut records = Records { given, lines: Vec::new() };
     for said in &said {
@@ -129,18 +129,18 @@ fn result(answer: &PortedResult<'_>) -> String {
 }
 
 /// A single text as a string, anything else as blocks.
-fn words(pieces: &[Piece<'_>]) -> String {
-    if let [Piece::Text(words)] = pieces {
+fn words(pieces: &[TextOrImage<'_>]) -> String {
+    if let [TextOrImage::Text(words)] = pieces {
         return encode(words);
     }
     let blocks = pieces.iter().map(|piece| match piece {
-        Piece::Text(words) => text(words),
-        Piece::Picture { media, data } => {
+        TextOrImage::Text(words) => text(words),
+        TextOrImage::Picture { media, data } => {
             let data = encode(data);
             let source = format!(r#"{{"type":"base64","media_type":"{media}","data":{data}}}"#);
             format!(r#"{{"type":"image","source":{source}}}"#)
         }
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     });
     format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }

@@ -3,7 +3,7 @@
 //! Codex shows and lists a thread by its events: each turn has its own, with the messages of the
 //! user and the model.
 
-use epitome_api::{Arguments, Conversation, LeftBehind, Made, Piece};
+use epitome_api::{Arguments, Conversation, LeftBehind, RequestBody, TextOrImage};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
@@ -16,7 +16,7 @@ const ID: usize = 64;
 const VERSION: &str = "0.169.0";
 
 /// A rollout with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
     let (mut all, said) = messages(transcript, source, ID);
     let mut rollout =
         Rollout { given, lines: Vec::new(), custom: Vec::new(), items: 0, turns: 0, turn: None };
@@ -64,8 +64,8 @@ impl Rollout<'_> {
                 self.begin_turn();
                 self.message("user", &parts(pieces), Some("user.text"));
                 let texts = pieces.iter().filter_map(|piece| match piece {
-                    Piece::Text(words) => Some(&**words),
-                    Piece::Picture { .. } | Piece::Carried(_) => None,
+                    TextOrImage::Text(words) => Some(&**words),
+                    TextOrImage::Picture { .. } | TextOrImage::Carried(_) => None,
                 });
                 let words = encode(&texts.collect::<Vec<_>>().join("\n"));
                 let shown = format!(r#"{{"type":"text","text":{words},"text_elements":[]}}"#);
@@ -73,7 +73,7 @@ impl Rollout<'_> {
             }
             Message::Agent(pieces) => self.message("user", &parts(pieces), Some("unknown")),
             Message::Summary(text) => {
-                let words = parts(&[Piece::Text(text.as_ref().into())]);
+                let words = parts(&[TextOrImage::Text(text.as_ref().into())]);
                 self.message("user", &words, Some("compaction.summary"));
             }
             Message::Reply(texts, calls) => {
@@ -174,7 +174,7 @@ impl Rollout<'_> {
         };
         let output = match &answer.pieces[..] {
             [] => encode(""),
-            [Piece::Text(words)] => encode(words),
+            [TextOrImage::Text(words)] => encode(words),
             pieces => parts(pieces),
         };
         let id = encode(&answer.id);
@@ -206,14 +206,14 @@ impl Rollout<'_> {
     }
 }
 
-fn parts(pieces: &[Piece<'_>]) -> String {
+fn parts(pieces: &[TextOrImage<'_>]) -> String {
     let parts = pieces.iter().map(|piece| match piece {
-        Piece::Text(words) => format!(r#"{{"type":"input_text","text":{}}}"#, encode(words)),
-        Piece::Picture { media, data } => {
+        TextOrImage::Text(words) => format!(r#"{{"type":"input_text","text":{}}}"#, encode(words)),
+        TextOrImage::Picture { media, data } => {
             let url = encode(&format!("data:{media};base64,{data}"));
             format!(r#"{{"type":"input_image","image_url":{url}}}"#)
         }
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

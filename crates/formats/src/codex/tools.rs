@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use epitome_api::Arguments;
-use epitome_api::arguments::{self, Known, Roles, Rule};
+use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
 use epitome_model::{Field, FieldRole, Inner, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
@@ -47,7 +47,7 @@ const TASK: Roles =
     Roles::target("task_name target agent_id id").field(FieldRole::Prompt, "message");
 
 /// Classifies a call whose arguments are at `place`: JSON, or a string of JSON.
-pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
+pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
     let raw = &at.line[place.clone()];
     if raw.first() != Some(&b'"') {
         return arguments::classify(TOOLS, name, at.line, place, at.base);
@@ -65,7 +65,7 @@ pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
 }
 
 /// Classifies a call whose only argument is the text at `place`.
-pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
+pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
     let rule = Rule::named(TOOLS, name);
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     let literal = &at.line[place.clone()];
@@ -86,7 +86,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
 }
 
 /// Classifies a script: as the one tool that it calls, or else as a command.
-fn scripted(inner: &Inner<'_>) -> Known {
+fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
     let rule = |name: &str| Rule::named(TOOLS, name);

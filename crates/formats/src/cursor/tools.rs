@@ -3,7 +3,7 @@
 //! The editor's tools have names of their own (`read_file`, and `read_file_v2` in its third
 //! version); those of the CLI and of transcripts are the names that models see (`Read`).
 
-use epitome_api::arguments::{self, Known, Roles, Rule};
+use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
 use epitome_json::Value;
 use epitome_model::{FieldRole, Inner, ToolKind};
 
@@ -49,7 +49,7 @@ const FETCH: Roles = Roles::target("url search_term searchTerm query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
-pub fn known(name: &str, arguments: Option<&Value<'_>>) -> Known {
+pub fn known(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
     let nothing = || arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
     let Some(value) = arguments else { return nothing() };
     if !value.is_text() {

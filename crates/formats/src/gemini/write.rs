@@ -1,6 +1,6 @@
 //! Turns edits into replacements of bytes.
 
-use epitome_json::write::{self, Gone, Piece, Shapes};
+use epitome_json::write::{self, Gone, OwnReplacement, Shapes};
 use epitome_model::{
     At, Block, Edit, Image, Output, Part, Source, Span, Splice, Transcript, Verb, encode,
 };
@@ -28,7 +28,7 @@ pub fn part(text: &str) -> String {
 }
 
 /// Pictures next to the text of a result: Google's API accepts no text in their place.
-fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
+fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
     let Block::Output(output) = entry.blocks.get(block)? else { return None };
@@ -37,7 +37,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
     match edit.at {
         At::Block { .. } => {
             pictures.peek()?;
-            let words = Piece::Value(output.whole, encode(words));
+            let words = OwnReplacement::Value(output.whole, encode(words));
             Some(std::iter::once(words).chain(pictures.map(gone)).collect())
         }
         At::Part { part, .. } => {
@@ -46,7 +46,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
-            Some(vec![Piece::Value(Span { start: end, end }, inner), gone(image)])
+            Some(vec![OwnReplacement::Value(Span { start: end, end }, inner), gone(image)])
         }
         At::Field { .. } | At::Items { .. } | At::Copy { .. } => None,
     }
@@ -59,6 +59,6 @@ fn pictures(output: &Output) -> impl Iterator<Item = &Image> {
     })
 }
 
-fn gone(image: &Image) -> Piece {
-    Piece::Child(image.whole)
+fn gone(image: &Image) -> OwnReplacement {
+    OwnReplacement::Child(image.whole)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::write::{self, Gone, Piece, Shapes};
+use epitome_json::write::{self, Gone, OwnReplacement, Shapes};
 use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Verb, encode};
 
 use super::raw;
@@ -23,7 +23,7 @@ pub fn write(
 
 /// The edits that OpenCode needs in its own form: a part remains a part, with the required members
 /// of its kind.
-fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<Piece>> {
+fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
     let record = Record::of(source, entry.record.span)?;
@@ -31,10 +31,10 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         (Block::Thinking(_), At::Block { .. }, Verb::Drop) => Some(record.without_reasoning()),
         (Block::Image(_), At::Block { .. }, Verb::Replace(words)) => record.as_text(words),
         (Block::Output(output), At::Block { .. }, Verb::Replace(words)) => {
-            let mut pieces = vec![Piece::Value(output.whole, encode(words))];
+            let mut pieces = vec![OwnReplacement::Value(output.whole, encode(words))];
             let state = record.part.state.as_ref();
             let files = state.and_then(|state| state.attachments.whole.as_ref());
-            pieces.extend(files.map(|files| Piece::Child(record.span(files))));
+            pieces.extend(files.map(|files| OwnReplacement::Child(record.span(files))));
             Some(pieces).filter(|_| !output.whole.is_empty())
         }
         (Block::Output(output), At::Part { part, .. }, Verb::Replace(words)) => {
@@ -43,8 +43,8 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
-            let words = Piece::Value(Span { start: end, end }, inner);
-            Some(vec![words, Piece::Child(image.whole)])
+            let words = OwnReplacement::Value(Span { start: end, end }, inner);
+            Some(vec![words, OwnReplacement::Child(image.whole)])
         }
         _ => None,
     }
@@ -66,17 +66,18 @@ impl Record {
     }
 
     /// Reasoning without text and signature is not sent.
-    fn without_reasoning(&self) -> Vec<Piece> {
+    fn without_reasoning(&self) -> Vec<OwnReplacement> {
         let words = self.part.text.iter();
-        let words = words.map(|place| Piece::Value(self.span(place), "\"\"".to_owned()));
-        let signature = self.part.metadata.iter().map(|it| Piece::Child(self.span(&it.whole)));
+        let words = words.map(|place| OwnReplacement::Value(self.span(place), "\"\"".to_owned()));
+        let signature =
+            self.part.metadata.iter().map(|it| OwnReplacement::Child(self.span(&it.whole)));
         words.chain(signature).collect()
     }
 
     /// Turns a picture into text of the same role. The file name is kept, and is not sent.
-    fn as_text(&self, words: &str) -> Option<Vec<Piece>> {
+    fn as_text(&self, words: &str) -> Option<Vec<OwnReplacement>> {
         let (kind, url) = (self.part.kind.as_ref()?, self.part.url.as_ref()?);
-        let text = Piece::Member(self.span(url), format!("\"text\":{}", encode(words)));
-        Some(vec![Piece::Value(self.span(kind), "\"text\"".to_owned()), text])
+        let text = OwnReplacement::Member(self.span(url), format!("\"text\":{}", encode(words)));
+        Some(vec![OwnReplacement::Value(self.span(kind), "\"text\"".to_owned()), text])
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a session of pi from another agent's transcript.
 
-use epitome_api::{Conversation, Made, Piece};
+use epitome_api::{Conversation, RequestBody, TextOrImage};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
@@ -19,7 +19,7 @@ const USAGE: &str = concat!(
 );
 
 /// A session with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
+pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
     let (all, said) = messages(transcript, source, ID);
     let mut entries = Entries { given, lines: Vec::new(), names: Vec::new() };
     let (id, time, cwd) = (encode(given.id), encode(given.time), encode(given.cwd));
@@ -145,13 +145,13 @@ fn text(words: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, encode(words))
 }
 
-fn blocks(pieces: &[Piece<'_>]) -> String {
+fn blocks(pieces: &[TextOrImage<'_>]) -> String {
     let blocks = pieces.iter().map(|piece| match piece {
-        Piece::Text(words) => text(words),
-        Piece::Picture { media, data } => {
+        TextOrImage::Text(words) => text(words),
+        TextOrImage::Picture { media, data } => {
             format!(r#"{{"type":"image","data":{},"mimeType":"{media}"}}"#, encode(data))
         }
-        Piece::Carried(raw) => raw.clone(),
+        TextOrImage::Carried(raw) => raw.clone(),
     });
     format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }

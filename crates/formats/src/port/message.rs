@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use epitome_api::{Arguments, Conversation, LeftBehind, OPENING, Piece, Word};
+use epitome_api::{Arguments, Conversation, InputBlock, LeftBehind, OPENING, TextOrImage};
 use epitome_json::Document;
 use epitome_model::{Block, Call, Part, Role, Source, Transcript};
 
@@ -11,9 +11,9 @@ use super::ToolAction;
 /// One message.
 pub enum Message<'t> {
     /// From the user.
-    User(Vec<Piece<'t>>),
+    User(Vec<TextOrImage<'t>>),
     /// From the agent itself, in the role of the user.
-    Agent(Vec<Piece<'t>>),
+    Agent(Vec<TextOrImage<'t>>),
     /// A summary of what came before.
     Summary(Cow<'t, str>),
     /// From the model: texts, then calls.
@@ -40,7 +40,7 @@ pub struct PortedResult<'t> {
     /// Whether the tool failed.
     pub failed: bool,
     /// Its content.
-    pub pieces: Vec<Piece<'t>>,
+    pub pieces: Vec<TextOrImage<'t>>,
 }
 
 impl PortedCall<'_> {
@@ -91,7 +91,7 @@ pub fn messages<'t>(
         }
         if !texts.is_empty() || !calls.is_empty() {
             if found.is_empty() {
-                found.push(Message::Agent(vec![Piece::Text(OPENING.into())]));
+                found.push(Message::Agent(vec![TextOrImage::Text(OPENING.into())]));
             }
             found.push(Message::Reply(texts, calls));
         }
@@ -112,7 +112,11 @@ pub fn messages<'t>(
 }
 
 /// Adds the messages of one entry.
-fn add_entry<'t>(all: &mut Conversation<'t>, words: &[Word<'t>], found: &mut Vec<Message<'t>>) {
+fn add_entry<'t>(
+    all: &mut Conversation<'t>,
+    words: &[InputBlock<'t>],
+    found: &mut Vec<Message<'t>>,
+) {
     let mut pieces = Vec::new();
     for word in words {
         match word.block {

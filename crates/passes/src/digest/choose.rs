@@ -10,7 +10,7 @@ use crate::facts::facts;
 
 use super::focus::Focus;
 use super::index::FactIndex;
-use super::pieces::{Fact, Line, Piece, Pieces, Who};
+use super::pieces::{Fact, Line, Piece, Pieces, Speaker};
 use super::value::Values;
 
 /// By the number of a piece, what of it is in the digest.
@@ -27,7 +27,7 @@ pub(super) struct ChosenLines {
 }
 
 /// What a digest has apart from what its facts are worth.
-pub(super) struct Wanted<'a> {
+pub(super) struct DigestLimits<'a> {
     /// In the digest anyway.
     pub rules: Option<&'a str>,
     /// Short texts of the model are in it, the newest first, while they are no more than this.
@@ -91,7 +91,7 @@ impl<'p> Choice<'p> {
         index: &FactIndex,
         pieces: &'p Pieces,
         values: &'p Values,
-        wanted: &Wanted<'_>,
+        wanted: &DigestLimits<'_>,
         counter: &dyn Counter,
     ) -> Choice<'p> {
         let old = pieces.old();
@@ -139,7 +139,7 @@ impl<'p> Choice<'p> {
     fn is_open(&self, n: usize) -> bool {
         let piece = &self.old[n];
         let is_whole = piece.whole.is_some() || self.stays.get(&n).is_some_and(|it| it.whole);
-        !is_whole && piece.speaker != Who::Thinking
+        !is_whole && piece.speaker != Speaker::Thinking
     }
 
     /// The header of a piece and those of its lines that may be chosen.
@@ -274,7 +274,7 @@ impl Choosing<'_, '_> {
 
 /// Whether a piece is a long text of the model: other lines of it follow its frame.
 fn is_framed(piece: &Piece) -> bool {
-    piece.speaker == Who::Model && piece.brief.is_none()
+    piece.speaker == Speaker::Model && piece.brief.is_none()
 }
 
 /// The short texts of the model that are in the digest whole, oldest first: of those that are more

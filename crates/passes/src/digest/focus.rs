@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use epitome_model::parallel;
 use regex::{RegexSet, RegexSetBuilder, escape};
 
-use super::pieces::{Piece, Who};
+use super::pieces::{Piece, Speaker};
 
 /// What a line with all words of the focus is worth apart from its facts.
 const WORTH: f64 = 4.0;
@@ -30,12 +30,12 @@ impl Focus {
         let Some(set) = set.filter(|set| !set.is_empty()) else {
             return Focus { words: None, worth: Vec::new() };
         };
-        let said = pieces.iter().filter(|piece| piece.speaker != Who::Thinking).collect();
+        let said = pieces.iter().filter(|piece| piece.speaker != Speaker::Thinking).collect();
         let found = parallel::map(said, |piece: &Piece| {
             let words = piece.lines.iter().map(|line| set.matches(&line.text));
             words.flatten().collect::<Vec<usize>>()
         });
-        let lines = pieces.iter().filter(|piece| piece.speaker != Who::Thinking);
+        let lines = pieces.iter().filter(|piece| piece.speaker != Speaker::Thinking);
         let mut sums = vec![0; set.len() + 1];
         sums[0] = lines.map(|piece| piece.lines.len() as u64).sum();
         found.iter().flatten().for_each(|word| sums[word + 1] += 1);

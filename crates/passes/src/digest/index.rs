@@ -11,7 +11,7 @@ use crate::facts::{FactId, FactMap};
 use crate::numbers::response_numbers;
 
 use super::DigestRule;
-use super::pieces::{Body, Fact, Facts, Found, Part, Parts, Piece, Pieces};
+use super::pieces::{Body, Fact, Part, Parts, Piece, PieceFacts, Pieces, UnnumberedPiece};
 use super::value::Occurrences;
 
 /// The lines and facts of the texts of one log, and how often each fact was seen.
@@ -93,8 +93,8 @@ impl FactIndex {
     }
 
     /// Gives its facts their numbers, and remembers it.
-    fn take(&mut self, at: (usize, usize), found: Found) -> Arc<Body> {
-        let Found { mut body, of_header, of_lines } = found;
+    fn take(&mut self, at: (usize, usize), found: UnnumberedPiece) -> Arc<Body> {
+        let UnnumberedPiece { mut body, of_header, of_lines } = found;
         if let Some(full) = &mut body.full {
             full.facts = self.numbered(of_header);
         }
@@ -106,7 +106,7 @@ impl FactIndex {
         body
     }
 
-    fn numbered(&mut self, facts: Facts) -> Box<[Fact]> {
+    fn numbered(&mut self, facts: PieceFacts) -> Box<[Fact]> {
         let mut fact = |(id, kind)| {
             let next = self.facts.len() as u32;
             let number = *self.numbers.entry(id).or_insert(next);

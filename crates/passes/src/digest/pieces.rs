@@ -61,7 +61,7 @@ impl Deref for Piece {
 /// A piece wherever it is in a session.
 #[derive(Debug)]
 pub struct Body {
-    pub speaker: Who,
+    pub speaker: Speaker,
     /// The result that it was made of.
     result: Option<Span>,
     /// What stands over its lines.
@@ -89,7 +89,7 @@ pub struct Full {
 
 /// Who says a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Speaker {
     User,
     Model,
     Thinking,
@@ -148,15 +148,15 @@ impl Body {
     /// Whether it was made of this call, if it is one, and of this result.
     pub fn is_of(&self, number: u64, result: Option<&Output>) -> bool {
         let is_number = match self.speaker {
-            Who::Call { number: known, .. } => known == number,
-            Who::User | Who::Model | Who::Thinking | Who::Agent => true,
+            Speaker::Call { number: known, .. } => known == number,
+            Speaker::User | Speaker::Model | Speaker::Thinking | Speaker::Agent => true,
         };
         is_number && self.result == result.map(|output| output.whole)
     }
 
     /// Counts the lines that may be chosen.
     pub fn count_lines(&self, counter: &dyn Counter) {
-        let may_be = self.whole.is_none() && self.speaker != Who::Thinking;
+        let may_be = self.whole.is_none() && self.speaker != Speaker::Thinking;
         for line in self.lines.iter().filter(|line| may_be && !line.facts.is_empty()) {
             line.tokens(counter);
         }
@@ -239,41 +239,41 @@ fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
 /// A block that becomes a piece, and the result if it is a call that has one.
 pub(super) struct Part<'a> {
     said: &'a Block,
-    what: Who,
+    what: Speaker,
     result: Option<&'a Output>,
 }
 
 /// A piece whose facts have no numbers yet.
-pub(super) struct Found {
+pub(super) struct UnnumberedPiece {
     pub body: Body,
     /// The facts of its header with the whole target, and of each line.
-    pub of_header: Facts,
-    pub of_lines: Vec<Facts>,
+    pub of_header: PieceFacts,
+    pub of_lines: Vec<PieceFacts>,
 }
 
-pub(super) type Facts = Vec<(FactId, FactKind)>;
+pub(super) type PieceFacts = Vec<(FactId, FactKind)>;
 
 /// Lines as they are found.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Line>,
-    facts: Vec<Facts>,
+    facts: Vec<PieceFacts>,
 }
 
 /// What kind of piece a block becomes; none for what has no words, and for results, which belong to
 /// their calls.
-fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Who> {
+fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
     match block {
         Block::Text(_) => Some(match entry.role {
-            Role::User => Who::User,
-            Role::Assistant => Who::Model,
-            Role::Tool | Role::System => Who::Agent,
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Model,
+            Role::Tool | Role::System => Speaker::Agent,
         }),
-        Block::Summary(_) => Some(Who::Agent),
-        Block::Thinking(_) => Some(Who::Thinking),
+        Block::Summary(_) => Some(Speaker::Agent),
+        Block::Thinking(_) => Some(Speaker::Thinking),
         Block::Call(call) => {
             let reads = matches!(call.kind, ToolKind::Read);
-            Some(Who::Call { number, reads })
+            Some(Speaker::Call { number, reads })
         }
         _ => None,
     }
@@ -293,8 +293,8 @@ impl<'a> Part<'a> {
     /// Whether a piece was made of it.
     pub(super) fn is_of(&self, body: &Body) -> bool {
         let number = match self.what {
-            Who::Call { number, .. } => number,
-            Who::User | Who::Model | Who::Thinking | Who::Agent => 0,
+            Speaker::Call { number, .. } => number,
+            Speaker::User | Speaker::Model | Speaker::Thinking | Speaker::Agent => 0,
         };
         body.is_of(number, self.result)
     }
@@ -306,17 +306,17 @@ impl<'a> Part<'a> {
         counter: &dyn Counter,
         tokens: impl FnOnce() -> Tokens,
         rule: &DigestRule,
-    ) -> Found {
+    ) -> UnnumberedPiece {
         let mut found = Lines::default();
         let mut full = None;
-        let mut of_header = Facts::new();
+        let mut of_header = PieceFacts::new();
         let mut head = match self.what {
-            Who::User => "User:".to_owned(),
-            Who::Model => "Assistant:".to_owned(),
-            Who::Thinking | Who::Agent | Who::Call { .. } => "Note:".to_owned(),
+            Speaker::User => "User:".to_owned(),
+            Speaker::Model => "Assistant:".to_owned(),
+            Speaker::Thinking | Speaker::Agent | Speaker::Call { .. } => "Note:".to_owned(),
         };
         match (self.said, self.what) {
-            (Block::Text(text), Who::Model) => found.split_reply(&text.read(source)),
+            (Block::Text(text), Speaker::Model) => found.split_reply(&text.read(source)),
             (Block::Text(text) | Block::Summary(text), _) => {
                 found.split(&text.read(source), false, false);
             }
@@ -325,7 +325,7 @@ impl<'a> Part<'a> {
                     found.split(&text.read(source), false, false);
                 }
             }
-            (Block::Call(call), Who::Call { number, .. }) => {
+            (Block::Call(call), Speaker::Call { number, .. }) => {
                 let target = arguments(source, call, &mut found);
                 head = format!("#{number} {}", call.name);
                 if !target.is_empty() {
@@ -345,9 +345,10 @@ impl<'a> Part<'a> {
             _ => {}
         }
         let whole = self.whole(source, tokens, rule);
-        let (whole, brief) = if self.what == Who::Model { (None, whole) } else { (whole, None) };
+        let (whole, brief) =
+            if self.what == Speaker::Model { (None, whole) } else { (whole, None) };
         let Lines { mut lines, facts: of_lines } = found;
-        if self.what == Who::User && whole.is_none() {
+        if self.what == Speaker::User && whole.is_none() {
             mark_commands(&mut lines);
         }
         let body = Body {
@@ -361,7 +362,7 @@ impl<'a> Part<'a> {
             whole,
             brief,
         };
-        Found { body, of_header, of_lines }
+        UnnumberedPiece { body, of_header, of_lines }
     }
 
     /// Its text and its tokens, if a digest has it whole, or may have.
@@ -374,9 +375,9 @@ impl<'a> Part<'a> {
         match self.said {
             Block::Text(text) | Block::Summary(text) => {
                 let most = match self.what {
-                    Who::User | Who::Agent => rule.whole_user,
-                    Who::Model => rule.whole_model,
-                    Who::Thinking | Who::Call { .. } => return None,
+                    Speaker::User | Speaker::Agent => rule.whole_user,
+                    Speaker::Model => rule.whole_model,
+                    Speaker::Thinking | Speaker::Call { .. } => return None,
                 };
                 let tokens = tokens();
                 (tokens.0 <= most).then(|| (text.read(source).into_owned(), tokens))

@@ -7,7 +7,7 @@ use epitome_model::parallel;
 
 use crate::facts::{FactId, FactKind};
 
-use super::pieces::{Body, Fact, Piece, Pieces, Who};
+use super::pieces::{Body, Fact, Piece, Pieces, Speaker};
 
 /// What a model would miss of each fact, by its number: how rare it is, times the chance that it is
 /// used soon.
@@ -115,7 +115,7 @@ impl Occurrences {
     fn see(&mut self, piece: &Body, response: u32) {
         let (arguments, rest): (Vec<_>, Vec<_>) =
             piece.lines.iter().partition(|line| line.is_argument);
-        let is_call = matches!(piece.speaker, Who::Call { .. });
+        let is_call = matches!(piece.speaker, Speaker::Call { .. });
         if is_call {
             let head = piece.full.iter().flat_map(|full| &full.facts);
             let of_arguments = arguments.iter().flat_map(|line| &line.facts);
@@ -173,13 +173,13 @@ impl Text {
         Text { response, by_model: true, by_user: false, is_argument: true, is_read: false }
     }
 
-    fn from_speaker(speaker: Who, response: u32) -> Text {
+    fn from_speaker(speaker: Speaker, response: u32) -> Text {
         Text {
             response,
-            by_model: speaker == Who::Model,
-            by_user: speaker == Who::User,
+            by_model: speaker == Speaker::Model,
+            by_user: speaker == Speaker::User,
             is_argument: false,
-            is_read: matches!(speaker, Who::Call { reads: true, .. }),
+            is_read: matches!(speaker, Speaker::Call { reads: true, .. }),
         }
     }
 }

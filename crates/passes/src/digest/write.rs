@@ -9,7 +9,7 @@ use crate::numbers::{TO, calls_of_name, response_name};
 
 use super::Digest;
 use super::choose::{Chosen, ChosenLines};
-use super::pieces::{Piece, Pieces, Who};
+use super::pieces::{Piece, Pieces, Speaker};
 use crate::pins::HEADING;
 
 /// How a digest begins.
@@ -46,7 +46,7 @@ pub(super) fn digest(
     counter: &dyn Counter,
 ) -> Digest {
     let old = pieces.old();
-    let calls = old.iter().filter(|piece| matches!(piece.speaker, Who::Call { .. })).count();
+    let calls = old.iter().filter(|piece| matches!(piece.speaker, Speaker::Call { .. })).count();
     let mut text = format!(
         "{BEGIN} {calls} tool calls: lines of it in their order. {GAP} = lines left out, #N = the \
          Nth call, @N = your Nth response.]"
@@ -126,7 +126,7 @@ fn as_content(text: &str) -> Cow<'_, str> {
 /// What is above lines of a text of the model of which others are left out: with the number by
 /// which the whole is recalled. None: nothing is left out, or it is no text of the model.
 fn numbered_head(piece: &Piece, lines: &BTreeSet<usize>) -> Option<String> {
-    let is_part = piece.speaker == Who::Model && lines.len() < piece.lines.len();
+    let is_part = piece.speaker == Speaker::Model && lines.len() < piece.lines.len();
     let head = piece.head.trim_end_matches(':');
     (is_part && piece.number > 0).then(|| format!("{head} {}:", response_name(piece.number)))
 }
@@ -156,7 +156,7 @@ struct Unshown<'p> {
 
 impl<'p> Unshown<'p> {
     fn add(&mut self, piece: &'p Piece) {
-        let Who::Call { number, .. } = piece.speaker else { return };
+        let Speaker::Call { number, .. } = piece.speaker else { return };
         let tool = piece.head.split_once(' ').map_or("", |(_, tool)| tool);
         match self.runs.last_mut() {
             Some((_, last, of)) if *last + 1 == number && *of == tool => *last = number,

@@ -10,7 +10,7 @@ use crate::summary::{AskTotals, Struck};
 /// Why a context is made small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Why {
+pub enum EventReason {
     /// The recipe does so before every request.
     Request,
     /// Its trigger was reached.
@@ -52,7 +52,7 @@ pub enum Event {
     /// A compaction begins.
     Started {
         /// Why.
-        why: Why,
+        why: EventReason,
         /// What the next request would have sent.
         tokens: Tokens,
         /// What it aims at, if it was asked for by hand.
@@ -65,7 +65,7 @@ pub enum Event {
     /// A compaction is done.
     Finished {
         /// Why it was done.
-        why: Why,
+        why: EventReason,
         /// What would have been sent.
         before: Tokens,
         /// What will be, counted anew.
@@ -93,7 +93,7 @@ pub enum Event {
     /// Nothing was done.
     Skipped {
         /// Why it would have been.
-        why: Why,
+        why: EventReason,
         /// Why it was not.
         reason: String,
         /// By how much the target is missed.
@@ -103,7 +103,7 @@ pub enum Event {
     /// Something went wrong. The context is as the step before left it.
     Failed {
         /// What was tried.
-        why: Why,
+        why: EventReason,
         /// What went wrong.
         reason: String,
         /// By how much the target is missed.
@@ -124,7 +124,7 @@ pub enum Event {
 impl Event {
     /// A compaction that did what its recipe says.
     pub(super) fn finished(
-        why: Why,
+        why: EventReason,
         before: Tokens,
         after: Tokens,
         by_tier: BTreeMap<String, u64>,

@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 
 use epitome_model::Tokens;
 
-use super::{Event, Missed, Why};
+use super::{Event, EventReason, Missed};
 use crate::level::{ContextSize, Level, Target};
 use crate::live_settings::{Live, When};
-use crate::summary::Written;
+use crate::summary::WrittenSummary;
 use crate::{ContextKind, Recipe};
 
 use breaker::{AttemptResult, Breaker, has_grown};
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum NextStep {
     /// Send the context as it is.
     Send,
     /// Run the passes, and say what came of it: [`Machine::ran`].
-    Run(Why),
+    Run(EventReason),
     /// Ask a model for a summary, and say what came of it: [`Machine::answered`].
-    Ask(Why),
+    Ask(EventReason),
     /// Nothing else made the context fit its [limit](Machine::limit): put a digest in place of what
     /// is old, whatever the recipe says, and say what came of it: [`Machine::fallen_back`].
-    Digest(Why),
+    Digest(EventReason),
 }
 
 /// What comes next for one context.
@@ -41,7 +41,7 @@ pub struct Machine {
     summary_over: Option<Level>,
     usable: Option<Tokens>,
     stage: Stage,
-    asked_for: Option<Why>,
+    asked_for: Option<EventReason>,
     warned: bool,
     /// Whether a compaction was prepared since the context was last small.
     prepared: bool,
@@ -76,7 +76,7 @@ enum Stage {
 /// A compaction that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Attempt {
-    why: Why,
+    why: EventReason,
     before: Tokens,
     /// By what was done so far.
     saved: Tokens,
@@ -146,12 +146,18 @@ impl Machine {
 
     /// Asks for a compaction before the next request, breaker or not. One that is asked for by hand
     /// aims lower than others, if the recipe has a target.
-    pub fn force(&mut self, why: Why) {
+    pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
         self.aim = match why {
-            Why::Manual | Why::Tool => self.target_by_hand().filter(|_| self.target.is_some()),
-            Why::Request | Why::Trigger | Why::Background | Why::Hard | Why::Overflow => None,
+            EventReason::Manual | EventReason::Tool => {
+                self.target_by_hand().filter(|_| self.target.is_some())
+            }
+            EventReason::Request
+            | EventReason::Trigger
+            | EventReason::Background
+            | EventReason::Hard
+            | EventReason::Overflow => None,
         };
         self.must_fit = None;
         self.unwritten = None;
@@ -185,19 +191,19 @@ impl Machine {
     }
 
     /// Something was asked for that is not worth while.
-    pub fn skip(&mut self, why: Why, reason: String) {
+    pub fn skip(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Skipped { why, reason, over_target: None });
     }
 
     /// What is to be done next. After [`Step::Send`] the next request begins.
-    pub fn step(&mut self, gauge: &ContextSize) -> Step {
+    pub fn step(&mut self, gauge: &ContextSize) -> NextStep {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
-            Stage::Needs(Attempt { why, .. }) => Step::Ask(why),
-            Stage::Misfits(Attempt { why, .. }) => Step::Digest(why),
-            Stage::Done => Step::Send,
+            Stage::Needs(Attempt { why, .. }) => NextStep::Ask(why),
+            Stage::Misfits(Attempt { why, .. }) => NextStep::Digest(why),
+            Stage::Done => NextStep::Send,
         };
-        if step == Step::Send {
+        if step == NextStep::Send {
             self.stage = Stage::Idle;
             self.warn(gauge);
         }
@@ -208,14 +214,14 @@ impl Machine {
     /// many went.
     pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
         let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
-        let why = Why::Request;
+        let why = EventReason::Request;
         self.events.push(Event::finished(why, before, after, by_tier, None));
     }
 
     /// What came of the passes: the size before and after, and edits by pass.
     pub fn ran(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
@@ -233,7 +239,7 @@ impl Machine {
     /// next.
     pub fn fell_short(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
@@ -245,7 +251,7 @@ impl Machine {
     /// What came of a summary: the size before it and now, and why there is none if there is none.
     pub fn answered(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         now: &ContextSize,
         outcome: Result<(), String>,
@@ -280,7 +286,7 @@ impl Machine {
     /// now, edits by pass, and why the context does not fit if it does not.
     pub fn fallen_back(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         now: &ContextSize,
         by_tier: BTreeMap<String, u64>,
@@ -316,14 +322,14 @@ impl Machine {
     }
 
     /// What a summary is like that is to be put into the context now.
-    pub fn wrote(&mut self, written: &Written) {
-        let Written { tokens, of, struck, spent, .. } = *written;
+    pub fn wrote(&mut self, written: &WrittenSummary) {
+        let WrittenSummary { tokens, of, struck, spent, .. } = *written;
         self.events.push(Event::Summarised { tokens, of, struck, spent });
     }
 
     /// Nobody was there to be asked: no failure of anybody's, and asked for again next time. What
     /// the passes gained is judged alone.
-    pub fn unanswered(&mut self, why: Why, now: &ContextSize, reason: String) {
+    pub fn unanswered(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {
             self.unwritten = Some(reason);
@@ -335,12 +341,12 @@ impl Machine {
     }
 
     /// A part of what is being done could not be carried out; others are tried.
-    pub fn part_failed(&mut self, why: Why, reason: String) {
+    pub fn part_failed(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 
     /// Passes that could not be carried out: the context is as it was.
-    pub fn failed(&mut self, why: Why, now: &ContextSize, reason: String) {
+    pub fn failed(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
         if self.misfits(now) {
@@ -354,35 +360,35 @@ impl Machine {
         std::mem::take(&mut self.events)
     }
 
-    fn begin(&mut self, gauge: &ContextSize) -> Step {
+    fn begin(&mut self, gauge: &ContextSize) -> NextStep {
         if let Some(why) = self.asked_for.take() {
             self.start(why, gauge);
-            return Step::Run(why);
+            return NextStep::Run(why);
         }
         match self.due(gauge) {
             // It has no trigger of which to tell.
-            Some(Why::Request) => Step::Run(Why::Request),
+            Some(EventReason::Request) => NextStep::Run(EventReason::Request),
             Some(why) => {
                 self.start(why, gauge);
                 if self.breaker.allows(gauge.tokens) {
-                    return Step::Run(why);
+                    return NextStep::Run(why);
                 }
                 self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
-                Step::Digest(why)
+                NextStep::Digest(why)
             }
-            None => Step::Send,
+            None => NextStep::Send,
         }
     }
 
-    fn start(&mut self, why: Why, gauge: &ContextSize) {
+    fn start(&mut self, why: EventReason, gauge: &ContextSize) {
         let (tokens, target) = (gauge.tokens, self.aim);
-        let usable = self.usable.filter(|_| matches!(why, Why::Manual | Why::Tool));
+        let usable = self.usable.filter(|_| matches!(why, EventReason::Manual | EventReason::Tool));
         self.events.push(Event::Started { why, tokens, target, usable });
     }
 
     /// A digest is next. It is no step of a recipe that runs before every request.
     fn fall_back(&mut self, attempt: Attempt) {
-        let why = if attempt.why == Why::Request { Why::Hard } else { attempt.why };
+        let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
     }
 
@@ -393,21 +399,21 @@ impl Machine {
     }
 
     /// Why the context would be made small before the next request, without being asked.
-    pub fn due(&self, gauge: &ContextSize) -> Option<Why> {
+    pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
             return None;
         }
         match self.live.when {
-            When::Request => return Some(Why::Request),
+            When::Request => return Some(EventReason::Request),
             When::Asked => return None,
             When::Trigger => {}
         }
         let may = self.breaker.allows(gauge.tokens);
         if full && (may || self.misfits(gauge)) {
-            return Some(Why::Hard);
+            return Some(EventReason::Hard);
         }
-        (may && self.is_reached(&self.trigger, gauge)).then_some(Why::Trigger)
+        (may && self.is_reached(&self.trigger, gauge)).then_some(EventReason::Trigger)
     }
 
     /// Whether a compaction is to be prepared now: the recipe wants it, none is due yet, and the
@@ -430,7 +436,7 @@ impl Machine {
 
     /// What was prepared is in the context: the size before and after, and edits by pass.
     pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
-        let why = Why::Background;
+        let why = EventReason::Background;
         self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
         self.tell(why, before, after, by_tier);
         let saved = before - after.tokens;
@@ -443,10 +449,10 @@ impl Machine {
         level.is_reached(ContextKind::Live, gauge, self.usable)
     }
 
-    fn wants_summary(&self, gauge: &ContextSize, why: Why) -> bool {
+    fn wants_summary(&self, gauge: &ContextSize, why: EventReason) -> bool {
         let Some(over) = self.summary_over else { return false };
         // Who asks for a compaction wants one, and what overflowed has to fit.
-        let by_hand = matches!(why, Why::Manual | Why::Tool);
+        let by_hand = matches!(why, EventReason::Manual | EventReason::Tool);
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
@@ -454,19 +460,19 @@ impl Machine {
             self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
         // All but what is done before every request was let through when it began.
-        (by_hand || over) && (why != Why::Request || self.breaker.allows(gauge.tokens))
+        (by_hand || over) && (why != EventReason::Request || self.breaker.allows(gauge.tokens))
     }
 
     /// Tells what the passes did.
     fn tell(
         &mut self,
-        why: Why,
+        why: EventReason,
         before: Tokens,
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
     ) {
         // What is done before every request has no target.
-        let sliding = why == Why::Request;
+        let sliding = why == EventReason::Request;
         let over_target = self.missed(after).filter(|_| !sliding);
         if !by_tier.is_empty() {
             self.held_at = None;
@@ -487,7 +493,7 @@ impl Machine {
         tokens.or_else(|| chars.filter(|it| *it > 0).map(Missed::Chars))
     }
 
-    fn under_way(&self, why: Why, before: Tokens) -> Attempt {
+    fn under_way(&self, why: EventReason, before: Tokens) -> Attempt {
         match self.stage {
             Stage::Needs(attempt) | Stage::Misfits(attempt) => attempt,
             Stage::Idle | Stage::Done => Attempt { why, before, saved: Tokens(0) },
@@ -502,13 +508,13 @@ impl Machine {
         }
         let Attempt { why, before, saved } = attempt;
         match why {
-            Why::Request => self.stage = Stage::Done,
-            Why::Trigger
-            | Why::Background
-            | Why::Hard
-            | Why::Manual
-            | Why::Tool
-            | Why::Overflow => {
+            EventReason::Request => self.stage = Stage::Done,
+            EventReason::Trigger
+            | EventReason::Background
+            | EventReason::Hard
+            | EventReason::Manual
+            | EventReason::Tool
+            | EventReason::Overflow => {
                 self.close(AttemptResult::Gained { of: before, saved }, now);
             }
         }

@@ -73,7 +73,7 @@ const FENCES: [&str; 2] = ["```", "~~~"];
 
 /// Whether a text holds a digest or a summary of ours, or a part of one.
 fn is_copy_of_ours(text: &str) -> bool {
-    text.contains("<pinned what=") || text.contains(super::put_in::HEADING)
+    text.contains("<pinned what=") || text.contains(super::pin_text::HEADING)
 }
 
 /// The lines of a text, each with its place.

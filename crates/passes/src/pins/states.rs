@@ -8,8 +8,8 @@ use epitome_model::{
 
 use super::marks::own_marks;
 use super::patched::patched;
-use super::put_in::pinned_in;
-use super::shown::files_printed;
+use super::pin_text::pinned_in;
+use super::printed::files_printed;
 use super::{PinKind, PinSource};
 use crate::View;
 use crate::history::history;

@@ -12,7 +12,7 @@ use crate::view::View;
 
 /// What was said and done, as far as a program can tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct SummaryFacts {
     /// Files, by path.
     pub files: Tally<File>,
     /// Commands, by their line.
@@ -45,10 +45,10 @@ pub struct Command {
     pub fails: bool,
 }
 
-impl Facts {
+impl SummaryFacts {
     /// Of these items, oldest first.
-    pub fn from_items(view: &View<'_>, items: &[usize]) -> Facts {
-        let mut reading = Reading { view, facts: Facts::default(), calls: HashMap::new() };
+    pub fn from_items(view: &View<'_>, items: &[usize]) -> SummaryFacts {
+        let mut reading = Reading { view, facts: SummaryFacts::default(), calls: HashMap::new() };
         let mut last_group = None;
         for &item in items {
             let Some(entry) = view.transcript.items[item].entry() else { continue };
@@ -78,7 +78,7 @@ impl Facts {
 
 struct Reading<'v, 'a> {
     view: &'v View<'a>,
-    facts: Facts,
+    facts: SummaryFacts,
     calls: HashMap<&'v str, &'v Call>,
 }
 

@@ -5,12 +5,12 @@ use samples::{Quarters, Sample};
 use super::*;
 
 /// The facts of a whole session, which was run in `/p`.
-fn facts(sample: &Sample) -> Facts {
+fn facts(sample: &Sample) -> SummaryFacts {
     let mut transcript = sample.transcript().clone();
     transcript.head.cwd = Some("/p".into());
     let view = View::new(&transcript, sample.source(), &Quarters);
     let items: Vec<usize> = (0..transcript.items.len()).collect();
-    Facts::from_items(&view, &items)
+    SummaryFacts::from_items(&view, &items)
 }
 
 #[test]

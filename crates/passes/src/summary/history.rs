@@ -36,7 +36,7 @@ impl Default for Caps {
 
 /// One record, as long as it may be at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct HistoryRecord {
     tag: &'static str,
     about: String,
     text: String,
@@ -73,7 +73,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     TAG.replace_all(text, "&lt;$1")
 }
 
-impl Piece {
+impl HistoryRecord {
     /// The record when so many times half of it is left out.
     pub fn halved(&self, halvings: u32) -> String {
         match halvings {
@@ -84,7 +84,7 @@ impl Piece {
 
     /// The record with at most about so many characters of its text.
     pub fn within(&self, most: usize) -> String {
-        let Piece { tag, about, text, .. } = self;
+        let HistoryRecord { tag, about, text, .. } = self;
         let text = cut(text, most);
         if text.is_empty() {
             return format!("<{tag}{about}/>");
@@ -98,7 +98,7 @@ impl Piece {
 }
 
 /// The records of these items, oldest first; summaries are left out.
-pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<Piece> {
+pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<HistoryRecord> {
     let mut found = Vec::new();
     let mut said = Records { view, caps, names: HashMap::new(), found: &mut found };
     for &item in items {
@@ -114,7 +114,7 @@ struct Records<'v, 'a> {
     caps: &'v Caps,
     /// What each call did, by its id.
     names: HashMap<&'v str, String>,
-    found: &'v mut Vec<Piece>,
+    found: &'v mut Vec<HistoryRecord>,
 }
 
 impl<'v> Records<'v, '_> {
@@ -183,7 +183,7 @@ impl<'v> Records<'v, '_> {
         }
         // What no cap will ever show is not carried around.
         let text = escaped(&cut(&without_key_blocks(text), cap)).into_owned();
-        self.found.push(Piece { tag, about, text, cap, least: least.min(cap) });
+        self.found.push(HistoryRecord { tag, about, text, cap, least: least.min(cap) });
     }
 }
 

@@ -3,7 +3,7 @@ use samples::{Quarters, Sample};
 
 use super::*;
 
-fn records(sample: &Sample, caps: &Caps) -> Vec<Piece> {
+fn records(sample: &Sample, caps: &Caps) -> Vec<HistoryRecord> {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     pieces(&view, &items, caps)

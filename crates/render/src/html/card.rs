@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::code::coloured;
 use super::layout::Page;
+use super::markdown::words;
 use super::plain;
-use super::words::words;
-use crate::call::{self, Change, Line, Outcome};
-use crate::cut::{Limit, cut};
+use crate::call::{self, FileChange, Line, Outcome};
 use crate::reminder::without_reminders;
+use crate::shorten::{Limit, cut};
 use crate::visible::one_line;
 use crate::{ansi, todo, visible};
 
@@ -220,18 +220,18 @@ fn named(page: &Page<'_, '_>, name: &str, text: &str) -> Markup {
     }
 }
 
-fn changed(page: &Page<'_, '_>, change: &Change, path: &str) -> Markup {
+fn changed(page: &Page<'_, '_>, change: &FileChange, path: &str) -> Markup {
     match change {
-        Change::Content(text) => code(page, text, path),
-        Change::Patch(text) => patch(page, text),
-        Change::Named(name, text) => named(page, name, text),
-        Change::Becomes(old, new) if old.len() + new.len() < 200 => html! {
+        FileChange::Content(text) => code(page, text, path),
+        FileChange::Patch(text) => patch(page, text),
+        FileChange::Named(name, text) => named(page, name, text),
+        FileChange::Becomes(old, new) if old.len() + new.len() < 200 => html! {
             p.left { (plain(old)) " → " (plain(new)) }
         },
-        Change::Becomes(old, new) => html! {
+        FileChange::Becomes(old, new) => html! {
             (code(page, old, "")) p.gap { "becomes" } (code(page, new, ""))
         },
-        Change::Lines(lines) => html! {
+        FileChange::Lines(lines) => html! {
             pre.diff { code {
                 @for line in lines {
                     @match line {

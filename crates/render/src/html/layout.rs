@@ -6,9 +6,9 @@ use epitome_model::Source;
 
 use super::code::Budget;
 use super::name::PageName;
-use crate::cut::Limit;
+use crate::shorten::Limit;
 use crate::spent::{Request, requests};
-use crate::{Detail, Session, Story};
+use crate::{Detail, Story, StorySession};
 
 /// Which part of a session is on which page, and what is looked up on every page.
 pub(super) struct Layout<'a> {
@@ -65,7 +65,7 @@ impl Page<'_, '_> {
         }
     }
 
-    pub(super) fn session(&self) -> &Session<'_> {
+    pub(super) fn session(&self) -> &StorySession<'_> {
         &self.story.session
     }
 

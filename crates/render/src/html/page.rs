@@ -11,11 +11,11 @@ use maud::{Markup, html};
 use super::code::Budget;
 use super::frame::frame;
 use super::layout::{Layout, Page};
+use super::markdown::words;
 use super::name::PageName;
-use super::words::words;
 use super::{card, controls, plain};
 use crate::reminder::without_reminders;
-use crate::story::{Branch, Piece, What};
+use crate::story::{Branch, StoryItem, StoryItemKind};
 use crate::{Detail, Facts, Story, Turn, time, visible};
 
 pub use sheet::Sheet;
@@ -246,7 +246,7 @@ fn nested(anchor: &str, story: &Story<'_>) -> Markup {
 }
 
 /// The mark of what a resume does not send any more.
-fn unsent(piece: &Piece<'_>) -> Markup {
+fn unsent(piece: &StoryItem<'_>) -> Markup {
     html! {
         @if piece.is_unsent {
             " "
@@ -305,7 +305,7 @@ impl Page<'_, '_> {
         }
     }
 
-    fn steps(&self, pieces: &[Piece<'_>]) -> Markup {
+    fn steps(&self, pieces: &[StoryItem<'_>]) -> Markup {
         if self.story.session.detail == Detail::Calls {
             return html! {
                 div.steps { @for piece in pieces { (self.piece(piece, Place::Step)) } }
@@ -324,7 +324,7 @@ impl Page<'_, '_> {
         }
     }
 
-    fn piece(&self, piece: &Piece<'_>, place: Place) -> Markup {
+    fn piece(&self, piece: &StoryItem<'_>, place: Place) -> Markup {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
         let (is, aside) = (kinds(piece), piece.told == Branch::Aside);
@@ -338,10 +338,10 @@ impl Page<'_, '_> {
         };
         html! {
             @match piece.what {
-                What::Words(text) if piece.entry.role == Role::System => {
+                StoryItemKind::Words(text) if piece.entry.role == Role::System => {
                     (note("note", "System message", text))
                 }
-                What::Words(text) => {
+                StoryItemKind::Words(text) => {
                     @let (class, who) = speaker(piece.entry.role);
                     article.msg.(class).aside[aside] id=(id) data-is=(is) {
                         @match place {
@@ -351,13 +351,13 @@ impl Page<'_, '_> {
                         (self.message(piece.entry.role, &text.read(source)))
                     }
                 }
-                What::Summary(text) => {
+                StoryItemKind::Summary(text) => {
                     (note("note summary", "The conversation before was summarised", text))
                 }
-                What::Thinking(thinking) => {
+                StoryItemKind::Thinking(thinking) => {
                     @if let Some(text) = &thinking.text { (note("thinking", "Thinking", text)) }
                 }
-                What::Call(call, output) => {
+                StoryItemKind::Call(call, output) => {
                     @if self.story.session.detail == Detail::Calls {
                         p.call.failed[piece.is_failed()] id=(id) data-is=(is) {
                             (self.call_line(call, output))
@@ -368,16 +368,16 @@ impl Page<'_, '_> {
                         }
                     }
                 }
-                What::Result(output) => {
+                StoryItemKind::Result(output) => {
                     details.card.failed[output.error] id=(id) data-is=(is) {
                         summary { "A result without a call" (unsent(piece)) }
                         div.body { (card::result(self, None, output)) }
                     }
                 }
-                What::Image(image) => {
+                StoryItemKind::Image(image) => {
                     div.aside[aside] id=(id) data-is=(is) { (card::picture(image, source)) }
                 }
-                What::Opaque(span) => {
+                StoryItemKind::Opaque(span) => {
                     details.note id=(id) data-is=(is) {
                         summary { "Something else" }
                         (card::code(self, &String::from_utf8_lossy(&source.at(span)), "json"))
@@ -401,7 +401,7 @@ impl Page<'_, '_> {
         html! { div.md dir="auto" { (words(text, self.limit(), &self.budget)) } }
     }
 
-    fn speaker(&self, who: &str, piece: &Piece<'_>, id: &str) -> Markup {
+    fn speaker(&self, who: &str, piece: &StoryItem<'_>, id: &str) -> Markup {
         let when = piece.entry.time.as_deref().and_then(time::parse);
         html! {
             header.who {
@@ -429,22 +429,22 @@ impl Page<'_, '_> {
 }
 
 /// The buttons of the filter that show a piece, by their names.
-fn kinds(piece: &Piece<'_>) -> &'static str {
+fn kinds(piece: &StoryItem<'_>) -> &'static str {
     match (&piece.what, piece.entry.role) {
-        (What::Words(_) | What::Image(_), Role::User) => "user",
-        (What::Words(_) | What::Image(_), Role::Assistant) => "answer",
-        (What::Words(_) | What::Image(_), Role::Tool) => "tool",
-        (What::Words(_) | What::Image(_), Role::System) => "other",
-        (What::Thinking(_), _) => "thinking",
-        (What::Call(call, _), _) => match (call.kind.changes_file(), piece.is_failed()) {
+        (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::User) => "user",
+        (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::Assistant) => "answer",
+        (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::Tool) => "tool",
+        (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::System) => "other",
+        (StoryItemKind::Thinking(_), _) => "thinking",
+        (StoryItemKind::Call(call, _), _) => match (call.kind.changes_file(), piece.is_failed()) {
             (true, true) => "tool file error",
             (true, false) => "tool file",
             (false, true) => "tool error",
             (false, false) => "tool",
         },
-        (What::Result(_), _) if piece.is_failed() => "tool error",
-        (What::Result(_), _) => "tool",
-        (What::Summary(_) | What::Opaque(_), _) => "other",
+        (StoryItemKind::Result(_), _) if piece.is_failed() => "tool error",
+        (StoryItemKind::Result(_), _) => "tool",
+        (StoryItemKind::Summary(_) | StoryItemKind::Opaque(_), _) => "other",
     }
 }
 
@@ -468,10 +468,10 @@ fn speaker(role: Role) -> (&'static str, &'static str) {
 }
 
 /// How often each tool was called, the most first.
-fn tally(pieces: &[Piece<'_>]) -> Vec<(String, usize)> {
+fn tally(pieces: &[StoryItem<'_>]) -> Vec<(String, usize)> {
     let mut tally: Vec<(String, usize)> = Vec::new();
     for piece in pieces {
-        let What::Call(call, _) = piece.what else { continue };
+        let StoryItemKind::Call(call, _) = piece.what else { continue };
         let name = visible(&epitome_model::short(&call.name, 30));
         match tally.iter_mut().find(|(known, _)| *known == name) {
             Some((_, n)) => *n += 1,

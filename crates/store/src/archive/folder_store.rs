@@ -8,7 +8,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Bytes;
 use jiff::Timestamp;
 
-use super::pack_store::{Facts, Listed, NewPack, PackBytes, PackStore};
+use super::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackStore};
 use crate::source::FileSource;
 use crate::store::disk::{self, GcMode, NotPlaced, Temp};
 
@@ -36,14 +36,14 @@ impl FolderStore {
 }
 
 impl PackStore for FolderStore {
-    fn list(&self, folder: &str) -> Result<Vec<Listed>> {
+    fn list(&self, folder: &str) -> Result<Vec<FolderName>> {
         let path = self.path(folder);
         let listed = fs::read_dir(&path).and_then(|entries| {
             entries.map(|entry| entry.map(|it| listed(&it))).collect::<io::Result<Vec<_>>>()
         });
         match listed {
             Ok(names) => {
-                let mut names: Vec<Listed> = names.into_iter().flatten().collect();
+                let mut names: Vec<FolderName> = names.into_iter().flatten().collect();
                 names.sort();
                 Ok(names)
             }
@@ -73,11 +73,11 @@ impl PackStore for FolderStore {
         Ok(Box::new(FileSource::open(&self.path(name))?))
     }
 
-    fn facts(&self, name: &str) -> Result<Facts> {
+    fn facts(&self, name: &str) -> Result<PackFacts> {
         let path = self.path(name);
         let meta = path.metadata().map_err(|err| Error::reading(err, "the archive", &path))?;
         let written = meta.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-        Ok(Facts { len: Bytes(meta.len()), written })
+        Ok(PackFacts { len: Bytes(meta.len()), written })
     }
 
     fn delete(&self, name: &str) -> Result<()> {
@@ -189,13 +189,13 @@ impl NewPack for NewFile {
 }
 
 /// An entry of a folder; `None` if its name is not Unicode: then it is not of the archive.
-fn listed(entry: &fs::DirEntry) -> Option<Listed> {
+fn listed(entry: &fs::DirEntry) -> Option<FolderName> {
     let name = entry.file_name().into_string().ok()?;
     let is_folder = match entry.file_type() {
         Ok(kind) if !kind.is_symlink() => kind.is_dir(),
         Ok(_) | Err(_) => entry.path().is_dir(),
     };
-    Some(if is_folder { Listed::Folder(name) } else { Listed::File(name) })
+    Some(if is_folder { FolderName::Folder(name) } else { FolderName::File(name) })
 }
 
 fn failed(err: io::Error, path: &Path) -> Error {

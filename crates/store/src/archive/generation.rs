@@ -309,7 +309,7 @@ mod path_text {
 
 /// The time and run of a compaction, and the sessions it belongs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct CompactionInfo {
     /// When.
     pub at: Timestamp,
     /// The run. `None` for programs that do not group their compactions.
@@ -320,8 +320,8 @@ pub struct Made {
     pub parts: Vec<Part>,
 }
 
-impl From<Timestamp> for Made {
-    fn from(at: Timestamp) -> Made {
-        Made { at, run: None, part_of: None, parts: Vec::new() }
+impl From<Timestamp> for CompactionInfo {
+    fn from(at: Timestamp) -> CompactionInfo {
+        CompactionInfo { at, run: None, part_of: None, parts: Vec::new() }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Bytes, Source};
 
-use super::pack_store::{Facts, Listed, NewPack, PackBytes, PackStore};
+use super::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackStore};
 use crate::store::disk::GcMode;
 
 type Names = BTreeMap<String, Arc<Vec<u8>>>;
@@ -35,13 +35,13 @@ impl MemoryStore {
 }
 
 impl PackStore for MemoryStore {
-    fn list(&self, folder: &str) -> Result<Vec<Listed>> {
+    fn list(&self, folder: &str) -> Result<Vec<FolderName>> {
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let names = self.names();
         let inside = names.keys().filter_map(|name| name.strip_prefix(&prefix));
         let listed = inside.map(|name| match name.split_once('/') {
-            Some((folder, _)) => Listed::Folder(folder.to_owned()),
-            None => Listed::File(name.to_owned()),
+            Some((folder, _)) => FolderName::Folder(folder.to_owned()),
+            None => FolderName::File(name.to_owned()),
         });
         Ok(listed.collect::<BTreeSet<_>>().into_iter().collect())
     }
@@ -54,8 +54,8 @@ impl PackStore for MemoryStore {
         Ok(Box::new(Opened(self.get(name)?)))
     }
 
-    fn facts(&self, name: &str) -> Result<Facts> {
-        Ok(Facts { len: Bytes(self.get(name)?.len() as u64), written: None })
+    fn facts(&self, name: &str) -> Result<PackFacts> {
+        Ok(PackFacts { len: Bytes(self.get(name)?.len() as u64), written: None })
     }
 
     fn delete(&self, name: &str) -> Result<()> {

@@ -27,7 +27,7 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// `Archive` when the folder cannot be listed.
-    fn list(&self, folder: &str) -> Result<Vec<Listed>>;
+    fn list(&self, folder: &str) -> Result<Vec<FolderName>>;
 
     /// Begins a pack that has no name yet, in a folder that is made if it is missing.
     ///
@@ -49,7 +49,7 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// `NotFound`, `NoPermission`, `Unreadable`.
-    fn facts(&self, name: &str) -> Result<Facts>;
+    fn facts(&self, name: &str) -> Result<PackFacts>;
 
     /// Removes a name.
     ///
@@ -100,24 +100,24 @@ pub trait PackStore: fmt::Debug + Send + Sync {
 
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Listed {
+pub enum FolderName {
     /// A pack or a note.
     File(String),
     /// A folder.
     Folder(String),
 }
 
-impl Listed {
+impl FolderName {
     /// The name, without that of the folder.
     pub fn name(&self) -> &str {
-        let (Listed::File(name) | Listed::Folder(name)) = self;
+        let (FolderName::File(name) | FolderName::Folder(name)) = self;
         name
     }
 }
 
 /// What is known of a pack without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct PackFacts {
     /// Its length.
     pub len: Bytes,
     /// When it was written, if the store knows.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use epitome_model::Bytes;
 
 use super::pack::{self, Entry, Kind};
-use super::pack_store::Facts;
+use super::pack_store::PackFacts;
 use super::writer::LEVEL;
 use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ impl Archive {
     /// # Errors
     ///
     /// `NotFound` when there is no such pack, `NoPermission`, `Unreadable`.
-    pub fn facts(&self, key: &SessionKey, number: u64) -> Result<Facts> {
+    pub fn facts(&self, key: &SessionKey, number: u64) -> Result<PackFacts> {
         self.store.facts(&pack_name(&key.folder(), number))
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::source::Spliced;
-use crate::step::{Step, fault};
+use crate::step::{DiskStep, fault};
 
 /// A generation of one record, which lost what stands in the middle.
 pub(super) fn draft(raw: &[u8]) -> Draft {
@@ -93,7 +93,7 @@ fn a_number_that_another_took_is_passed_over() {
     let (other, its_key) = (archive.clone(), key.clone());
     let mut once = Some(());
     let interfere = move |step| {
-        if step == Step::Name && once.take().is_some() {
+        if step == DiskStep::Name && once.take().is_some() {
             add(&other, &its_key, b"theirs")?;
         }
         Ok(())

@@ -42,7 +42,7 @@ const COPIES: usize = 5;
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     let failed = |err| cannot_read(err, database);
-    if let Some(before) = Still::read(database) {
+    if let Some(before) = QuietDatabase::read(database) {
         let done = match before.log {
             None => uri(database).map(|uri| {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -52,7 +52,7 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
             }),
             Some(_) => Some(reading_copy(database, &[LOG], &work)),
         };
-        if let (Some(done), true) = (done, Still::read(database) == Some(before)) {
+        if let (Some(done), true) = (done, QuietDatabase::read(database) == Some(before)) {
             return done;
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
 
 /// A database that nobody uses, as it is now.
 #[derive(Debug, PartialEq, Eq)]
-struct Still {
+struct QuietDatabase {
     database: Stamp,
     /// Of a log with something in it.
     log: Option<Stamp>,
@@ -173,13 +173,13 @@ struct Stamp {
     modified: Option<SystemTime>,
 }
 
-impl Still {
-    fn read(database: &Path) -> Option<Still> {
+impl QuietDatabase {
+    fn read(database: &Path) -> Option<QuietDatabase> {
         if [INDEX, JOURNAL].iter().any(|end| sibling(database, end).exists()) {
             return None;
         }
         let log = Stamp::read(&sibling(database, LOG)).filter(|log| log.len > 0);
-        Some(Still { database: Stamp::read(database)?, log })
+        Some(QuietDatabase { database: Stamp::read(database)?, log })
     }
 }
 

@@ -55,14 +55,14 @@ impl Rows {
 
 /// What is to happen to whole rows.
 #[derive(Default)]
-struct Changes {
+struct RowChanges {
     gone: Vec<Row>,
     new: Vec<Vec<u8>>,
     /// Bytes of the lines of rows that were added since.
     carried: u64,
 }
 
-impl Changes {
+impl RowChanges {
     fn are_of_rows(&self) -> bool {
         !self.gone.is_empty() || !self.new.is_empty()
     }
@@ -78,12 +78,12 @@ struct Work<'w> {
 impl Work<'_> {
     /// Compares every row with its line, updates those of which the line is another now, and says
     /// which rows come and go.
-    fn update(&mut self, before: &FileSource, after: &File) -> Result<Changes> {
+    fn update(&mut self, before: &FileSource, after: &File) -> Result<RowChanges> {
         let rows = self.of;
         let mut old =
             Lines::new(BufReader::with_capacity(1 << 18, Reading { before, at: 0 }), rows);
         let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
-        let mut changes = Changes::default();
+        let mut changes = RowChanges::default();
         for row in rows.rows(self.within)? {
             let stands = rows.data(&mut self.tables, &row)?;
             let is = line(&row.head, stands.as_deref());
@@ -127,7 +127,7 @@ impl Work<'_> {
     }
 
     /// Takes rows away and puts new ones in.
-    fn carry_out(&self, changes: &mut Changes) -> Result<()> {
+    fn carry_out(&self, changes: &mut RowChanges) -> Result<()> {
         // The last first: a row goes before the one that it belongs to.
         for row in changes.gone.drain(..).rev() {
             let table = &self.of.document.tables[row.table];

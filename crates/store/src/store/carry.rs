@@ -11,7 +11,7 @@ use super::disk::Temp;
 use super::{stamp_of, stamp_of_open, take_after, users};
 use crate::regular;
 use crate::source::{CHUNK, FileSource};
-use crate::step::{Step, step};
+use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
 /// How long to wait until a process that has a replaced file open has written and closed it. A
@@ -145,7 +145,7 @@ impl<'a> Carry<'a> {
     pub(super) fn until_closed(mut self, grace: Duration) -> Result<Bytes> {
         let began = Instant::now();
         loop {
-            step(Step::Look).ok();
+            step(DiskStep::Look).ok();
             // Checked before reading: a process that has closed the file by now has written before.
             let waited = began.elapsed();
             let done = waited >= PATIENCE || waited >= grace && !self.is_open();

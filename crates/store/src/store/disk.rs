@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::regular;
-use crate::step::{Step, step};
+use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
 const PREFIX: &str = ".epitome-";
@@ -42,7 +42,7 @@ impl Temp {
     /// in `.tmp`, so that no agent lists it.
     pub fn create(folder: &Path) -> io::Result<Temp> {
         loop {
-            step(Step::Create)?;
+            step(DiskStep::Create)?;
             let file =
                 tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
             match file.as_file().try_lock() {
@@ -73,19 +73,19 @@ impl Temp {
 
     /// Sets its permissions.
     pub fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
-        step(Step::Mode)?;
+        step(DiskStep::Mode)?;
         self.file().set_permissions(permissions)
     }
 
     /// Flushes it to the disk.
     pub fn flush_to_disk(&self) -> io::Result<()> {
-        step(Step::Flush)?;
+        step(DiskStep::Flush)?;
         self.0.as_file().sync_all()
     }
 
     /// Renames it to `path`, if that name is free.
     pub fn place_new(self, path: &Path) -> std::result::Result<(), NotPlaced> {
-        step(Step::Name).map_err(NotPlaced::Failed)?;
+        step(DiskStep::Name).map_err(NotPlaced::Failed)?;
         match self.0.persist_noclobber(path) {
             Ok(_) => Ok(()),
             Err(err) if err.error.kind() == io::ErrorKind::AlreadyExists => {
@@ -97,14 +97,14 @@ impl Temp {
 
     /// Renames it to `path`, replacing an existing file.
     pub fn place_over(self, path: &Path) -> io::Result<()> {
-        step(Step::Name)?;
+        step(DiskStep::Name)?;
         self.0.persist(path).map(drop).map_err(|err| err.error)
     }
 }
 
 impl Write for Temp {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        step(Step::Write)?;
+        step(DiskStep::Write)?;
         self.0.as_file().write(bytes)
     }
 
@@ -163,7 +163,7 @@ pub fn private_folder(path: &Path) -> Result<()> {
     if let Some(parent) = parent {
         private_folder(parent)?;
     }
-    let made = step(Step::Folder).and_then(|()| match make_private(path) {
+    let made = step(DiskStep::Folder).and_then(|()| match make_private(path) {
         // Another process was faster.
         Err(err) if err.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
@@ -187,7 +187,7 @@ fn make_private(path: &Path) -> io::Result<()> {
 #[cfg(unix)]
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 pub fn flush_folder(path: &Path) -> io::Result<()> {
-    step(Step::FlushFolder)?;
+    step(DiskStep::FlushFolder)?;
     match File::open(path)?.sync_all() {
         // Some network disks cannot flush folders.
         Err(err)
@@ -202,5 +202,5 @@ pub fn flush_folder(path: &Path) -> io::Result<()> {
 /// Other systems flush names by themselves.
 #[cfg(not(unix))]
 pub fn flush_folder(_: &Path) -> io::Result<()> {
-    step(Step::FlushFolder)
+    step(DiskStep::FlushFolder)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::*;
-use crate::step::{Step, fault};
+use crate::step::{DiskStep, fault};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
@@ -53,7 +53,7 @@ fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
     let session = session(dir.path(), b"old\n");
     let path = session.path().to_owned();
     let append_late = move |step| {
-        if step == Step::Name {
+        if step == DiskStep::Name {
             let mut file = File::options().append(true).open(&path)?;
             file.write_all(b"late\n")?;
         }
@@ -72,10 +72,10 @@ fn what_was_written_first_stands_first() {
     let mut open = None;
     let mut looks = 0;
     let append_late = move |step| {
-        if step == Step::Name && open.is_none() {
+        if step == DiskStep::Name && open.is_none() {
             open = Some(File::options().append(true).open(&path)?);
         }
-        if step == Step::Look {
+        if step == DiskStep::Look {
             looks += 1;
             let mut new = File::options().append(true).open(&path)?;
             match (looks, &mut open) {
@@ -110,7 +110,7 @@ fn what_is_written_while_the_file_is_opened_is_a_change() {
     let appended = path.clone();
     // The folder of locks is made after the session was opened.
     let append_once = move |step| {
-        if step == Step::Folder && fs::read(&appended)? == b"old\n" {
+        if step == DiskStep::Folder && fs::read(&appended)? == b"old\n" {
             File::options().append(true).open(&appended)?.write_all(b"late\n")?;
         }
         Ok(())
@@ -145,7 +145,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
     let mut word = agent.stdin.take();
     // It writes only after we have begun to look for it.
     let speak_at_last = move |step| {
-        if step == Step::Look {
+        if step == DiskStep::Look {
             drop(word.take());
         }
         Ok(())
@@ -184,7 +184,7 @@ fn a_new_file_takes_the_place_of_nothing() {
     // Also when it appears at the last moment.
     fs::remove_file(&path).expect("a file");
     let late = path.clone();
-    let appear = move |step| if step == Step::Name { fs::write(&late, "mine") } else { Ok(()) };
+    let appear = move |step| if step == DiskStep::Name { fs::write(&late, "mine") } else { Ok(()) };
     let done: Result<()> =
         fault::with(appear, || write_new(&path, |out| Ok(out.write_all(b"new")?)));
     assert_eq!(done.expect_err("it is taken").kind(), ErrorKind::Exists);

@@ -9,7 +9,7 @@ use pty_process::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Heard;
+use super::ReadResult;
 use super::plain::{HEIGHT, WIDTH};
 
 /// A command, and all processes of its terminal: they end with it.
@@ -44,20 +44,20 @@ impl Running {
     }
 
     /// Reads what was written, or waits for it as long as this.
-    pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
+    pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
         match poll(&mut all, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Heard::Nothing,
+            Ok(0) | Err(rustix::io::Errno::INTR) => return ReadResult::Nothing,
             Ok(_) => {}
-            Err(_) => return Heard::End,
+            Err(_) => return ReadResult::End,
         }
         match rustix::io::read(&self.written, buffer) {
-            Ok(0) => Heard::End,
-            Ok(read) => Heard::Bytes(read),
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Heard::Nothing,
+            Ok(0) => ReadResult::End,
+            Ok(read) => ReadResult::Bytes(read),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => ReadResult::Nothing,
             // A terminal that no process has open any more.
-            Err(_) => Heard::End,
+            Err(_) => ReadResult::End,
         }
     }
 

@@ -102,9 +102,9 @@ impl Printed<'_> {
                 dim(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));
             }
             Event::Retry(retrying) => dim(&retrying.to_string()),
-            Event::Loaded { files } => dim(&epitome_chat::words::loaded(files)),
+            Event::Loaded { files } => dim(&epitome_chat::notices::loaded(files)),
             Event::Context { event } => {
-                if let Some(line) = epitome_chat::words::change(event) {
+                if let Some(line) = epitome_chat::notices::change(event) {
                     dim(&line);
                 }
             }

@@ -11,7 +11,7 @@ use epitome_model::{Block, Entry, Item, ReadFailure, Ref, Role, Source, Transcri
 use super::CompactedBy;
 use crate::archive::{Archive, Generation};
 use crate::error::Result;
-use crate::restore::{Damage, Restored, Target, restore_from};
+use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_store::original::places;
@@ -329,9 +329,9 @@ fn states_of<'a, S: Source>(
         is_exact.then(|| Spliced::new(source, way.splices)).transpose()
     };
     let mut states = Vec::new();
-    let mut last = Target::Original;
+    let mut last = RestoreTarget::Original;
     for generation in generations {
-        let this = Target::Generation(generation.number);
+        let this = RestoreTarget::Generation(generation.number);
         let (Some(before), Some(after)) = (state(last)?, state(this)?) else { return Ok(None) };
         states.push((before, after));
         last = this;

@@ -4,7 +4,7 @@ use epitome::live::{self, Context, Next, Recovery, Said, Setup};
 use epitome::settings::Values;
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
-use epitome_passes::{Event, NoReply, Reply, StopReason, TrimRule, When, Why, built_in};
+use epitome_passes::{Event, EventReason, NoReply, Reply, StopReason, TrimRule, When, built_in};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn ion_cuts_large_results_and_then_removes_old_ones() {
     );
     assert!(results[40].contains("\n\n... [351 lines truncated] ...\n\n"), "{}", results[40]);
     let events = context.events();
-    let ends = matches!(&events[..], [.., Event::Finished { why: Why::Trigger, .. }])
+    let ends = matches!(&events[..], [.., Event::Finished { why: EventReason::Trigger, .. }])
         || matches!(&events[..], [.., Event::Finished { .. }, Event::Skipped { .. }]);
     assert!(ends, "{events:?}");
 }
@@ -151,7 +151,7 @@ fn a_summary_is_asked_for_and_stands_for_what_is_old() {
     let Next::Ask(question) = context.step().expect("memory is written") else {
         panic!("nothing is asked at {before}")
     };
-    assert_eq!(question.why, Why::Hard);
+    assert_eq!(question.why, EventReason::Hard);
     assert_eq!(question.ask.max_tokens, 12_500);
     assert!(question.ask.prompt.contains("<user>Read them all.</user>"), "{}", question.ask.prompt);
     // Who asks again is asked the same.
@@ -199,7 +199,8 @@ fn a_summary_that_is_no_use_leaves_everything() {
         context.answer(answer.clone()).expect("memory is written");
         assert_eq!(context.step().expect("memory is written"), Next::Send);
         assert_eq!(context.log().len(), log, "nothing is written");
-        let failed = Event::Failed { why: Why::Manual, reason: reason.into(), over_target: None };
+        let failed =
+            Event::Failed { why: EventReason::Manual, reason: reason.into(), over_target: None };
         let events = context.events();
         assert!(events.contains(&failed), "{reason}: {events:?}");
         // Where that does not fit the window, a digest takes its place, and says why.
@@ -213,9 +214,9 @@ fn a_summary_that_is_no_use_leaves_everything() {
         assert_eq!(context.step().expect("memory is written"), Next::Send);
         let events = context.events();
         let digest = events.iter().any(|event| match event {
-            Event::Finished { why: Why::Hard, by_tier, no_summary: Some(because), .. } => {
-                by_tier.contains_key("digest") && because == reason
-            }
+            Event::Finished {
+                why: EventReason::Hard, by_tier, no_summary: Some(because), ..
+            } => by_tier.contains_key("digest") && because == reason,
             _ => false,
         });
         assert!(digest, "{reason}: {events:?}");

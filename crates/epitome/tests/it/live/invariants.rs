@@ -8,8 +8,8 @@ use epitome_api::{APIS, Api};
 use epitome_formats::named;
 use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, BatchRule, Event, IngestRule, Level, PassSettings, Recipe, Target, TrimRule, When,
-    Why, Writer, built_in, is_digest, is_error_line,
+    BUILT_IN, BatchRule, Event, EventReason, IngestRule, Level, PassSettings, Recipe, Target,
+    TrimRule, When, Writer, built_in, is_digest, is_error_line,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ fn check(
         for event in context.events() {
             if let Event::Finished { why, before, after, .. } = event {
                 assert!(after < before, "{after} after {before}");
-                only_slid &= why == Why::Request;
+                only_slid &= why == EventReason::Request;
             }
         }
         if let Some((then, sent, results)) = &before {

@@ -3,7 +3,7 @@
 
 use epitome::live::{self, Context, Said};
 use epitome_model::{Lines, Ref, Stub, Tokens};
-use epitome_passes::{Event, Why};
+use epitome_passes::{Event, EventReason};
 
 use super::{custom, lines, read_lines, results};
 
@@ -51,8 +51,8 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     let full = |context: &mut Context| context.billed(Tokens(9_001));
     let asked = |context: &mut Context| context.ask_for_compaction(None, Some(Tokens(0)));
     type Happens<'a> = &'a dyn Fn(&mut Context);
-    let all: [(Happens<'_>, Why); 3] =
-        [(&grown, Why::Trigger), (&full, Why::Hard), (&asked, Why::Manual)];
+    let all: [(Happens<'_>, EventReason); 3] =
+        [(&grown, EventReason::Trigger), (&full, EventReason::Hard), (&asked, EventReason::Manual)];
     for (happens, expect) in all {
         let copy = folder.path().join("copy.jsonl");
         std::fs::copy(&path, &copy).expect("a disk");

@@ -10,8 +10,8 @@ use epitome_formats::named;
 use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
 use epitome_model::{Block, Counter, Role, Text, Tokens, Violation};
 use epitome_passes::{
-    Ask, Event, NoReply, Recipe, Reply, StopReason, SummaryRole, TokenUsage, Why, Writer, built_in,
-    is_digest,
+    Ask, Event, EventReason, NoReply, Recipe, Reply, StopReason, SummaryRole, TokenUsage, Writer,
+    built_in, is_digest,
 };
 use epitome_tokens::Estimate;
 
@@ -342,7 +342,7 @@ fn an_answer_about_what_is_there_no_more_is_not_taken() {
     assert_eq!(context.as_it_is().messages(), before);
     let Next::Ask(next) = context.step().expect("memory is written") else { panic!("nothing") };
     let sent = &context.as_it_is().transcript().context;
-    assert_eq!(next.why, Why::Overflow);
+    assert_eq!(next.why, EventReason::Overflow);
     assert_eq!(next.items, sent[..next.items.len()], "the next question is about what is sent");
 }
 

@@ -80,7 +80,8 @@ fn a_database_left_by_a_killed_writer_is_compacted_and_restored() {
     assert_ne!(text(file.source()), before);
     let generations = archive.generations(&key).expect("generations").whole;
     let blobs = archive.blobs(&key);
-    let back = restore(file.source(), &generations, &blobs, Target::Original).expect("a way back");
+    let back =
+        restore(file.source(), &generations, &blobs, RestoreTarget::Original).expect("a way back");
     let spliced = Spliced::new(file.source(), back.splices).expect("apart");
     file.replace(|out| spliced.copy_to(out)).expect("replaced");
     drop(file);

@@ -2,7 +2,7 @@
 
 use epitome::archive::Archive;
 use epitome::compaction::{CompactionPlan, apply};
-use epitome::storage::{Spliced, Target, restore};
+use epitome::storage::{RestoreTarget, Spliced, restore};
 use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
@@ -30,7 +30,8 @@ fn take_back(world: &World, (archive, key): &(Archive, epitome::archive::Session
     let file = world.open();
     let generations = archive.generations(key).expect("generations").whole;
     let blobs = archive.blobs(key);
-    let back = restore(file.source(), &generations, &blobs, Target::Original).expect("a way back");
+    let back =
+        restore(file.source(), &generations, &blobs, RestoreTarget::Original).expect("a way back");
     let spliced = Spliced::new(file.source(), back.splices).expect("apart");
     file.replace(|out| spliced.copy_to(out)).expect("replaced");
 }

@@ -28,7 +28,7 @@ fn that_runs(when: When, mut recipe: Recipe) -> Recipe {
 
 const PERCENT: Target = Target { tokens: None, percent: Some(60), chars: None };
 
-fn started(why: Why, tokens: Tokens) -> Event {
+fn started(why: EventReason, tokens: Tokens) -> Event {
     Event::Started { why, tokens, target: None, usable: None }
 }
 
@@ -39,14 +39,14 @@ fn tiers() -> BTreeMap<String, u64> {
 #[test]
 fn a_context_is_warned_of_and_then_compacted() {
     let mut machine = machine(with_target(PERCENT, Recipe::default()));
-    assert_eq!(machine.step(&gauge(699)), Step::Send);
-    assert_eq!(machine.step(&gauge(700)), Step::Send);
-    assert_eq!(machine.step(&gauge(800)), Step::Send);
-    assert_eq!(machine.step(&gauge(801)), Step::Run(Why::Trigger));
-    machine.ran(Why::Trigger, Tokens(801), &gauge(650), tiers());
-    assert_eq!(machine.step(&gauge(650)), Step::Send);
-    assert_eq!(machine.step(&gauge(650)), Step::Send);
-    let (why, before, after) = (Why::Trigger, Tokens(801), Tokens(650));
+    assert_eq!(machine.step(&gauge(699)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(700)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(800)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(801)), NextStep::Run(EventReason::Trigger));
+    machine.ran(EventReason::Trigger, Tokens(801), &gauge(650), tiers());
+    assert_eq!(machine.step(&gauge(650)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(650)), NextStep::Send);
+    let (why, before, after) = (EventReason::Trigger, Tokens(801), Tokens(650));
     let over_target = Some(Missed::Tokens(Tokens(50)));
     assert_eq!(
         machine.events(),
@@ -60,7 +60,7 @@ fn a_context_is_warned_of_and_then_compacted() {
 
 #[test]
 fn what_exceeds_the_trigger_starts_it() {
-    let of = |trigger, gauge| machine(trigger).step(&gauge) == Step::Run(Why::Trigger);
+    let of = |trigger, gauge| machine(trigger).step(&gauge) == NextStep::Run(EventReason::Trigger);
     let (tokens, results) = (Some(10), Some(3));
     let stored = Level { tokens, ..Level::default() };
     let live = Level { results, ..Level::default() };
@@ -82,31 +82,31 @@ fn what_exceeds_the_trigger_starts_it() {
 fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
     let mut machine = machine(Recipe::default());
     for _ in 0..2 {
-        assert_eq!(machine.step(&gauge(900)), Step::Run(Why::Trigger));
-        machine.ran(Why::Trigger, Tokens(900), &gauge(880), tiers());
-        assert_eq!(machine.step(&gauge(880)), Step::Send);
+        assert_eq!(machine.step(&gauge(900)), NextStep::Run(EventReason::Trigger));
+        machine.ran(EventReason::Trigger, Tokens(900), &gauge(880), tiers());
+        assert_eq!(machine.step(&gauge(880)), NextStep::Send);
     }
     assert!(matches!(
         machine.events().last(),
         Some(Event::Breaker { tokens: Tokens(880), .. }) | Some(Event::Warning { .. })
     ));
-    assert_eq!(machine.step(&gauge(900)), Step::Send);
-    assert_eq!(machine.step(&gauge(924)), Step::Run(Why::Trigger));
-    machine.ran(Why::Trigger, Tokens(924), &gauge(923), tiers());
-    assert_eq!(machine.step(&gauge(923)), Step::Send);
+    assert_eq!(machine.step(&gauge(900)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(924)), NextStep::Run(EventReason::Trigger));
+    machine.ran(EventReason::Trigger, Tokens(924), &gauge(923), tiers());
+    assert_eq!(machine.step(&gauge(923)), NextStep::Send);
     // It does not open twice.
     let is_breaker = |event: &Event| matches!(event, Event::Breaker { .. });
     assert!(!machine.events().iter().any(is_breaker));
-    machine.force(Why::Manual);
-    assert_eq!(machine.step(&gauge(923)), Step::Run(Why::Manual));
+    machine.force(EventReason::Manual);
+    assert_eq!(machine.step(&gauge(923)), NextStep::Run(EventReason::Manual));
 }
 
 #[test]
 fn a_full_window_is_hard_whatever_the_trigger_says() {
     let trigger = Level { results: Some(99), ..Level::default() };
     let mut machine = machine(with_trigger(trigger));
-    assert_eq!(machine.step(&gauge(1_000)), Step::Send);
-    assert_eq!(machine.step(&gauge(1_001)), Step::Run(Why::Hard));
+    assert_eq!(machine.step(&gauge(1_000)), NextStep::Send);
+    assert_eq!(machine.step(&gauge(1_001)), NextStep::Run(EventReason::Hard));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
             machine.hold(Tokens(900));
             machine
         };
-        let starts = |gauge: &ContextSize| matches!(held().step(gauge), Step::Run(_));
+        let starts = |gauge: &ContextSize| matches!(held().step(gauge), NextStep::Run(_));
         // What a provider says of it meanwhile is no growth.
         let billed = ContextSize { tokens: Tokens(999), ..gauge(900) };
         for (gauge, expect) in [
@@ -136,13 +136,13 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
         ] {
             assert_eq!(starts(&gauge), expect, "{when:?} {gauge:?}");
         }
-        for why in [Why::Manual, Why::Tool, Why::Overflow] {
+        for why in [EventReason::Manual, EventReason::Tool, EventReason::Overflow] {
             let mut machine = held();
             machine.force(why);
-            assert_eq!(machine.step(&gauge(900)), Step::Run(why));
+            assert_eq!(machine.step(&gauge(900)), NextStep::Run(why));
             machine.ran(why, Tokens(900), &gauge(890), tiers());
-            assert_eq!(machine.step(&gauge(890)), Step::Send);
-            assert!(matches!(machine.step(&gauge(890)), Step::Run(_)), "it is held no longer");
+            assert_eq!(machine.step(&gauge(890)), NextStep::Send);
+            assert!(matches!(machine.step(&gauge(890)), NextStep::Run(_)), "it is held no longer");
         }
     }
 }
@@ -171,31 +171,34 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
     loop {
         let before = now.tokens;
         match (machine.step(&now), comes) {
-            (Step::Send, _) => break,
-            (Step::Run(why), Comes::Refused) => {
+            (NextStep::Send, _) => break,
+            (NextStep::Run(why), Comes::Refused) => {
                 told.push("run".into());
                 machine.failed(why, &now, "an invariant".into());
             }
-            (Step::Run(why), Comes::To(left) | Comes::Summary(left, _) | Comes::Nobody(left)) => {
+            (
+                NextStep::Run(why),
+                Comes::To(left) | Comes::Summary(left, _) | Comes::Nobody(left),
+            ) => {
                 told.push("run".into());
                 now = gauge(left);
                 let by_tier = if now.tokens == before { BTreeMap::new() } else { tiers() };
                 machine.ran(why, before, &now, by_tier);
             }
-            (Step::Ask(why), Comes::Summary(_, left)) => {
+            (NextStep::Ask(why), Comes::Summary(_, left)) => {
                 told.push("ask".into());
                 now = gauge(left);
                 machine.answered(why, before, &now, Ok(()));
             }
-            (Step::Ask(why), Comes::Nobody(_)) => {
+            (NextStep::Ask(why), Comes::Nobody(_)) => {
                 told.push("nobody".into());
                 machine.unanswered(why, &now, "there is no model to ask".into());
             }
-            (Step::Ask(why), Comes::To(_) | Comes::Refused) => {
+            (NextStep::Ask(why), Comes::To(_) | Comes::Refused) => {
                 told.push("ask".into());
                 machine.answered(why, before, &now, Err("no model".into()));
             }
-            (Step::Digest(why), _) => {
+            (NextStep::Digest(why), _) => {
                 told.push("digest".into());
                 now = gauge(400);
                 machine.fallen_back(why, before, &now, tiers(), None);
@@ -316,7 +319,7 @@ fn who_asks_begins_anew() {
     let fails = (900, Comes::To(900));
     let mut machine = machine(with_summary());
     assert_eq!(play(&mut machine, &[fails; 3])[2], UNWRITTEN);
-    machine.force(Why::Manual);
+    machine.force(EventReason::Manual);
     // Of three failures in a streaks the first is the one that was asked for.
     let expect = ["run, ask", "run, ask", UNWRITTEN, ""];
     assert_eq!(play(&mut machine, &[fails; 4]), expect);
@@ -346,7 +349,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
         (chars, 500, None),
         (without(), 900, None),
     ] {
-        let why = Why::Hard;
+        let why = EventReason::Hard;
         let now = ContextSize { chars: now * 4, ..gauge(now) };
         let told = |does: &dyn Fn(&mut Machine)| {
             let mut machine = machine(recipe.clone());
@@ -364,7 +367,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
                 told(&|it| it.unanswered(why, &now, reason.clone())),
                 told(&|it| it.failed(why, &now, reason.clone())),
                 told(&|it| {
-                    it.force(Why::Manual);
+                    it.force(EventReason::Manual);
                     it.aim_at(Some(now.tokens - Tokens(7)));
                     it.answered(why, before, &now, Err(reason.clone()));
                 }),
@@ -418,13 +421,13 @@ fn a_compaction_is_prepared_once_each_time_the_context_comes_near_its_trigger() 
 fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() {
     let mut machine = machine(with_target(PERCENT, Recipe::default()));
     machine.swapped(Tokens(850), &gauge(820), tiers());
-    let (why, before, after) = (Why::Background, Tokens(850), Tokens(820));
+    let (why, before, after) = (EventReason::Background, Tokens(850), Tokens(820));
     let over_target = Some(Missed::Tokens(Tokens(220)));
     assert_eq!(
         machine.events(),
         [started(why, before), Event::finished(why, before, after, tiers(), over_target),]
     );
-    assert_eq!(machine.step(&gauge(820)), Step::Run(Why::Trigger));
+    assert_eq!(machine.step(&gauge(820)), NextStep::Run(EventReason::Trigger));
 }
 
 #[test]
@@ -466,12 +469,12 @@ fn a_level_above_a_small_window_counts_as_the_window() {
 #[test]
 fn what_a_digest_took_the_place_of_is_told() {
     let mut machine = machine(with_summary());
-    let (why, before, after) = (Why::Hard, Tokens(1_100), Tokens(400));
-    assert_eq!(machine.step(&gauge(1_100)), Step::Run(why));
+    let (why, before, after) = (EventReason::Hard, Tokens(1_100), Tokens(400));
+    assert_eq!(machine.step(&gauge(1_100)), NextStep::Run(why));
     machine.ran(why, before, &gauge(1_100), BTreeMap::new());
-    assert_eq!(machine.step(&gauge(1_100)), Step::Ask(why));
+    assert_eq!(machine.step(&gauge(1_100)), NextStep::Ask(why));
     machine.answered(why, before, &gauge(1_100), Err("it is empty".into()));
-    assert_eq!(machine.step(&gauge(1_100)), Step::Digest(why));
+    assert_eq!(machine.step(&gauge(1_100)), NextStep::Digest(why));
     machine.fallen_back(why, before, &gauge(400), tiers(), None);
     let no_summary = Some("it is empty".to_owned());
     let (by_tier, over_target) = (tiers(), None);
@@ -480,17 +483,17 @@ fn what_a_digest_took_the_place_of_is_told() {
     assert_eq!(events.last(), Some(&expect));
     assert!(!events.iter().any(|it| matches!(it, Event::Failed { .. })), "{events:?}");
     // One that does not help is told once, until the context has grown.
-    assert_eq!(machine.step(&gauge(400)), Step::Send);
+    assert_eq!(machine.step(&gauge(400)), NextStep::Send);
     for (size, expect) in [(1_100, true), (1_110, false), (1_160, true)] {
         let mut digests = false;
         loop {
             match machine.step(&gauge(size)) {
-                Step::Send => break,
-                Step::Run(why) => machine.ran(why, Tokens(size), &gauge(size), BTreeMap::new()),
-                Step::Ask(why) => {
+                NextStep::Send => break,
+                NextStep::Run(why) => machine.ran(why, Tokens(size), &gauge(size), BTreeMap::new()),
+                NextStep::Ask(why) => {
                     machine.answered(why, Tokens(size), &gauge(size), Err("down".into()));
                 }
-                Step::Digest(why) => {
+                NextStep::Digest(why) => {
                     digests = true;
                     let misfit = Some("it is too long".to_owned());
                     let now = gauge(size);
@@ -517,7 +520,11 @@ fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window()
         let mut recipe = without();
         recipe.target.live = target;
         let mut machine = machine(recipe);
-        for (why, expect) in [(Why::Manual, expect), (Why::Tool, expect), (Why::Overflow, None)] {
+        for (why, expect) in [
+            (EventReason::Manual, expect),
+            (EventReason::Tool, expect),
+            (EventReason::Overflow, None),
+        ] {
             machine.force(why);
             assert_eq!(machine.aim(), expect.map(Tokens), "{target:?} {why:?}");
         }

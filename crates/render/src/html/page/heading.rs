@@ -4,7 +4,7 @@ use epitome_model::{Tokens, plural};
 use maud::{Markup, html};
 
 use super::Html;
-use crate::html::course::course;
+use crate::html::context_bars::course;
 use crate::html::layout::Page;
 use crate::spent::{Request, Spent};
 use crate::{Turn, time, visible};

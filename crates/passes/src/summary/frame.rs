@@ -3,7 +3,7 @@
 use epitome_model::{Counter, Tokens};
 
 use super::SummaryRule;
-use super::facts::{Command, Facts, File, words};
+use super::facts::{Command, File, SummaryFacts, words};
 use super::history::{OPENS, escaped};
 use super::tally::Tally;
 
@@ -27,7 +27,7 @@ impl Frame {
     /// Of what was said, with `pinned` as it is; `current` says that the user waits for the last of
     /// it, `most` how many tokens the user's words may have.
     pub fn new(
-        facts: &Facts,
+        facts: &SummaryFacts,
         settings: &SummaryRule,
         pinned: Option<String>,
         (current, most): (bool, Tokens),
@@ -72,7 +72,12 @@ pub fn narrative(text: &str) -> &str {
     text.rsplit_once(&format!("\n{TOLD}\n")).map_or(text, |(_, told)| told.trim())
 }
 
-fn user(facts: &Facts, current: bool, most: Tokens, counter: &dyn Counter) -> Option<String> {
+fn user(
+    facts: &SummaryFacts,
+    current: bool,
+    most: Tokens,
+    counter: &dyn Counter,
+) -> Option<String> {
     if facts.user.is_empty() {
         return None;
     }
@@ -142,5 +147,5 @@ fn list<T: Default>(
 }
 
 #[cfg(test)]
-#[path = "written_tests.rs"]
+#[path = "frame_tests.rs"]
 mod tests;

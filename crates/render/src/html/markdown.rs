@@ -5,8 +5,8 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::code::{Budget, coloured};
 use super::plain;
-use crate::cut::{Limit, cut};
 use crate::link::is_safe;
+use crate::shorten::{Limit, cut};
 
 /// Elements in each other; what is deeper is flat.
 const DEEPEST: usize = 24;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_engine::{Content, Context};
 use epitome_model::{Tokens, plural, short};
-use epitome_passes::{Event, SaidText, Why, response_name};
+use epitome_passes::{Event, EventReason, SaidText, response_name};
 
 use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
 
@@ -16,7 +16,7 @@ pub fn change(event: &Event) -> Option<String> {
     match event {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
         // Small steps before every request are part of some recipes.
-        Event::Finished { why: Why::Request, .. } => None,
+        Event::Finished { why: EventReason::Request, .. } => None,
         Event::Finished { before, after, by_tier, no_summary, .. } => {
             let what = tiers(by_tier);
             let instead = no_summary.as_ref().map(|why| format!(", as there is no summary: {why}"));

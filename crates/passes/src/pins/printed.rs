@@ -10,7 +10,7 @@ const WHOLE: [&str; 6] = ["cat", "bat", "batcat", "nl", "type", "get-content"];
 
 /// A rule file that a command prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownFile {
+pub struct PrintedFile {
     /// Its path, as the command has it.
     pub path: String,
     /// Whether all of it is printed.
@@ -19,16 +19,16 @@ pub struct ShownFile {
 
 /// What a command prints of rule files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Shown {
+pub struct PrintedRules {
     /// The rule files, in their order.
-    pub files: Vec<ShownFile>,
+    pub files: Vec<PrintedFile>,
     /// Whether it prints nothing but these.
     pub is_all: bool,
 }
 
 /// The rule files that a command prints.
-pub fn files_printed(command: &str, files: &RuleFiles) -> Shown {
-    let mut shown = Shown { files: Vec::new(), is_all: true };
+pub fn files_printed(command: &str, files: &RuleFiles) -> PrintedRules {
+    let mut shown = PrintedRules { files: Vec::new(), is_all: true };
     if !files.may_name(command) {
         return shown;
     }
@@ -50,7 +50,7 @@ fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
-fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Shown {
+fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
     // What stands before the program: a shell and its options, `sudo`, variables.
     let program = |word: &String| {
         let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
@@ -58,11 +58,11 @@ fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Shown {
     };
     let is_before = |word: &&String| program(word).is_none() && !files.has(word);
     let at = words.iter().take_while(is_before).count();
-    let Some(name) = words.get(at).and_then(program) else { return Shown::default() };
+    let Some(name) = words.get(at).and_then(program) else { return PrintedRules::default() };
     let arguments = &words[at + 1..];
     let writes = arguments.iter().any(|it| it.contains('>') || it.contains("<<"));
     if writes || name == "sed" && arguments.iter().any(|it| it.starts_with("-i")) {
-        return Shown::default();
+        return PrintedRules::default();
     }
     let is_whole = WHOLE.contains(&name) && !is_filtered;
     let is_option = |word: &&String| word.starts_with('-') || word.parse::<u64>().is_ok();
@@ -71,8 +71,8 @@ fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Shown {
         arguments.filter(|it| !is_option(it)).partition(|it| files.has(it));
     // Of `sed` the first word is what it does.
     let is_all = others.len() <= usize::from(name == "sed") && !paths.is_empty();
-    let files = paths.into_iter().map(|path| ShownFile { path: path.clone(), is_whole });
-    Shown { files: files.collect(), is_all }
+    let files = paths.into_iter().map(|path| PrintedFile { path: path.clone(), is_whole });
+    PrintedRules { files: files.collect(), is_all }
 }
 
 /// The words of a command without their quotes. A redirection of errors is none of them.

@@ -11,7 +11,7 @@ use super::CompactionPlan;
 /// An edit of a plan as people read it. The words are those of the session: nothing is taken out of
 /// them, and no character is made visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownEdit {
     /// The line of the session, from 1.
     pub line: u64,
     /// What it is that goes: `output of Read src/main.rs`.
@@ -31,7 +31,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     pub fn shown_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,
-    ) -> impl ExactSizeIterator<Item = Shown> {
+    ) -> impl ExactSizeIterator<Item = ShownEdit> {
         let mut edits: Vec<_> = self.compaction.block_edits().collect();
         edits.sort_by_key(|edit| edit.edit.at.item());
         self.described(edits, counter)
@@ -41,7 +41,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     pub fn shown_by_saving<'p>(
         &'p self,
         counter: &'p dyn Counter,
-    ) -> impl ExactSizeIterator<Item = Shown> {
+    ) -> impl ExactSizeIterator<Item = ShownEdit> {
         let mut edits: Vec<_> =
             self.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0)).collect();
         edits.sort_by_key(|edit| (Reverse(edit.tokens), edit.edit.at.item()));
@@ -52,12 +52,12 @@ impl<S: Source> CompactionPlan<'_, S> {
         &'p self,
         edits: Vec<&'p PlannedEdit>,
         counter: &'p dyn Counter,
-    ) -> impl ExactSizeIterator<Item = Shown> {
+    ) -> impl ExactSizeIterator<Item = ShownEdit> {
         let Loaded { source, transcript, .. } = self.session;
         let view = View::new(transcript, source, counter);
         edits.into_iter().map(move |edit| {
             let at = edit.edit.at;
-            Shown {
+            ShownEdit {
                 line: transcript.items[at.item()].record().line,
                 what: view.describe(at),
                 pass: edit.edit.pass,

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Call, Output, Role, Tokens, ToolKind};
 
-use super::left::{Placed, Target, is_same as alike, path, text_of};
+use super::lost::{CallTarget, Placed, is_same as alike, path, text_of};
 use super::{Again, Because, UsedFact};
 use crate::View;
 use crate::facts::{FactId, FactMap, FactUses, each_fact};
 
 /// What came after a compaction.
-pub(super) struct Later<'v, 'a> {
+pub(super) struct LaterUse<'v, 'a> {
     view: &'v View<'a>,
     items: &'v [usize],
     /// Results, by their calls.
@@ -25,8 +25,8 @@ struct Changed {
     patches: String,
 }
 
-impl<'v, 'a> Later<'v, 'a> {
-    pub fn new(view: &'v View<'a>, items: &'v [usize]) -> Later<'v, 'a> {
+impl<'v, 'a> LaterUse<'v, 'a> {
+    pub fn new(view: &'v View<'a>, items: &'v [usize]) -> LaterUse<'v, 'a> {
         let mut results = HashMap::new();
         for &item in items {
             let Some(entry) = view.transcript.items[item].entry() else { continue };
@@ -36,7 +36,7 @@ impl<'v, 'a> Later<'v, 'a> {
                 }
             }
         }
-        Later { view, items, results }
+        LaterUse { view, items, results }
     }
 
     /// The facts that were used though they were gone; and notes at each piece what was needed of
@@ -45,7 +45,7 @@ impl<'v, 'a> Later<'v, 'a> {
         &self,
         pieces: &mut [Placed],
         gone: &FactMap<(usize, usize)>,
-        targets: &HashMap<Target, Vec<usize>>,
+        targets: &HashMap<CallTarget, Vec<usize>>,
         before: &View<'_>,
     ) -> Vec<UsedFact> {
         let places: HashMap<(usize, usize), usize> =
@@ -88,10 +88,11 @@ impl<'v, 'a> Later<'v, 'a> {
         at: (usize, usize),
         before: &View<'_>,
         pieces: &mut [Placed],
-        targets: &HashMap<Target, Vec<usize>>,
+        targets: &HashMap<CallTarget, Vec<usize>>,
         changed: &Changed,
     ) {
-        let Some(found) = Target::from_call(self.view, call).and_then(|it| targets.get(&it)) else {
+        let Some(found) = CallTarget::from_call(self.view, call).and_then(|it| targets.get(&it))
+        else {
             return;
         };
         let result = self.results.get(&*call.id);

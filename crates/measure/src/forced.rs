@@ -8,10 +8,10 @@ use epitome_model::Tokens;
 use epitome_passes::facts::{FactId, IdHasher};
 use memchr::memmem;
 
+use crate::block::MeasuredBlock;
 use crate::history::History;
 use crate::lines::{LineId, plain_line};
-use crate::needs::{Edit, HORIZON, Needs, Used};
-use crate::piece::Piece;
+use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
 /// Of each result that is not sent as it was, its call, and the text under which it is recalled.
 pub type References = HashMap<Box<str>, String>;
@@ -23,13 +23,13 @@ type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
 
 /// A place in a session at which a compaction is forced.
 #[derive(Clone, Debug)]
-pub struct Cut<'h> {
+pub struct ForcedCompaction<'h> {
     history: &'h History,
     needs: &'h Needs,
     call: usize,
     first: usize,
     /// What was used, each with the lines that held it.
-    used: Vec<(Used, Vec<&'h str>)>,
+    used: Vec<(UsedFact, Vec<&'h str>)>,
 }
 
 /// What a compaction has kept.
@@ -55,15 +55,15 @@ pub struct CutFigures {
     pub reread: Tokens,
 }
 
-impl<'h> Cut<'h> {
+impl<'h> ForcedCompaction<'h> {
     /// The compaction before this call.
-    pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> Cut<'h> {
+    pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> ForcedCompaction<'h> {
         let first = history.calls[call].pieces.0;
         let used = needs.used_after(history, call).into_iter().map(|used| {
             let lines = lines(history, &used);
             (used, lines)
         });
-        Cut { history, needs, call, first, used: used.collect() }
+        ForcedCompaction { history, needs, call, first, used: used.collect() }
     }
 
     /// The call before which it is.
@@ -72,8 +72,12 @@ impl<'h> Cut<'h> {
     }
 
     /// What a compacted context has kept. `None` if nothing was used afterwards.
-    pub fn measure(&self, view: &[Arc<Piece>], references: &References) -> Option<CutFigures> {
-        let held = Held::from_view(view);
+    pub fn measure(
+        &self,
+        view: &[Arc<MeasuredBlock>],
+        references: &References,
+    ) -> Option<CutFigures> {
+        let held = HeldContent::from_view(view);
         let mut figures = CutFigures {
             before: self.history.tokens_before(self.first),
             after: view.iter().map(|piece| piece.tokens).sum(),
@@ -105,7 +109,7 @@ impl<'h> Cut<'h> {
         (all > 0.0).then_some(figures)
     }
 
-    fn reread(&self, edit: &Edit, held: &Held<'_>, figures: &mut CutFigures) {
+    fn reread(&self, edit: &Edit, held: &HeldContent<'_>, figures: &mut CutFigures) {
         let mut old = edit.lines.iter().filter(|(_, place)| *place < self.first).peekable();
         if edit.from >= self.first || old.peek().is_none() {
             return;
@@ -118,7 +122,12 @@ impl<'h> Cut<'h> {
     }
 
     /// Whether the context names what gives a fact back.
-    fn is_recoverable(&self, used: &Used, held: &Held<'_>, references: &References) -> bool {
+    fn is_recoverable(
+        &self,
+        used: &UsedFact,
+        held: &HeldContent<'_>,
+        references: &References,
+    ) -> bool {
         used.places.iter().map(|&place| &self.history.pieces[place]).any(|piece| {
             let reference = piece.call.as_ref().and_then(|call| references.get(call));
             let is_named = reference.is_some_and(|reference| held.says(reference));
@@ -128,7 +137,7 @@ impl<'h> Cut<'h> {
 }
 
 /// The lines that hold a fact, in the newest pieces with it.
-fn lines<'h>(history: &'h History, used: &Used) -> Vec<&'h str> {
+fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);
     let mut lines = Vec::new();
@@ -149,17 +158,17 @@ fn lines<'h>(history: &'h History, used: &Used) -> Vec<&'h str> {
 }
 
 /// What a context holds.
-struct Held<'v> {
-    view: &'v [Arc<Piece>],
+struct HeldContent<'v> {
+    view: &'v [Arc<MeasuredBlock>],
     facts: Set<FactId>,
     lines: Set<LineId>,
 }
 
-impl<'v> Held<'v> {
-    fn from_view(view: &'v [Arc<Piece>]) -> Held<'v> {
+impl<'v> HeldContent<'v> {
+    fn from_view(view: &'v [Arc<MeasuredBlock>]) -> HeldContent<'v> {
         let facts = view.iter().flat_map(|piece| piece.facts.iter().copied()).collect();
         let lines = view.iter().flat_map(|piece| piece.lines.iter().copied()).collect();
-        Held { view, facts, lines }
+        HeldContent { view, facts, lines }
     }
 
     /// Whether a line is there, whole. Short ones count as they are.
@@ -186,5 +195,5 @@ impl<'v> Held<'v> {
 }
 
 #[cfg(test)]
-#[path = "cut_tests.rs"]
+#[path = "forced_tests.rs"]
 mod tests;

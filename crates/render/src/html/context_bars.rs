@@ -3,7 +3,7 @@
 use epitome_model::{Block, Tokens, Transcript, plural};
 use maud::{Markup, html};
 
-use crate::{Past, Session};
+use crate::{Past, StorySession};
 
 /// The bars, at most: of more requests the largest of each part is shown.
 const BARS: usize = 160;
@@ -13,7 +13,7 @@ const HEIGHT: u64 = 48;
 
 /// The bars of a session, with a line where a compaction was; nothing of one that records the sizes
 /// of less than three requests.
-pub(super) fn course(session: &Session<'_>) -> Markup {
+pub(super) fn course(session: &StorySession<'_>) -> Markup {
     drawn(session.transcript, session.past)
 }
 

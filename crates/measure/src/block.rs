@@ -15,7 +15,7 @@ use crate::lines::{LineId, line_ids};
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PieceKind {
+pub enum BlockKind {
     /// Text, summaries included.
     Text,
     /// Reasoning.
@@ -30,9 +30,9 @@ pub enum PieceKind {
 
 /// One block of a context.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct MeasuredBlock {
     /// What it is.
-    pub kind: PieceKind,
+    pub kind: BlockKind,
     /// Whether the model wrote it.
     pub by_model: bool,
     /// Equal for equal pieces.
@@ -67,20 +67,20 @@ const MANNER: [&str; 6] =
 /// The beginning of a patch in Codex's grammar.
 const PATCH: &str = "*** Begin Patch";
 
-impl Piece {
+impl MeasuredBlock {
     /// Measures a block that `role` has written.
     pub fn from_block(
         block: &Block,
         role: Role,
         source: &dyn Source,
         counter: &dyn Counter,
-    ) -> Piece {
+    ) -> MeasuredBlock {
         let (kind, call) = match block {
-            Block::Text(_) | Block::Summary(_) => (PieceKind::Text, None),
-            Block::Thinking(_) => (PieceKind::Thinking, None),
-            Block::Call(call) => (PieceKind::Call, Some(&call.id)),
-            Block::Output(output) => (PieceKind::Result, Some(&output.call)),
-            _ => (PieceKind::Other, None),
+            Block::Text(_) | Block::Summary(_) => (BlockKind::Text, None),
+            Block::Thinking(_) => (BlockKind::Thinking, None),
+            Block::Call(call) => (BlockKind::Call, Some(&call.id)),
+            Block::Output(output) => (BlockKind::Result, Some(&output.call)),
+            _ => (BlockKind::Other, None),
         };
         let text = match block {
             Block::Text(text) | Block::Summary(text) => text.read(source).into_owned(),
@@ -96,10 +96,10 @@ impl Piece {
             Block::Call(call) => (file(call, source), quoted(call, &text, source)),
             _ => (None, Vec::new()),
         };
-        Piece {
+        MeasuredBlock {
             kind,
             by_model: role == Role::Assistant,
-            id: Piece::id_of(block, role, source),
+            id: MeasuredBlock::id_of(block, role, source),
             tokens: block_tokens(block, source, counter) + TOKENS_AROUND,
             call: call.cloned(),
             file,

@@ -13,7 +13,7 @@ pub(crate) struct Limit {
 
 /// A text, and what of it is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct ShortenedText {
     /// The beginning.
     pub(crate) head: String,
     /// How much is left out behind it, in words.
@@ -24,10 +24,10 @@ pub(crate) struct Shown {
 
 /// The beginning and the end of a text that is longer than the limit, and the text otherwise. Lines
 /// end with how much of them is not shown when they are too long.
-pub(crate) fn cut(text: &str, limit: Limit) -> Shown {
+pub(crate) fn cut(text: &str, limit: Limit) -> ShortenedText {
     let whole = |text: &str| short_lines(text, limit.line);
     if text.len() <= limit.text {
-        return Shown { head: whole(text), gap: None, tail: String::new() };
+        return ShortenedText { head: whole(text), gap: None, tail: String::new() };
     }
     let head = line_end_before(text, limit.text * 3 / 4);
     let tail = line_begin_behind(text, text.len() - limit.text / 4).max(head);
@@ -37,7 +37,7 @@ pub(crate) fn cut(text: &str, limit: Limit) -> Shown {
         Lines(0 | 1) => format!("{size} not shown"),
         lines => format!("{lines} not shown, {size}"),
     };
-    Shown { head: whole(&text[..head]), gap: Some(gap), tail: whole(&text[tail..]) }
+    ShortenedText { head: whole(&text[..head]), gap: Some(gap), tail: whole(&text[tail..]) }
 }
 
 fn short_lines(text: &str, most: usize) -> String {

@@ -4,15 +4,15 @@ use epitome_model::{Call, Output, Role, Source, Text};
 use serde_json::Value;
 
 use crate::call;
-use crate::cut::{Limit, cut};
-use crate::story::{Piece, Story, What};
+use crate::shorten::{Limit, cut};
+use crate::story::{Story, StoryItem, StoryItemKind};
 
 /// The most bytes of one text: of a longer one the beginning and the end are kept.
 const LONGEST: usize = 512 << 10;
 
 /// One text of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct SessionText {
     /// Its anchor on a page of the session, without the prefix that a page gives the anchors of
     /// sub-agents.
     pub anchor: String,
@@ -58,7 +58,7 @@ impl SaidKind {
 }
 
 /// All texts of a story, in its order. Pictures and opaque blocks have none.
-pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
+pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionText> + use<'s> {
     let pieces = story.turns.iter().flat_map(|turn| {
         story.pieces[turn.pieces.clone()].iter().map(move |piece| (turn.number, piece))
     });
@@ -68,7 +68,7 @@ pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
             SaidKind::Call => Role::Tool,
             SaidKind::Words | SaidKind::Summary | SaidKind::Thinking => piece.entry.role,
         };
-        Some(Said {
+        Some(SessionText {
             anchor: piece.anchor(),
             item: piece.item,
             turn,
@@ -81,15 +81,17 @@ pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
     })
 }
 
-fn text_of(piece: &Piece<'_>, source: &dyn Source) -> Option<(SaidKind, String)> {
+fn text_of(piece: &StoryItem<'_>, source: &dyn Source) -> Option<(SaidKind, String)> {
     let read = |text: &Text| text.read(source).into_owned();
     match piece.what {
-        What::Words(text) => Some((SaidKind::Words, read(text))),
-        What::Summary(text) => Some((SaidKind::Summary, read(text))),
-        What::Thinking(thinking) => Some((SaidKind::Thinking, read(thinking.text.as_ref()?))),
-        What::Call(call, output) => Some((SaidKind::Call, called(call, output, source))),
-        What::Result(output) => Some((SaidKind::Call, output.text(source))),
-        What::Image(_) | What::Opaque(_) => None,
+        StoryItemKind::Words(text) => Some((SaidKind::Words, read(text))),
+        StoryItemKind::Summary(text) => Some((SaidKind::Summary, read(text))),
+        StoryItemKind::Thinking(thinking) => {
+            Some((SaidKind::Thinking, read(thinking.text.as_ref()?)))
+        }
+        StoryItemKind::Call(call, output) => Some((SaidKind::Call, called(call, output, source))),
+        StoryItemKind::Result(output) => Some((SaidKind::Call, output.text(source))),
+        StoryItemKind::Image(_) | StoryItemKind::Opaque(_) => None,
     }
 }
 
@@ -138,5 +140,5 @@ fn short(text: String) -> String {
 }
 
 #[cfg(test)]
-#[path = "said_tests.rs"]
+#[path = "texts_tests.rs"]
 mod tests;

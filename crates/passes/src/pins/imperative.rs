@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use crate::languages::Words;
+use crate::languages::LanguagePatterns;
 
 /// Words of a line that commands or forbids.
-static COMMANDS: LazyLock<Words> = LazyLock::new(Words::commands);
+static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::commands);
 
 /// A heading of a list of rules: every item below it is one.
-static HEADS_RULES: LazyLock<Words> = LazyLock::new(Words::rules);
+static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
 /// Of so many items and lines that stand out at least one is a rule in words, if the language of a
 /// rule file is one whose words are known.

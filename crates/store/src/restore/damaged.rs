@@ -6,7 +6,7 @@ use epitome_model::{
     Block, Output, Part, Ref, RepeatedOutput, Source, Stub, Transcript, line_count,
 };
 
-use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
+use super::{Restoration, RestoreTarget, Restored, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ pub fn restore_from(
     key: &SessionKey,
     found: &Generations,
     current: &dyn Source,
-    target: Target,
+    target: RestoreTarget,
     damage: Damage,
 ) -> Result<Restoration> {
     if_read(current, restored_from(archive, key, found, current, target, damage))
@@ -44,7 +44,7 @@ fn restored_from(
     key: &SessionKey,
     found: &Generations,
     current: &dyn Source,
-    target: Target,
+    target: RestoreTarget,
     damage: Damage,
 ) -> Result<Restoration> {
     let blobs = archive.blobs(key);
@@ -53,8 +53,8 @@ fn restored_from(
         return match done {
             Err(err) if matches!(err.kind(), ErrorKind::Archive | ErrorKind::Refused) => {
                 let above = match target {
-                    Target::Original => 0,
-                    Target::Generation(number) => number,
+                    RestoreTarget::Original => 0,
+                    RestoreTarget::Generation(number) => number,
                 };
                 let later = found.whole.iter().filter(|it| it.number > above);
                 by_record(current, &newest_first(later), &blobs, damage)
@@ -75,7 +75,7 @@ fn restored_from(
         let err = Error::new(ErrorKind::Archive, what).because(damaged.clone());
         return Err(err.with_hint(PARTIAL));
     }
-    if let (Restored::ByRecord { .. }, Target::Original) = (&done.outcome, target) {
+    if let (Restored::ByRecord { .. }, RestoreTarget::Original) = (&done.outcome, target) {
         let restored = Spliced::new(current, done.splices.clone())?;
         check_stubs(archive, key, found, &restored)?;
     }

@@ -19,27 +19,27 @@ const NAME: usize = 300;
 pub(super) type Placed = (LostPiece, (usize, usize));
 
 /// What left.
-pub(super) struct Left {
+pub(super) struct LostContent {
     /// In the order of the session.
     pub pieces: Vec<Placed>,
     /// The facts that are gone, each with the last block that held it.
     pub gone: FactMap<(usize, usize)>,
     pub facts_before: u64,
     /// The pieces that are results of calls, by what was called.
-    pub targets: HashMap<Target, Vec<usize>>,
-    succeeded: HashMap<Target, usize>,
+    pub targets: HashMap<CallTarget, Vec<usize>>,
+    succeeded: HashMap<CallTarget, usize>,
 }
 
 /// What a call was about: two calls with the same target bring back the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Target {
+pub(super) struct CallTarget {
     kind: ToolKind,
     of: String,
 }
 
-impl Target {
+impl CallTarget {
     /// Of a read the path, of a command the command, of another call all its arguments.
-    pub fn from_call(view: &View<'_>, call: &Call) -> Option<Target> {
+    pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
         let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
         let of = match kind {
@@ -50,7 +50,7 @@ impl Target {
             }
             _ => return None,
         };
-        Some(Target { kind, of })
+        Some(CallTarget { kind, of })
     }
 }
 
@@ -65,11 +65,11 @@ pub(super) fn name_of_file(view: &View<'_>, file: &str) -> String {
     short(path(view, file), NAME)
 }
 
-impl Left {
-    pub fn between(before: &View<'_>, after: &View<'_>) -> Left {
-        let there = There::from_view(after);
+impl LostContent {
+    pub fn between(before: &View<'_>, after: &View<'_>) -> LostContent {
+        let there = ContextContent::from_view(after);
         let rules = lost_rules(before, after, &there);
-        let mut left = Left {
+        let mut left = LostContent {
             pieces: Vec::new(),
             gone: FactMap::default(),
             facts_before: 0,
@@ -99,7 +99,7 @@ impl Left {
     fn block(
         &mut self,
         view: &View<'_>,
-        there: &There,
+        there: &ContextContent,
         at: (usize, usize),
         entry: &Entry,
         said: &Block,
@@ -131,13 +131,13 @@ impl Left {
         };
         let resolved = match (kind, call) {
             (LostKind::Error, Some(call)) => {
-                let last = Target::from_call(view, call).and_then(|it| self.succeeded.get(&it));
+                let last = CallTarget::from_call(view, call).and_then(|it| self.succeeded.get(&it));
                 Some(last.is_some_and(|last| *last > at.0))
             }
             (LostKind::Error, None) => Some(false),
             _ => None,
         };
-        if let Some(target) = call.and_then(|call| Target::from_call(view, call)) {
+        if let Some(target) = call.and_then(|call| CallTarget::from_call(view, call)) {
             self.targets.entry(target).or_default().push(self.pieces.len());
         }
         let piece = LostPiece {
@@ -157,14 +157,14 @@ impl Left {
 }
 
 /// What is in a context.
-struct There {
+struct ContextContent {
     facts: FactMap<()>,
     lines: HashSet<FactId>,
     images: HashSet<Ref>,
 }
 
-impl There {
-    fn from_view(view: &View<'_>) -> There {
+impl ContextContent {
+    fn from_view(view: &View<'_>) -> ContextContent {
         let (mut facts, mut lines) = (FactMap::default(), HashSet::new());
         let mut images = HashSet::new();
         for said in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
@@ -177,7 +177,7 @@ impl There {
             });
             lines.extend(text.lines().filter_map(line));
         }
-        There { facts, lines, images }
+        ContextContent { facts, lines, images }
     }
 
     /// The first decision in a text of the model whose line is not there.
@@ -202,7 +202,7 @@ impl There {
 /// Whether a text says what another did, but for a tenth of it: a time, a number of a process.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
-    There { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
+    ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
 }
 
 /// A line without its number in the file and the white space around it; none if it says nothing.
@@ -218,7 +218,7 @@ fn line(line: &str) -> Option<FactId> {
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,
-    there: &There,
+    there: &ContextContent,
 ) -> HashMap<(usize, usize), (LostKind, String)> {
     let kept = pins(after, &after.transcript.context);
     let mut lost = HashMap::new();
@@ -299,13 +299,13 @@ fn name_of_call(view: &View<'_>, call: &Call) -> String {
 }
 
 /// For each target the last item of the context in which a call of it succeeded.
-fn succeeded(view: &View<'_>) -> HashMap<Target, usize> {
+fn succeeded(view: &View<'_>) -> HashMap<CallTarget, usize> {
     let mut found = HashMap::new();
     for (item, entry) in view.transcript.context() {
         for said in &entry.blocks {
             if let Block::Call(call) = said
                 && view.succeeded(call)
-                && let Some(target) = Target::from_call(view, call)
+                && let Some(target) = CallTarget::from_call(view, call)
             {
                 found.insert(target, item);
             }

@@ -48,5 +48,5 @@ pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
 }
 
 #[cfg(test)]
-#[path = "old_tests.rs"]
+#[path = "transcript_tests.rs"]
 mod tests;

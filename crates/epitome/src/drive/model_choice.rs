@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use epitome_llm::{Catalogue, CatalogueError, Choice, NoModel, Provider, RetryingModel, Wanted};
+use epitome_llm::{
+    Catalogue, CatalogueError, Choice, ModelNeeds, NoModel, Provider, RetryingModel,
+};
 #[cfg(feature = "models")]
 use epitome_llm::{Client, ClientSetup, Failure, ModelName, RetryPolicy};
 use epitome_model::Tokens;
@@ -102,7 +104,7 @@ pub fn chosen_model(config: &Config, naming: &ModelSelection<'_>) -> Result<(Cho
     let (input, output) = naming.tokens;
     let provider = naming.model.and_then(Provider::named);
     let configured = naming.model.filter(|_| provider.is_none());
-    let wanted = Wanted { configured, session: naming.session, input, output, provider };
+    let wanted = ModelNeeds { configured, session: naming.session, input, output, provider };
     let choice = catalogue.choose(&wanted).map_err(|err: NoModel| {
         let err = Error::new(ErrorKind::Settings, err.to_string());
         err.with_hint("name one: anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")

@@ -24,7 +24,7 @@ fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
     let history = session();
     let needs = Needs::from_history(&history);
     // The reply is the third call.
-    let cut = Cut::before(2, &history, &needs);
+    let cut = ForcedCompaction::before(2, &history, &needs);
     let none = References::new();
     let named: References = [("call-2".into(), "k1234567".to_owned())].into();
     let cases = [
@@ -58,6 +58,6 @@ fn a_cut_after_which_nothing_is_used_says_nothing() {
     let sample = Sample::new().user("Hello.").reply("Hello.").user("Bye.").reply("Bye.");
     let history = history(&sample);
     let needs = Needs::from_history(&history);
-    let cut = Cut::before(1, &history, &needs);
+    let cut = ForcedCompaction::before(1, &history, &needs);
     assert_eq!(cut.measure(&[], &References::new()), None);
 }

@@ -3,7 +3,7 @@ use samples::Quarters;
 use super::*;
 
 /// The text of a frame behind its introduction.
-fn taken(facts: &Facts, rule: &SummaryRule, current: bool) -> String {
+fn taken(facts: &SummaryFacts, rule: &SummaryRule, current: bool) -> String {
     let pinned = (!facts.user.is_empty()).then(|| "PINNED".to_owned());
     let frame = Frame::new(facts, rule, pinned, (current, Tokens(1_000)), &Quarters);
     let text = frame.text();
@@ -14,7 +14,7 @@ fn taken(facts: &Facts, rule: &SummaryRule, current: bool) -> String {
 
 #[test]
 fn a_summary_begins_with_what_a_program_took_from_the_session() {
-    let mut facts = Facts { user: vec!["Go.".into()], ..Facts::default() };
+    let mut facts = SummaryFacts { user: vec!["Go.".into()], ..SummaryFacts::default() };
     *facts.files.touch("a.rs") = File { read: 2, ..File::default() };
     *facts.files.touch("b.rs") = File { written: 1, edited: 3, ..File::default() };
     *facts.commands.touch("ls") = Command { runs: 1, ..Command::default() };
@@ -34,13 +34,13 @@ fn a_summary_begins_with_what_a_program_took_from_the_session() {
          ## Commands: run 1, failed 0\n- `ls`: ran\n\n\
          ## Errors\n- make: bad\n- make: worse (2 times)";
     assert_eq!(taken(&facts, &rule, true), expect);
-    assert_eq!(taken(&Facts::default(), &SummaryRule::default(), true), "");
+    assert_eq!(taken(&SummaryFacts::default(), &SummaryRule::default(), true), "");
 }
 
 #[test]
 fn messages_that_are_left_out_are_counted() {
     let user = vec!["a".into(), "b".repeat(9_000), "c".into()];
-    let facts = Facts { user, ..Facts::default() };
+    let facts = SummaryFacts { user, ..SummaryFacts::default() };
     let expect = "\n\n## What the user said, word for word (1 of 3 left out)\n\
          <user-message n=\"1 of 3\">\na\n</user-message>\n\
          <user-message n=\"3 of 3\">\nc\n</user-message>";
@@ -80,7 +80,7 @@ fn of_a_long_list_the_newest_names_are_shown() {
 
 #[test]
 fn the_narrative_of_a_summary_of_ours_is_what_the_model_told() {
-    let (facts, rule) = (Facts::default(), SummaryRule::default());
+    let (facts, rule) = (SummaryFacts::default(), SummaryRule::default());
     let frame = Frame::new(&facts, &rule, None, (false, Tokens(9)), &Quarters);
     let text = frame.with(&[("Goal".into(), "Go.".into()), ("Next".into(), "None.".into())]);
     assert_eq!(narrative(&text), "## Goal\nGo.\n\n## Next\nNone.");
