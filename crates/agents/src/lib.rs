@@ -34,6 +34,7 @@ mod environment;
 mod epitome;
 mod find;
 mod gemini;
+mod kilo;
 mod opencode;
 mod pi;
 mod process;
@@ -67,6 +68,7 @@ pub static AGENTS: &[&dyn Agent] = &[
     &qwen::Qwen,
     &amp::Amp,
     &copilot::Copilot,
+    &kilo::Kilo,
 ];
 
 /// The name that Claude Code gives the folder with the sessions of a project: each UTF-16 unit of

@@ -31,7 +31,7 @@ impl Agent for OpenCode {
     }
 
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
-        let databases = self.databases(environment, unread);
+        let databases = databases(self, DATABASE, environment, unread);
         let mut found: Vec<SessionFile> =
             databases.iter().flat_map(|it| SessionFile::roots(it, unread)).collect();
         // Releases with a database leave the files of earlier ones in place.
@@ -67,19 +67,25 @@ impl OpenCode {
         });
         found.collect()
     }
+}
 
-    /// The database that the user chose, or all in its folder: each release channel has its own.
-    fn databases(&self, environment: &Environment, unread: &mut Unread) -> Vec<PathBuf> {
-        let folder = self.folder(environment);
-        if let Some(database) = environment.variable(DATABASE).filter(|it| *it != ":memory:") {
-            return vec![folder.join(database)];
-        }
-        let mut found = unread.files_in(&folder);
-        found.retain(|path| {
-            stem(path).starts_with("opencode") && path.extension().is_some_and(|it| it == "db")
-        });
-        found
+/// The databases of OpenCode or of a fork: the one that the user chose by this variable, or all in
+/// its folder, as each release channel has its own.
+pub(crate) fn databases(
+    agent: &dyn Agent,
+    variable: &str,
+    environment: &Environment,
+    unread: &mut Unread,
+) -> Vec<PathBuf> {
+    let folder = agent.folder(environment);
+    if let Some(database) = environment.variable(variable).filter(|it| *it != ":memory:") {
+        return vec![folder.join(database)];
     }
+    let mut found = unread.files_in(&folder);
+    found.retain(|path| {
+        stem(path).starts_with(agent.name()) && path.extension().is_some_and(|it| it == "db")
+    });
+    found
 }
 
 #[cfg(test)]
@@ -95,7 +101,7 @@ mod tests {
         ] {
             let mut environment = Environment::of_home("/u".as_ref());
             environment.variables.insert(DATABASE.to_owned(), value.into());
-            let found = OpenCode.databases(&environment, &mut Unread::default());
+            let found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
             assert_eq!(found, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{value}");
         }
     }
@@ -109,7 +115,7 @@ mod tests {
             std::fs::write(folder.join(name), "").expect("a file");
         }
         let environment = Environment::of_home(home.path());
-        let mut found = OpenCode.databases(&environment, &mut Unread::default());
+        let mut found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
         found.sort();
         assert_eq!(found, ["opencode-dev.db", "opencode.db"].map(|name| folder.join(name)));
     }

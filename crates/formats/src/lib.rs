@@ -254,6 +254,7 @@ pub static FORMATS: &[Format] = &[
     qwen::FORMAT,
     claude::FORMAT,
     codex::FORMAT,
+    opencode::KILO,
     opencode::FORMAT,
     gemini::FORMAT,
     cursor::FORMAT,

@@ -1,5 +1,7 @@
 //! OpenCode: rows of `opencode.db` as lines, and the output of `opencode export`.
 //!
+//! Sessions of its fork Kilo Code are written alike, in a database of their own.
+//!
 //! `docs/formats/opencode.md` describes the records, and how that was found out.
 
 mod database;
@@ -36,9 +38,19 @@ pub const FORMAT: Format = Format {
     ..Format::writable("opencode", sniff, read, write::write, &invariants::OpencodeInvariants)
 };
 
+/// Kilo Code's sessions: rows of the database of a fork, which say so. Its exports cannot be told
+/// from OpenCode's.
+pub const KILO: Format = Format {
+    name: "kilo",
+    sniff: is_rows_of_kilo,
+    databases: &[&database::KILO],
+    files: None,
+    ..FORMAT
+};
+
 /// Whether a source is an export or consists of rows as lines.
 fn sniff(head: &[u8]) -> bool {
-    is_rows(head) || export::sniff(head)
+    is_rows(head) && !is_rows_of_kilo(head) || export::sniff(head)
 }
 
 /// Reads a session.
@@ -51,4 +63,31 @@ fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 fn is_rows(head: &[u8]) -> bool {
     head.starts_with(b"{\"table\":\"")
+}
+
+/// Whether the first row of a conversation or of a log says that it is Kilo Code's.
+fn is_rows_of_kilo(head: &[u8]) -> bool {
+    let tables: [&[u8]; 2] = [b"{\"table\":\"session\",", b"{\"table\":\"event\","];
+    let members = tables.iter().find_map(|begin| head.strip_prefix(*begin));
+    members.is_some_and(|members| members.starts_with(b"\"agent\":\"kilo\","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_row_says_whose_it_is() {
+        for (head, expect) in [
+            (r#"{"table":"session","id":"ses_1","parent_id":null"#, "opencode"),
+            (r#"{"table":"session","agent":"kilo","id":"ses_1"#, "kilo"),
+            (r#"{"table":"event","id":"evt_1","session":"ses_1""#, "opencode"),
+            (r#"{"table":"event","agent":"kilo","id":"evt_1"#, "kilo"),
+            // The agent of a message, not its program.
+            (r#"{"table":"message","data":{"agent":"kilo","#, "opencode"),
+        ] {
+            let known = [FORMAT, KILO].into_iter().filter(|it| (it.sniff)(head.as_bytes()));
+            assert_eq!(known.map(|it| it.name).collect::<Vec<_>>(), [expect], "{head}");
+        }
+    }
 }

@@ -113,8 +113,8 @@ fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
             let chats = concat!(".gemini/", "tmp", "/project/chats");
             world.write(&format!("{chats}/session-2026-11-20T23-12-123ae7f3.jsonl"), bytes)
         }
-        "opencode" => {
-            let path = world.write(".local/share/opencode/opencode.db", "");
+        agent @ ("opencode" | "kilo") => {
+            let path = world.write(&format!(".local/share/{agent}/{agent}.db"), "");
             fs::remove_file(&path).expect("it was there");
             fixtures::stores::opencode(&path, &bytes);
             path
@@ -235,7 +235,7 @@ fn every_command_says_the_same_numbers_of_a_session() {
         agents.insert(fixture.agent.clone());
         numbers_agree(&world, &what);
     }
-    let all = ["claude", "codex", "codex-scripts", "gemini", "opencode", "pi", "pi-chat"];
+    let all = ["claude", "codex", "codex-scripts", "gemini", "kilo", "opencode", "pi", "pi-chat"];
     assert_eq!(agents.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
 

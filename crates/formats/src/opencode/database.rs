@@ -3,31 +3,16 @@
 use super::summarise;
 use crate::database::{Database, Document, ListedBy, Table};
 
-/// `opencode.db`: one row per session, per message and per part of a message; and a log of all
-/// their versions, `event`.
-pub static DATABASE: Database = Database {
-    agent: "opencode",
-    tables: &["session", "message", "part"],
-    sessions: "
-        SELECT id, parent_id AS parent, time_updated AS modified,
-            (SELECT coalesce(sum(octet_length(data)), 0) FROM message WHERE session_id = s.id)
-            + (SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = s.id)
-            AS size
-        FROM session s",
-    glance: ListedBy::Transcript,
-    documents: &[CONVERSATION, EVENTS],
-};
-
-/// Messages in the order in which OpenCode sends them, each followed by its parts.
-///
-/// Only the columns of the session that do not change while the agent runs: appending must not
-/// change earlier lines.
-const CONVERSATION: Document = Document {
-    name: "",
-    rows: "
+/// The rows of a conversation, of which the first has these members, too.
+macro_rules! conversation {
+    ($members:literal) => {
+        concat!(
+            "
         SELECT kind, row, head FROM (
             SELECT 0 AS at, 0 AS time, '' AS message, 0 AS kind, '' AS part, rowid AS row,
-                json_object('table', 'session', 'id', id, 'parent_id', parent_id,
+                json_object('table', 'session', ",
+            $members,
+            "'id', id, 'parent_id', parent_id,
                     'directory', directory, 'title', title, 'version', version,
                     'time_created', time_created) AS head
             FROM session WHERE id = ?1
@@ -39,7 +24,61 @@ const CONVERSATION: Document = Document {
             SELECT 1, m.time_created, m.id, 2, p.id, p.rowid,
                 json_object('table', 'part', 'id', p.id, 'message_id', p.message_id)
             FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1
-        ) ORDER BY at, time, message, kind, part",
+        ) ORDER BY at, time, message, kind, part"
+        )
+    };
+}
+
+/// The rows of a log, each of which has these members, too.
+macro_rules! events {
+    ($members:literal) => {
+        concat!(
+            "
+        SELECT 0, rowid, json_object('table', 'event', ",
+            $members,
+            "'id', id, 'session', aggregate_id, 'seq', seq, 'type', type)
+        FROM event WHERE aggregate_id = ?1 ORDER BY seq, id"
+        )
+    };
+}
+
+/// `opencode.db`: one row per session, per message and per part of a message; and a log of all
+/// their versions, `event`.
+pub static DATABASE: Database = Database {
+    agent: "opencode",
+    tables: &["session", "message", "part"],
+    sessions: SESSIONS,
+    glance: ListedBy::Transcript,
+    documents: &[CONVERSATION, EVENTS],
+};
+
+/// `kilo.db` of Kilo Code, a fork: the same tables and more. Each document says in its rows whose it
+/// is.
+pub static KILO: Database = Database {
+    agent: "kilo",
+    tables: &["session", "message", "part", "kilo_board"],
+    sessions: SESSIONS,
+    glance: ListedBy::Transcript,
+    documents: &[
+        Document { rows: conversation!("'agent', 'kilo', "), ..CONVERSATION },
+        Document { rows: events!("'agent', 'kilo', "), ..EVENTS },
+    ],
+};
+
+const SESSIONS: &str = "
+    SELECT id, parent_id AS parent, time_updated AS modified,
+        (SELECT coalesce(sum(octet_length(data)), 0) FROM message WHERE session_id = s.id)
+        + (SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = s.id)
+        AS size
+    FROM session s";
+
+/// Messages in the order in which OpenCode sends them, each followed by its parts.
+///
+/// Only the columns of the session that do not change while the agent runs: appending must not
+/// change earlier lines.
+const CONVERSATION: Document = Document {
+    name: "",
+    rows: conversation!(""),
     tables: &[
         Table {
             begins: "{\"table\":\"session\",",
@@ -78,10 +117,7 @@ const CONVERSATION: Document = Document {
 /// reads it to synchronise another machine.
 const EVENTS: Document = Document {
     name: "events",
-    rows: "
-        SELECT 0, rowid, json_object('table', 'event', 'id', id, 'session', aggregate_id,
-            'seq', seq, 'type', type)
-        FROM event WHERE aggregate_id = ?1 ORDER BY seq, id",
+    rows: events!(""),
     tables: &[Table {
         begins: "{\"table\":\"event\",",
         select: "SELECT data FROM event WHERE rowid = ?1",

@@ -1,0 +1,40 @@
+//! Kilo Code's program `kilo`, a fork of OpenCode, with databases of its own.
+
+use std::path::PathBuf;
+
+use epitome_formats::{Format, opencode};
+
+use crate::agent::Agent;
+use crate::environment::Environment;
+use crate::opencode::databases;
+use crate::session_file::SessionFile;
+use crate::unread::Unread;
+
+/// Names one database, relative to the folder of all.
+const DATABASE: &str = "KILO_DB";
+
+/// Kilo Code.
+pub(crate) struct Kilo;
+
+impl Agent for Kilo {
+    fn format(&self) -> &'static Format {
+        &opencode::KILO
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["XDG_DATA_HOME", DATABASE]
+    }
+
+    fn folder(&self, environment: &Environment) -> PathBuf {
+        environment.xdg_data().join("kilo")
+    }
+
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let databases = databases(self, DATABASE, environment, unread);
+        databases.iter().flat_map(|database| SessionFile::roots(database, unread)).collect()
+    }
+
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        Some(&["kilo", "--session"])
+    }
+}
