@@ -44,7 +44,8 @@ pub static AGENTS: &[&dyn Agent] = &[
     &codex::Codex { tools: codex::Tools::Single },
     &codex::Codex { tools: codex::Tools::Scripts },
     &gemini::Gemini,
-    &opencode::Opencode,
+    &opencode::Opencode { name: "opencode", package: "opencode-ai@1.18.33" },
+    &opencode::Opencode { name: "kilo", package: "@kilocode/cli@7.7.7" },
     &qwen::Qwen,
 ];
 

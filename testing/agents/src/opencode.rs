@@ -1,4 +1,5 @@
-//! OpenCode: the `opencode` program of `opencode-ai`.
+//! OpenCode: the `opencode` program of `opencode-ai`; and Kilo Code's fork of it, `kilo` of
+//! `@kilocode/cli`.
 //!
 //! Its sessions are rows of a database. They are read here as epitome reads them, a line a row, by
 //! statements of our own; a recorded one is put back with `opencode import`.
@@ -19,8 +20,7 @@ use std::time::Duration;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
-const CONFIG: &str = ".config/opencode/opencode.json";
-const DATABASE: &str = ".local/share/opencode/opencode.db";
+const SESSION: &str = "{\"table\":\"session\",";
 
 /// The rows of the session `?1`: what stands before the JSON of each, and the JSON.
 const ROWS: &str = "
@@ -40,21 +40,43 @@ const ROWS: &str = "
         FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1
     ) ORDER BY at, time, message, kind, part";
 
-/// OpenCode.
+/// OpenCode, or a fork that differs in names.
 #[derive(Debug)]
-pub(crate) struct Opencode;
+pub(crate) struct Opencode {
+    /// That of the program, and of its files and folders.
+    pub(crate) name: &'static str,
+    /// As in [`Facts::package`].
+    pub(crate) package: &'static str,
+}
 
 impl Opencode {
     fn program(&self) -> anyhow::Result<Command> {
-        Ok(Command::new(install::npm(&[self.facts().package])?.join(".bin/opencode")))
+        let program = Path::new(".bin").join(self.name);
+        Ok(Command::new(install::npm(&[self.package])?.join(program)))
+    }
+
+    fn config(&self) -> String {
+        format!(".config/{0}/{0}.json", self.name)
+    }
+
+    /// How the row of a session begins: that of a fork says whose it is.
+    fn session_head(&self) -> String {
+        match self.name {
+            "opencode" => SESSION.to_owned(),
+            name => format!("{SESSION}\"agent\":\"{name}\","),
+        }
+    }
+
+    fn database(&self) -> PathBuf {
+        format!(".local/share/{0}/{0}.db", self.name).into()
     }
 }
 
 impl Agent for Opencode {
     fn facts(&self) -> Facts {
         Facts {
-            name: "opencode",
-            package: "opencode-ai@1.18.33",
+            name: self.name,
+            package: self.package,
             marked_text: Some("[Old tool result content cleared]"),
             ..Facts::MOST
         }
@@ -80,16 +102,16 @@ impl Agent for Opencode {
             "compaction": { "auto": false, "prune": false },
             "provider": { PROVIDER: provider },
         });
-        home.write(CONFIG, config.to_string().as_bytes())?;
+        home.write(self.config(), config.to_string().as_bytes())?;
         Ok(())
     }
 
     fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
-        let config = fs::read_to_string(home.path().join(CONFIG))?;
+        let config = fs::read_to_string(home.path().join(self.config()))?;
         let mut config: Value = serde_json::from_str(&config)?;
         config["compaction"] = json!({ "auto": true, "prune": false });
         config["provider"][PROVIDER]["models"][MODEL]["limit"]["context"] = json!(44_000);
-        home.write(CONFIG, config.to_string().as_bytes())?;
+        home.write(self.config(), config.to_string().as_bytes())?;
         Ok(())
     }
 
@@ -109,13 +131,20 @@ impl Agent for Opencode {
             "OPENCODE_DISABLE_AUTOUPDATE",
             "OPENCODE_DISABLE_LSP_DOWNLOAD",
             "OPENCODE_DISABLE_SHARE",
+            "KILO_DISABLE_MODELS_FETCH",
+            "KILO_DISABLE_AUTOUPDATE",
+            "KILO_DISABLE_LSP_DOWNLOAD",
+            "KILO_DISABLE_SHARE",
+            "KILO_DISABLE_CODEBASE_INDEXING",
+            "KILO_DISABLE_SESSION_INGEST",
+            "KILO_DISABLE_PRESENCE",
         ]
         .map(|name| (name, "1".to_owned()))
         .into()
     }
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {
-        let database = home.path().join(DATABASE);
+        let database = home.path().join(self.database());
         let sql = "SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_updated";
         let read = || {
             let connection = open(&database)?;
@@ -137,6 +166,7 @@ impl Agent for Opencode {
         while let Some(row) = rows.next()? {
             let (head, data): (String, String) = (row.get(0)?, row.get(1)?);
             let head = head.strip_suffix('}').context("an object")?;
+            let head = head.replacen(SESSION, &self.session_head(), 1);
             lines.push_str(&format!("{head},\"data\":{data}}}\n"));
         }
         Ok(lines.into_bytes())
@@ -148,7 +178,7 @@ impl Agent for Opencode {
     }
 
     fn place(&self, _home: &Home, id: &str) -> PathBuf {
-        address(Path::new(DATABASE), id)
+        address(&self.database(), id)
     }
 
     fn put(
