@@ -52,8 +52,7 @@ pub static DATABASE: Database = Database {
     documents: &[CONVERSATION, EVENTS],
 };
 
-/// `kilo.db` of Kilo Code, a fork: the same tables and more. Each document says in its rows whose it
-/// is.
+/// `kilo.db` of Kilo Code, a fork: the same tables and more. The rows say whose they are.
 pub static KILO: Database = Database {
     agent: "kilo",
     tables: &["session", "message", "part", "kilo_board"],
