@@ -1,6 +1,7 @@
 //! Every session of this machine, what it used, and what compacting it would save.
 
 mod short;
+mod sort;
 mod usage;
 
 use std::collections::HashMap;
@@ -33,6 +34,7 @@ use epitome_agents::SessionFile;
 use epitome_engine::stored::usual_saving;
 
 pub use short::short_ids;
+pub use sort::Sort;
 pub use usage::DayUsage;
 
 /// A session and what is known of it.

@@ -106,7 +106,9 @@ fn list(
 ) -> Markup {
     let mut groups = groups(hits, kept);
     groups.retain(|(session, _)| asked.is_chosen(session));
-    asked.sort().order(&mut groups, |(session, _)| session);
+    if let Some(sort) = asked.sort() {
+        sort.order(&mut groups, |(session, _)| (&session.file, session.seen.as_deref()));
+    }
     let shown: usize = groups.iter().map(|(_, hits)| hits.len()).sum();
     html! {
         @if shown > 0 || *state != IndexState::Complete {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::list::{SessionInfo, short_ids};
+use epitome::list::{SessionInfo, Sort, short_ids};
 use epitome_model::{Bytes, Tokens, percent, plural};
 use epitome_render::minute;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::chart::Chart;
 use crate::empty::{looked_in, no_session};
 use crate::hits;
 use crate::page::{Here, Query, bar, page as frame, run_blocking};
-use crate::query::{ListQuery, Sort, State as Compaction};
+use crate::query::{BEST, ListQuery, State as Compaction, label};
 use crate::session::page_of;
 use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sums, Used};
@@ -27,6 +27,9 @@ use crate::viewer::Viewer;
 const PAGE: usize = 100;
 /// The number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
+/// The orders to choose from; none is the best match first.
+const ORDERS: [Option<Sort>; 5] =
+    [None, Some(Sort::Time), Some(Sort::Size), Some(Sort::Context), Some(Sort::Saving)];
 /// Characters of a title.
 const TITLE: usize = 140;
 /// Characters in which titles differ; sessions whose titles do not are shown with their ids.
@@ -120,7 +123,9 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
     let disk = shown.iter().map(CachedSession::size).sum();
     let compacted = shown.iter().filter(|it| it.is_compacted()).count();
     let slots = slots(&shown, today);
-    asked.sort().order(&mut shown, |it| it);
+    if let Some(sort) = asked.sort() {
+        sort.order(&mut shown, |it| (&it.file, it.seen.as_deref()));
+    }
     let matching = shown.len();
     let pages = matching.div_ceil(PAGE).max(1);
     let page = asked.page.unwrap_or(1).clamp(1, pages);
@@ -189,10 +194,9 @@ fn body(
                     }
                 }
                 select name="sort" aria-label="Order of sessions" {
-                    @for sort in Sort::ALL {
-                        option value=(sort.value()) selected[asked.sort() == sort] {
-                            (sort.label())
-                        }
+                    @for sort in ORDERS {
+                        option value=(sort.map_or(BEST, Sort::name))
+                            selected[asked.sort() == sort] { (label(sort)) }
                     }
                 }
                 noscript { button.act type="submit" { "Find" } }

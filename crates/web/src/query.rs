@@ -1,12 +1,13 @@
 //! What the address of the list asks for.
 
-use epitome_model::Tokens;
-use serde::{Deserialize, Serialize};
+use epitome::list::Sort;
+use serde::de::IntoDeserializer as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::session_cache::{CachedSession, key};
 
 /// The query parameters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct ListQuery {
     /// Words to find in what was said, and in titles, projects, ids and agents.
@@ -15,16 +16,16 @@ pub(crate) struct ListQuery {
     /// The [`key`] of the folder.
     pub(crate) project: String,
     pub(crate) state: State,
+    #[serde(deserialize_with = "sort_or_best")]
     pub(crate) sort: Option<Sort>,
     /// The page number, from 1.
     pub(crate) page: Option<usize>,
     /// Return only this part, for the script.
-    #[serde(skip_serializing)]
     pub(crate) part: Option<String>,
 }
 
 /// Whether sessions are compacted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
     /// Whether or not.
@@ -35,21 +36,27 @@ pub(crate) enum State {
     Whole,
 }
 
-/// The order of sessions, and of what was found in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Sort {
-    /// The best match first: the order without words is by time.
-    #[serde(alias = "")]
-    Best,
-    /// The newest first.
-    Time,
-    /// The largest on disk first.
-    Size,
-    /// The largest context first.
-    Context,
-    /// The largest saving first.
-    Saving,
+/// The best match first, in an address.
+pub(crate) const BEST: &str = "best";
+
+/// Reads an order: none is the best match first.
+fn sort_or_best<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Sort>, D::Error> {
+    let name = String::deserialize(from)?;
+    match &*name {
+        "" | BEST => Ok(None),
+        name => Sort::deserialize(name.into_deserializer()).map(Some),
+    }
+}
+
+/// An order in words; none is the best match first.
+pub(crate) fn label(sort: Option<Sort>) -> &'static str {
+    match sort {
+        None => "best match first",
+        Some(Sort::Time) => "newest first",
+        Some(Sort::Size) => "largest on disk first",
+        Some(Sort::Context) => "largest context first",
+        Some(Sort::Saving) => "most to save first",
+    }
 }
 
 impl State {
@@ -73,62 +80,15 @@ impl State {
     }
 }
 
-impl Sort {
-    pub(crate) const ALL: [Sort; 5] =
-        [Sort::Best, Sort::Time, Sort::Size, Sort::Context, Sort::Saving];
-
-    /// Its value in an address.
-    pub(crate) fn value(self) -> &'static str {
-        match self {
-            Sort::Best => "best",
-            Sort::Time => "time",
-            Sort::Size => "size",
-            Sort::Context => "context",
-            Sort::Saving => "saving",
-        }
-    }
-
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Sort::Best => "best match first",
-            Sort::Time => "newest first",
-            Sort::Size => "largest on disk first",
-            Sort::Context => "largest context first",
-            Sort::Saving => "most to save first",
-        }
-    }
-
-    /// Sorts sessions that are in the order of their best match, or else the newest first.
-    pub(crate) fn order<T>(self, all: &mut [T], session: impl Fn(&T) -> &CachedSession) {
-        use std::cmp::Reverse;
-        let info = |it: &T, of: fn(&epitome::list::SessionInfo) -> Tokens| {
-            Reverse(session(it).info().map(of))
-        };
-        match self {
-            Sort::Best => {}
-            Sort::Time => all.sort_by_key(|it| Reverse(session(it).file.modified)),
-            Sort::Size => all.sort_by_key(|it| Reverse(session(it).size())),
-            Sort::Context => {
-                all.sort_by_key(|it| info(it, |info| info.context.unwrap_or_default()));
-            }
-            Sort::Saving => all.sort_by_key(|it| info(it, |info| info.saving)),
-        }
-    }
-}
-
 impl ListQuery {
     /// The words to find.
     pub(crate) fn words(&self) -> &str {
         self.q.trim()
     }
 
-    /// The order that was chosen, or the one that fits.
-    pub(crate) fn sort(&self) -> Sort {
-        match self.sort {
-            Some(sort) if sort != Sort::Best || !self.words().is_empty() => sort,
-            _ if self.words().is_empty() => Sort::Time,
-            _ => Sort::Best,
-        }
+    /// The order that was chosen, or the one that fits: none is the best match first.
+    pub(crate) fn sort(&self) -> Option<Sort> {
+        self.sort.or_else(|| self.words().is_empty().then_some(Sort::Time))
     }
 
     /// Whether sessions are left out for what is chosen, whatever the words are.
@@ -140,7 +100,7 @@ impl ListQuery {
     pub(crate) fn needs_all(&self) -> bool {
         let by_content =
             !self.words().is_empty() || !self.project.is_empty() || self.state != State::Any;
-        by_content || matches!(self.sort(), Sort::Context | Sort::Saving)
+        by_content || matches!(self.sort(), Some(Sort::Context | Sort::Saving))
     }
 
     pub(crate) fn is_of_agent(&self, session: &CachedSession) -> bool {
@@ -184,7 +144,7 @@ impl ListQuery {
         add("agent", &self.agent);
         add("project", &self.project);
         add("state", self.state.value());
-        add("sort", self.sort.map_or("", Sort::value));
+        add("sort", self.sort.map_or("", Sort::name));
         address.push_str(&format!("page={page}"));
         address
     }
@@ -212,11 +172,10 @@ mod tests {
     fn the_order_fits_what_is_asked_for() {
         let sort =
             |q: &str, sort| ListQuery { q: q.to_owned(), sort, ..ListQuery::default() }.sort();
-        assert_eq!(sort("", None), Sort::Time);
-        assert_eq!(sort("", Some(Sort::Best)), Sort::Time);
-        assert_eq!(sort("x", None), Sort::Best);
-        assert_eq!(sort("x", Some(Sort::Time)), Sort::Time);
-        assert_eq!(sort("", Some(Sort::Size)), Sort::Size);
+        assert_eq!(sort("", None), Some(Sort::Time));
+        assert_eq!(sort("x", None), None);
+        assert_eq!(sort("x", Some(Sort::Time)), Some(Sort::Time));
+        assert_eq!(sort("", Some(Sort::Size)), Some(Sort::Size));
     }
 
     #[test]

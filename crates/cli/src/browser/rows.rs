@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 
-use epitome::list::{Listed, SessionInfo};
+use epitome::list::{Listed, SessionInfo, Sort};
 use epitome_model::Tokens;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::cmd::list::Sort;
 use crate::text::{one_line, short_ids};
 
 /// A session as the browser shows it.
@@ -60,20 +59,20 @@ pub fn state(listed: &Listed) -> &'static str {
 /// The rows that a filter finds about as well as the best, which is the first; without a filter all
 /// of them, sorted.
 pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|&at| Reverse(sort.key(&rows[at].listed)));
+    let mut order: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
+    sort.order(&mut order, |(_, row)| (&row.listed.file, Some(&row.listed)));
     if filter.trim().is_empty() {
-        return order;
+        return order.into_iter().map(|(at, _)| at).collect();
     }
     let pattern = Pattern::parse(filter, CaseMatching::Smart, Normalization::Smart);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut space = Vec::new();
-    let mut score = |at: usize| {
-        let words = Utf32Str::new(&rows[at].words, &mut space);
+    let mut score = |row: &Row| {
+        let words = Utf32Str::new(&row.words, &mut space);
         pattern.score(words, &mut matcher)
     };
     let mut scored: Vec<(u32, usize)> =
-        order.into_iter().filter_map(|at| Some((score(at)?, at))).collect();
+        order.into_iter().filter_map(|(at, row)| Some((score(row)?, at))).collect();
     // Letters that are strewn over a long title match nearly everything.
     let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.retain(|(score, _)| score * 3 >= best * 2);

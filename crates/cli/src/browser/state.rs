@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use epitome::agents::resume_line;
-use epitome::list::Listed;
+use epitome::list::{Listed, Sort};
 use epitome_model::Tokens;
 use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -14,7 +14,6 @@ use super::menu::{Choice, Menu};
 use super::rows::{Row, found};
 use super::view::View;
 use super::worker::{Commands, Done, Kind, Task};
-use crate::cmd::list::Sort;
 use crate::text::{count, share};
 
 /// The lines below the list: a rule, three of the current session, and the keys.
@@ -210,7 +209,8 @@ impl Browser {
             KeyCode::Char('/') => self.mode = Mode::Filter,
             KeyCode::Tab => {
                 let path = self.current().map(|row| row.listed.file.path.clone());
-                self.sort = self.sort.next();
+                let at = Sort::ALL.iter().position(|it| *it == self.sort).unwrap_or(0);
+                self.sort = Sort::ALL[(at + 1) % Sort::ALL.len()];
                 self.refresh(path.as_deref());
             }
             KeyCode::Esc if self.chosen.is_empty() => {

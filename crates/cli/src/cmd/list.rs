@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use epitome::agents;
-use epitome::list::{Listed, SessionInfo, list};
+use epitome::list::{Listed, SessionInfo, Sort, list};
 use epitome::ops::Fitted;
 use epitome::recipes;
 use epitome::storage::writer;
@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::choice::one_of;
 use crate::failure::{Failure, Result, Status};
 use crate::session::{self, Which};
 use crate::table::{Side, Table};
@@ -40,7 +41,7 @@ pub struct Args {
     pub which: Which,
 
     /// Sort by this, largest or newest first
-    #[arg(long, value_name = "BY", default_value = "saving")]
+    #[arg(long, value_name = "BY", default_value = "saving", value_parser = one_of::<Sort>())]
     pub sort: Sort,
 
     /// Show only the first N sessions
@@ -50,19 +51,6 @@ pub struct Args {
     /// Only sessions last written at most this long ago: 7d, 12h, 2w
     #[arg(long, value_name = "AGE", value_parser = session::parse_age)]
     pub since: Option<Duration>,
-}
-
-/// An order, as in the viewer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Sort {
-    /// What compacting would save
-    Saving,
-    /// When it was last written
-    Time,
-    /// Its size on disk
-    Size,
-    /// Tokens of its messages
-    Context,
 }
 
 /// A session in JSON. See `docs/json.md`.
@@ -101,7 +89,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         Err(_) => args.which.project.is_none(),
     });
     listed.retain(|listed| args.takes(app, listed));
-    listed.sort_by_key(|it| std::cmp::Reverse(args.sort.key(it)));
+    args.sort.order(&mut listed, |it| (&it.file, Some(it)));
     let found_sessions = listed.len();
     listed.truncate(args.limit.unwrap_or(usize::MAX));
     if listed.is_empty() && !found.unread.is_empty() {
@@ -124,33 +112,6 @@ impl Args {
         let now = SystemTime::from(app.config.now());
         let age = now.duration_since(listed.file.modified).unwrap_or_default();
         self.since.is_none_or(|most| age <= most)
-    }
-}
-
-impl Sort {
-    /// What is sorted by, the largest first: of equal sessions the newest, and those that cannot
-    /// be read last.
-    pub fn key(self, it: &Listed) -> (Option<u64>, SystemTime) {
-        let seen = it.seen.as_ref().ok();
-        let by = seen.map(|seen| match self {
-            Sort::Saving => seen.saving.0,
-            Sort::Time => 0,
-            Sort::Size => it.size().0,
-            Sort::Context => seen.context.map_or(0, |context| context.0),
-        });
-        (by, it.file.modified)
-    }
-
-    /// The next order.
-    pub fn next(self) -> Sort {
-        let all = Sort::value_variants();
-        let place = all.iter().position(|it| *it == self).unwrap_or(0);
-        all[(place + 1) % all.len()]
-    }
-
-    /// As the option has it.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
     }
 }
 

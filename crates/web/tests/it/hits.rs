@@ -56,7 +56,8 @@ fn a_hit_leads_to_the_message_on_the_page_of_its_session() {
 #[test]
 fn hits_stand_under_their_session_in_the_order_that_is_chosen() {
     let world = World::new();
-    world.claude("one", said("one", "/srv/app", "a kestrel, a kestrel & a kestrel"));
+    let one = said("one", "/srv/app", "a kestrel, a kestrel & a kestrel");
+    world.set_age(&world.claude("one", one), 30);
     let long = format!("the kestrel and the heron{}", ". And so on".repeat(500));
     world.claude("two", said("two", "/srv/pond", &long));
     let viewer = world.serve(Which::All);
@@ -71,6 +72,8 @@ fn hits_stand_under_their_session_in_the_order_that_is_chosen() {
     assert_eq!(titles("q=kestrel&sort=size"), ["two", "one"]);
     assert_eq!(titles("q=kestrel&state=compacted"), Vec::<&str>::new());
     assert_eq!(titles("q=kestrel&state=whole&sort=size"), ["two", "one"]);
+    // Of equal sessions the newest is first, as in the list.
+    assert_eq!(titles("q=kestrel&sort=saving"), ["two", "one"]);
     let body = hits(&viewer, "q=%22kestrel+%26+a%22+-cargo");
     assert!(body.contains("&amp;mark=kestrel%20a\""), "{body}");
     let none = hits(&viewer, "q=zebra&agent=claude");

@@ -50,6 +50,31 @@ fn sessions_of_all_agents_stand_in_one_list_that_can_be_narrowed() {
 }
 
 #[test]
+fn what_cannot_be_read_is_last_in_every_order() {
+    let world = World::new();
+    let write = |id: &str, words: &str, age: u64| {
+        let path = world.claude(id, said(id, "/p", words));
+        world.set_age(&path, age);
+    };
+    write("aaaa", "Hello one", 30);
+    write("bbbb", "Hello two, and more of it", 20);
+    world.write("claude/projects/-p/cccc.jsonl", "not a session\n".repeat(100));
+    let viewer = world.serve(Which::All);
+    viewer.whole_list();
+    for (query, expect) in [
+        ("", ["two", "one", "cccc"]),
+        ("?sort=time", ["two", "one", "cccc"]),
+        ("?sort=size", ["two", "one", "cccc"]),
+        ("?sort=saving", ["two", "one", "cccc"]),
+    ] {
+        let list = viewer.get(query).body;
+        let rows = list.split("<li class=\"row\">").skip(1);
+        let name = |row: &str| expect.into_iter().find(|name| row.contains(name));
+        assert_eq!(rows.map(name).collect::<Vec<_>>(), expect.map(Some), "{query}");
+    }
+}
+
+#[test]
 fn a_new_session_is_there_when_the_list_is_looked_at_again() {
     let world = World::new();
     let viewer = world.serve(Which::All);

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use epitome::{Config, Settings};
 use epitome_redact::{Finder, Person};
@@ -56,6 +56,13 @@ impl World {
     /// A session where pi keeps them.
     pub fn pi(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         self.write(&format!("pi/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
+    }
+
+    /// Makes a session this many minutes old.
+    pub fn set_age(&self, path: &Path, minutes: u64) {
+        let time = SystemTime::now() - Duration::from_mins(minutes);
+        let file = fs::File::options().write(true).open(path).expect("a file");
+        file.set_modified(time).expect("a time");
     }
 
     pub fn serve(&self, which: Which) -> Viewer {
