@@ -1,6 +1,7 @@
 //! What a search finds.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Statement, params_from_iter};
@@ -19,6 +20,22 @@ pub struct Hits {
     pub hits: Vec<Hit>,
     /// How many there are in all.
     pub all: usize,
+}
+
+impl Hits {
+    /// The hits of each session, in the order of their best hits.
+    pub fn by_session(&self) -> Vec<Vec<&Hit>> {
+        let mut places: HashMap<&Path, usize> = HashMap::new();
+        let mut sessions: Vec<Vec<&Hit>> = Vec::new();
+        for hit in &self.hits {
+            let place = *places.entry(&hit.session).or_insert(sessions.len());
+            if place == sessions.len() {
+                sessions.push(Vec::new());
+            }
+            sessions[place].push(hit);
+        }
+        sessions
+    }
 }
 
 /// One thing that is said somewhere. Its serde form is the JSON of `epitome search --json`
@@ -112,4 +129,37 @@ fn hit(
             snippet: snippet(&text::read(row.get_ref(13)?)?, clauses),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(session: &str, item: usize) -> Hit {
+        let text = String::new;
+        Hit {
+            session: session.into(),
+            agent: text(),
+            id: text(),
+            project: None,
+            title: text(),
+            sub_agent: None,
+            turn: 0,
+            anchor: text(),
+            item,
+            role: text(),
+            kind: text(),
+            time: None,
+            archived: false,
+            score: 0.0,
+            snippet: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn sessions_stand_in_the_order_of_their_best_hits() {
+        let [b, a, b2, c] = [("b", 4), ("a", 1), ("b", 2), ("c", 9)].map(|(s, n)| hit(s, n));
+        let hits = Hits { all: 4, hits: [&b, &a, &b2, &c].map(Clone::clone).to_vec() };
+        assert_eq!(hits.by_session(), [vec![&b, &b2], vec![&a], vec![&c]]);
+    }
 }

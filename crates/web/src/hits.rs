@@ -152,17 +152,8 @@ fn standing(state: &IndexState) -> Markup {
 fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
     let known: HashMap<&Path, &CachedSession> =
         kept.iter().map(|session| (&*session.file.path, session)).collect();
-    let mut places: HashMap<&Path, usize> = HashMap::new();
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for hit in &hits.hits {
-        let Some(session) = known.get(&*hit.session) else { continue };
-        let place = *places.entry(&*hit.session).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((session, Vec::new()));
-        }
-        groups[place].1.push(hit);
-    }
-    groups
+    let groups = hits.by_session().into_iter();
+    groups.filter_map(|hits| Some((*known.get(&*hits[0].session)?, hits))).collect()
 }
 
 fn group_of(viewer: &Viewer, (session, hits): &Group<'_>, mark: &str) -> Markup {

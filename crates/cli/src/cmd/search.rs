@@ -114,25 +114,15 @@ fn look(
     Ok((search.find(query, limit.into())?, standing))
 }
 
-/// The hits of each session under its title, with the command that opens the first. Sessions stand
-/// in the order of their best hits.
+/// The hits of each session under its title, with the command that opens the first.
 fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
         files.iter().map(|file| &*file.path).zip(text::short_ids(&ids)).collect();
-    let mut order: Vec<&Path> = Vec::new();
-    let mut by_session: HashMap<&Path, Vec<&Hit>> = HashMap::new();
-    for hit in &hits.hits {
-        let of_session = by_session.entry(&*hit.session).or_default();
-        if of_session.is_empty() {
-            order.push(&hit.session);
-        }
-        of_session.push(hit);
-    }
     let mut shown = String::new();
-    for session in order {
-        let id = short.get(session).cloned();
-        group(app, &mut shown, id, &by_session[session]);
+    for of_session in hits.by_session() {
+        let id = short.get(&*of_session[0].session).cloned();
+        group(app, &mut shown, id, &of_session);
     }
     if hits.all > hits.hits.len() {
         let all = count(hits.all as u64, "place");
