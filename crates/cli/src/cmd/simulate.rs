@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result, Status};
 use crate::session::{self, Input, parse_tokens};
 use crate::steps::Steps;
 use crate::table::{Side, Table};
-use crate::text::{DIM, count, field};
+use crate::text::{DIM, count, field, wrapped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -130,9 +130,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json {
         app.print_json(&report)?;
     } else {
-        let found =
-            if args.all { month(&report) } else { format!("{}\n\n", wrapped(&report.finding())) };
-        app.print(&format!("{found}{}", table(&report)))?;
+        let found = if args.all { month(&report) } else { report.finding() };
+        app.print(&format!("{}\n\n{}", wrapped(&found, 100).join("\n"), table(&report)))?;
     }
     if failed > 0 {
         let what = format!("{failed} of {} sessions were not replayed", inputs.len());
@@ -262,24 +261,7 @@ fn month(report: &SimulateReport) -> String {
         none.micro_dollars
     );
     let all: Vec<String> = std::iter::once(first).chain(told).collect();
-    format!("{}\n\n", wrapped(&all.join(" ")))
-}
-
-/// A paragraph in lines of at most 100 columns.
-fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is a line");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() <= 100 {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.join("\n")
+    all.join(" ")
 }
 
 fn check(gate: &Gate, report: &SimulateReport) -> Result<()> {
