@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use epitome_formats::named;
 use epitome_llm::Catalogue;
 use epitome_model::{
     Applied, Bytes, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
@@ -26,7 +27,7 @@ use crate::place::Place;
 use crate::redact::Screen;
 use crate::regular;
 use crate::rows::{self, SessionRow};
-use crate::session::Loaded;
+use crate::session::{Loaded, writer};
 use crate::source::FileSource;
 use crate::state::{self, Packs};
 use crate::store::disk;
@@ -52,6 +53,18 @@ impl Listed {
     /// Whether it is compacted now.
     pub fn is_compacted(&self) -> bool {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
+    }
+
+    /// What compacting would save; none of a session that cannot be read, or is read-only.
+    pub fn saving(&self) -> Option<Tokens> {
+        let is_written = named(self.file.agent).is_none_or(|format| writer(format).is_ok());
+        self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
+    }
+
+    /// Whether compacting would save half of its context or more.
+    pub fn saves_half(&self) -> bool {
+        let context = self.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
+        self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
     }
 
     /// Its length: of its file, or of its rows as lines; of a compressed file, what it holds. Of a
@@ -449,6 +462,25 @@ mod tests {
         let many: Vec<u64> = (0..64).rev().collect();
         let largest: Vec<u64> = (0..32).map(|n| 63 - 2 * n).collect();
         assert_eq!(course(&sizes(&many)), sizes(&largest));
+    }
+
+    #[test]
+    fn what_is_only_read_has_no_saving() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = Config::of_home(dir.path());
+        fs::create_dir(dir.path().join("s")).expect("a folder");
+        fs::write(dir.path().join("s/a.jsonl"), fixtures::get("pi", "pricing").bytes())
+            .expect("a file");
+        let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+        let files = epitome_agents::below(&dir.path().join("s"));
+        let mut listed = list(&config, files, &recipe, || ()).remove(0);
+        let saving = listed.seen.as_ref().expect("it is a session").saving;
+        assert_eq!((listed.saving(), listed.saves_half()), (Some(saving), true));
+        let read_only = epitome_formats::FORMATS.iter().find(|format| writer(format).is_err());
+        listed.file.agent = read_only.expect("there is one").name;
+        assert_eq!(listed.saving(), None);
+        let unreadable = Listed { seen: Err("the file is empty".to_owned()), ..listed };
+        assert_eq!((unreadable.saving(), unreadable.saves_half()), (None, false));
     }
 
     #[test]

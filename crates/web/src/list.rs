@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::list::{SessionInfo, Sort, short_ids};
+use epitome::list::{Listed, SessionInfo, Sort, short_ids};
 use epitome_model::{Bytes, Tokens, percent, plural};
 use epitome_render::minute;
 use jiff::Timestamp;
@@ -340,7 +340,7 @@ fn row(
                 @if let Some(context) = info.and_then(|info| info.context) {
                     span title=(context_title(info)) { "~" (context) " tokens" }
                 }
-                @if let Some(info) = info { (saving(info)) }
+                @if let Some(listed) = listed { (saving(listed)) }
                 @if listed.is_none() { span.soft { "…" } }
             }
         }
@@ -359,12 +359,12 @@ fn context_title(seen: Option<&SessionInfo>) -> String {
 }
 
 /// The share of the context that compacting would save, as a bar.
-fn saving(seen: &SessionInfo) -> Markup {
-    let context = seen.context.unwrap_or(Tokens(0)).0;
-    let percent = percent(seen.saving.0, context).min(100);
+fn saving(listed: &Listed) -> Markup {
+    let context = listed.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
     html! {
-        @if seen.saving.0 > 0 {
-            span.saves title={ "compacting saves ~" (seen.saving) " tokens" } {
+        @if let Some(saving) = listed.saving() && saving.0 > 0 {
+            @let percent = percent(saving.0, context.0).min(100);
+            span.saves title={ "compacting saves ~" (saving) " tokens" } {
                 progress max="100" value=(percent) aria-label="Part that compacting saves" {}
                 "−" (percent) "%"
             }

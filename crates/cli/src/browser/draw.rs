@@ -1,7 +1,7 @@
 //! Draws the browser.
 
 use epitome::list::SessionInfo;
-use epitome_model::Tokens;
+use epitome_model::{Tokens, percent};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -325,18 +325,14 @@ fn saves(row: &Row) -> String {
     match (state(&row.listed), row.saving(), row.context()) {
         ("compacted", ..) => "done".to_owned(),
         (_, Tokens(0), _) | (_, _, Tokens(0)) => "-".to_owned(),
-        (_, saving, context) => {
-            format!("−{}%", (saving.0 * 100 + context.0 / 2) / context.0)
-        }
+        (_, saving, context) => format!("−{}%", percent(saving.0, context.0)),
     }
 }
 
 fn saves_style(browser: &Browser, row: &Row) -> Style {
     match state(&row.listed) {
         "compacted" => dim(),
-        _ if row.saving().0 > 0 && row.saving().0 * 2 >= row.context().0 => {
-            browser.style(Color::Green)
-        }
+        _ if row.listed.saves_half() => browser.style(Color::Green),
         _ => Style::new(),
     }
 }

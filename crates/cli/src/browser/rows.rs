@@ -39,7 +39,7 @@ impl Row {
     }
 
     pub fn saving(&self) -> Tokens {
-        self.info().map_or(Tokens(0), |info| info.saving)
+        self.listed.saving().unwrap_or_default()
     }
 
     pub fn context(&self) -> Tokens {

@@ -10,8 +10,6 @@ use epitome::agents;
 use epitome::list::{Listed, SessionInfo, Sort, list};
 use epitome::ops::Fitted;
 use epitome::recipes;
-use epitome::storage::writer;
-use epitome_formats::named;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -224,11 +222,7 @@ fn most_of_title(width: Option<usize>) -> usize {
 fn styles(it: &Listed) -> [Style; 10] {
     let mut styles = [PLAIN; 10];
     styles[0] = text::agent_colour(it.file.agent);
-    let seen = it.seen.as_ref().ok();
-    let is_half = |seen: &SessionInfo| {
-        seen.saving.0 > 0 && seen.saving.0 * 2 >= seen.context.map_or(0, |context| context.0)
-    };
-    if seen.is_some_and(is_half) {
+    if it.saves_half() {
         styles[5..=6].fill(GREEN);
     }
     styles[2] = DIM;
@@ -239,12 +233,10 @@ fn styles(it: &Listed) -> [Style; 10] {
 /// What compacting saves, as tokens and as a share of the context, and whether the session is
 /// compacted or read-only.
 fn saves(it: &Listed, seen: &SessionInfo) -> [String; 3] {
-    if named(it.file.agent).is_some_and(|format| writer(format).is_err()) {
-        return ["-", "-", "read-only"].map(str::to_owned);
-    }
-    let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
+    let Some(saving) = it.saving() else { return ["-", "-", "read-only"].map(str::to_owned) };
+    let part = share(saving.0, seen.context.map_or(0, |context| context.0));
     let state = if it.is_compacted() { "compacted" } else { "" };
-    [format!("~{}", seen.saving), part, state.to_owned()]
+    [format!("~{saving}"), part, state.to_owned()]
 }
 
 /// The last two folders of a project's path.
