@@ -1,13 +1,17 @@
 //! When a session is compacted between two runs of its agent.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use epitome_agents::SessionFile;
+use epitome_agents::{SessionFile, sessions};
+use epitome_formats::named;
 use epitome_model::{Bytes, Tokens, Turns, units};
 
 use crate::config::Config;
+use crate::hooks;
 use crate::ops::OpenSession;
+use crate::session::writer;
 
 /// What has to hold of a session before it is compacted: all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,65 @@ impl Share {
     pub fn is_saved(self, before: Tokens, after: Tokens) -> bool {
         let saved = u128::from(before.0.saturating_sub(after.0));
         saved * 1_000 >= u128::from(self.0) * u128::from(before.0)
+    }
+}
+
+/// Looks for sessions that are over, again and again.
+#[derive(Clone, Debug)]
+pub struct Watch<'a> {
+    config: &'a Config,
+    /// What has to hold of a session.
+    pub trigger: Trigger,
+    /// A session is left if less than this share of its context would go.
+    pub least: Share,
+    /// Only sessions of this agent.
+    pub agent: Option<&'a str>,
+    /// Only sessions that were run in this folder or below it.
+    pub project: Option<&'a Path>,
+    /// The length and time of each session when it was last looked at.
+    seen: HashMap<PathBuf, (u64, SystemTime)>,
+}
+
+impl<'a> Watch<'a> {
+    /// Looks at the sessions of all agents and projects.
+    pub fn new(config: &'a Config, trigger: Trigger, least: Share) -> Watch<'a> {
+        Watch { config, trigger, least, agent: None, project: None, seen: HashMap::new() }
+    }
+
+    /// The sessions that can be compacted, over or not.
+    pub fn sessions(&self) -> Vec<SessionFile> {
+        let mut found = sessions(&self.config.agents, self.agent);
+        found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
+        found
+    }
+
+    /// Calls `compact` with each session that is over, and the least share of its context that
+    /// must go. The session is left after that until it changes. Unless it is a dry run, those come
+    /// first that a hook could not compact because they were in use: they were asked for by name,
+    /// so that no share is the least.
+    ///
+    /// # Errors
+    ///
+    /// The first of `compact`.
+    pub fn look<E>(
+        &mut self,
+        dry_run: bool,
+        mut compact: impl FnMut(&Path, Option<Share>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let deferred = if dry_run { Vec::new() } else { hooks::deferred(self.config) };
+        deferred.iter().try_for_each(|later| compact(&later.session, None))?;
+        for file in self.sessions() {
+            let stamp = (file.size.0, file.modified);
+            let is_seen = self.seen.get(&file.path) == Some(&stamp);
+            if is_seen || !self.trigger.is_due(self.config, &file, self.project) {
+                continue;
+            }
+            compact(&file.path, Some(self.least))?;
+            let now = std::fs::metadata(&file.path).ok().filter(|_| !dry_run);
+            let now = now.and_then(|now| Some((now.len(), now.modified().ok()?)));
+            self.seen.insert(file.path, now.unwrap_or(stamp));
+        }
+        Ok(())
     }
 }
 
@@ -76,7 +139,7 @@ pub enum Verdict {
 impl Trigger {
     /// Whether a session is compacted at this moment. With `project`, only one that was run in that
     /// folder or below it. The session is read only if its turns or its folder have to be known.
-    pub fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
+    fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
         let now = SystemTime::from(config.now());
         let facts = Facts {
             turns: None,
@@ -86,18 +149,12 @@ impl Trigger {
         };
         let session = OpenSession::at(config, &file.path);
         let cheap = self.judge(&facts);
-        let turns = match (cheap, project) {
-            (Verdict::Small | Verdict::Fresh | Verdict::InUse | Verdict::Short, _) => return false,
-            (Verdict::Due, None) => None,
-            (Verdict::Read, None) => session.loaded().ok(),
-            (Verdict::Due | Verdict::Read, Some(project)) => {
-                if !session.is_run_in(project).unwrap_or(false) {
-                    return false;
-                }
-                session.loaded().ok()
-            }
-        };
-        let turns = turns.map(|session| {
+        let is_run_in = |project| session.is_run_in(project).unwrap_or(false);
+        if !matches!(cheap, Verdict::Due | Verdict::Read) || !project.is_none_or(is_run_in) {
+            return false;
+        }
+        let read = if cheap == Verdict::Read { session.loaded().ok() } else { None };
+        let turns = read.map(|session| {
             let units = units(&session.transcript);
             Turns(units.iter().filter(|unit| unit.starts_turn).count() as u64)
         });
@@ -145,7 +202,43 @@ impl Trigger {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn what_was_looked_at_is_left_until_it_changes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = Config::of_home(dir.path());
+        config.home = dir.path().join("epitome");
+        let folder = dir.path().join("pi");
+        let variable = "PI_CODING_AGENT_SESSION_DIR".to_owned();
+        config.agents.variables.insert(variable, folder.clone().into());
+        let path = folder.join("--p--/2026-11-18T12-00-00-000Z_0001.jsonl");
+        fs::create_dir_all(folder.join("--p--")).expect("a folder");
+        let session = fixtures::get("pi", "pricing").bytes();
+        fs::write(&path, &session).expect("a session");
+        let any = Trigger { after_turns: Turns(0), above: Bytes(0), older_than: Duration::ZERO };
+        let mut watch = Watch::new(&config, any, Share(100));
+        let mut look = || {
+            let mut found = Vec::new();
+            let Ok(()) = watch.look(false, |path, least| {
+                found.push((path.to_owned(), least));
+                Ok::<(), Infallible>(())
+            });
+            found
+        };
+        let once = [(path.clone(), Some(Share(100)))];
+        assert_eq!(look(), once);
+        assert_eq!(look(), []);
+        let (session_file, agent) = (path.clone(), "pi".to_owned());
+        let deferred = hooks::Deferred { session: session_file, agent, process: None };
+        hooks::defer(&config, &deferred).expect("it can be written");
+        assert_eq!(look(), [(path.clone(), None)]);
+        fs::write(&path, [&*session, b"\n"].concat()).expect("a session");
+        assert_eq!(look(), once);
+    }
 
     #[test]
     fn all_of_a_trigger_has_to_hold() {

@@ -1,17 +1,12 @@
 //! `epitome watch`: sessions are compacted when they are over.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::Path;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome::agents::{self, SessionFile};
 use epitome::archive::Run;
-use epitome::hooks;
 use epitome::ops::CompactReport;
-use epitome::storage::writer;
-use epitome::watch::{Share, Trigger};
-use epitome_formats::named;
+use epitome::watch::{Share, Trigger, Watch};
 use epitome_model::{Bytes, Turns};
 use epitome_passes::Recipe;
 
@@ -122,26 +117,28 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         above: Bytes(args.above),
         older_than: args.older_than.unwrap_or(OVER),
     };
-    let run = app.config.begin_run("watch");
-    let (seen, sum) = (HashMap::new(), Sum::default());
-    let mut watch = Watch { app, run, args, recipe: &recipe, trigger, seen, sum };
+    let mut watch = Watch::new(&app.config, trigger, args.min_saving);
+    (watch.agent, watch.project) = (app.agent(), args.which.project.as_deref());
+    let (run, sum) = (app.config.begin_run("watch"), Sum::default());
+    let mut reports = Reports { app, run, args, recipe: &recipe, sum };
     if args.once {
-        watch.ask()?;
-        let worst = watch.look(args.dry_run)?;
-        watch.tell_end()?;
+        reports.ask(&watch)?;
+        let worst = reports.look(&mut watch, args.dry_run)?;
+        reports.print_end()?;
         return worst.map_or(Ok(()), Err);
     }
     if !args.existing {
-        watch.leave_what_is_over();
+        // Those that have ended are left until they change.
+        watch.look(true, |_, _| Ok::<(), Failure>(()))?;
     }
-    watch.ask()?;
+    reports.ask(&watch)?;
     let interrupt = Interrupt::new();
     let sessions = count(watch.sessions().len() as u64, "session");
     app.note(&format!("watching {sessions} every {} (Ctrl-C to stop)", seconds(args.every)));
     loop {
-        watch.look(args.dry_run)?;
+        reports.look(&mut watch, args.dry_run)?;
         if interrupt.wait(args.every.max(Duration::from_secs(1))) {
-            return watch.tell_end();
+            return reports.print_end();
         }
     }
 }
@@ -153,35 +150,18 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-struct Watch<'a> {
+/// Compacts what a watch finds, and reports it.
+struct Reports<'a> {
     app: &'a App,
     run: Run,
     args: &'a Args,
     recipe: &'a Recipe,
-    trigger: Trigger,
-    /// The state of each session when it was last processed; it is skipped until it changes.
-    seen: HashMap<PathBuf, (u64, SystemTime)>,
     sum: Sum,
 }
 
-impl Watch<'_> {
-    fn sessions(&self) -> Vec<SessionFile> {
-        let mut found = agents::sessions(&self.app.config.agents, self.app.agent());
-        found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
-        found
-    }
-
-    /// Skips the sessions that have already ended, until they change.
-    fn leave_what_is_over(&mut self) {
-        for file in self.sessions() {
-            if self.is_due(&file) {
-                self.seen.insert(file.path, (file.size.0, file.modified));
-            }
-        }
-    }
-
+impl Reports<'_> {
     /// Says what is about to happen, and asks for confirmation.
-    fn ask(&mut self) -> Result<()> {
+    fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
         // A script that asks for one look, as a timer does, gets it.
@@ -190,42 +170,20 @@ impl Watch<'_> {
         }
         if !begins_at_once {
             let over = "sessions that end from now on are compacted when they have been idle for";
-            self.app.note(&format!("{over} {}", seconds(self.trigger.older_than)));
+            self.app.note(&format!("{over} {}", seconds(watch.trigger.older_than)));
         } else if can_ask() {
-            let (seen, sum) = (self.seen.clone(), std::mem::take(&mut self.sum));
-            self.look(true)?;
-            self.seen = seen;
-            let sum = std::mem::replace(&mut self.sum, sum);
+            self.look(&mut watch.clone(), true)?;
+            let sum = std::mem::take(&mut self.sum);
             self.app.note(sum.told("would be compacted").trim_end());
         }
         agreed(self.app, false, "Go on?")
     }
 
     /// Scans every session once. Returns the worst failure; a failure does not stop the others.
-    fn look(&mut self, dry_run: bool) -> Result<Option<Failure>> {
-        let mut worst: Option<Failure> = None;
-        if !dry_run {
-            // What a hook could not compact because it was in use: it was asked for by name.
-            for later in hooks::deferred(&self.app.config) {
-                self.compact(&later.session, None, dry_run, &mut worst)?;
-            }
-        }
-        for file in self.sessions() {
-            let stamp = (file.size.0, file.modified);
-            if self.seen.get(&file.path) == Some(&stamp) || !self.is_due(&file) {
-                continue;
-            }
-            self.compact(&file.path, Some(self.args.min_saving), dry_run, &mut worst)?;
-            let now = std::fs::metadata(&file.path);
-            let stamp =
-                now.ok().and_then(|it| Some((it.len(), it.modified().ok()?))).unwrap_or(stamp);
-            self.seen.insert(file.path, stamp);
-        }
+    fn look(&mut self, watch: &mut Watch<'_>, dry_run: bool) -> Result<Option<Failure>> {
+        let mut worst = None;
+        watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
         Ok(worst)
-    }
-
-    fn is_due(&self, file: &SessionFile) -> bool {
-        self.trigger.is_due(&self.app.config, file, self.args.which.project.as_deref())
     }
 
     /// Compacts a session and reports it.
@@ -265,7 +223,7 @@ impl Watch<'_> {
     }
 
     /// Prints the totals.
-    fn tell_end(&self) -> Result<()> {
+    fn print_end(&self) -> Result<()> {
         if self.app.global.json {
             return Ok(());
         }
