@@ -28,6 +28,7 @@ mod below;
 mod census;
 mod claude;
 mod codex;
+mod continuedev;
 mod copilot;
 mod cursor;
 mod environment;
@@ -69,6 +70,7 @@ pub static AGENTS: &[&dyn Agent] = &[
     &amp::Amp,
     &copilot::Copilot,
     &kilo::Kilo,
+    &continuedev::Continue,
 ];
 
 /// The name that Claude Code gives the folder with the sessions of a project: each UTF-16 unit of

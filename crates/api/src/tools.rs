@@ -30,7 +30,7 @@ const TOOLS: &[Rule] = &[
     Rule::new("compact", ToolKind::Compact, COMPACT),
 ];
 
-const PATHS: &str = "file_path path filePath absolute_path notebook_path target_file";
+const PATHS: &str = "file_path path filePath filepath absolute_path notebook_path target_file";
 
 /// epitome calls it focus; others use other names.
 const COMPACT: Roles = Roles::target("focus instructions reason");
@@ -48,7 +48,7 @@ const EDIT: Roles = Roles::target(PATHS)
     );
 const PATCH: Roles = Roles::NONE.field(FieldRole::Patch, "input patch patchText");
 const SHELL: Roles = Roles::target("command cmd").field(FieldRole::Command, "command cmd");
-const SEARCH: Roles = Roles::target("pattern query path");
+const SEARCH: Roles = Roles::target("pattern query path dirpath");
 const FETCH: Roles = Roles::target("url query prompt");
 const SKILL: Roles = Roles::target("name skill");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");

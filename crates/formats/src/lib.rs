@@ -17,6 +17,7 @@ pub mod amp;
 mod carrier;
 pub mod claude;
 pub mod codex;
+pub mod continuedev;
 pub mod copilot;
 pub mod cursor;
 pub mod database;
@@ -261,6 +262,7 @@ pub static FORMATS: &[Format] = &[
     epitome::FORMAT,
     copilot::FORMAT,
     amp::FORMAT,
+    continuedev::FORMAT,
     miniswe::FORMAT,
     sweagent::FORMAT,
     Format::of_bodies(&anthropic::FORMAT),

@@ -1,0 +1,140 @@
+//! Continue's program `cn`: one JSON document per session. Read-only.
+//!
+//! `docs/formats/continue.md` describes its members, and how that was found out.
+
+use epitome_api::Body;
+use epitome_json::Value;
+use epitome_model::{
+    Block, CacheUse, Faults, HiddenField, Left, Output, Part, Role, Source, Transcript, Usage,
+};
+
+use crate::{Format, trajectory};
+
+/// Continue's sessions.
+pub const FORMAT: Format = Format::read_only(
+    "continue",
+    sniff,
+    read,
+    "no session that epitome changed was resumed with Continue",
+);
+
+/// Whether it is an object with an id, a folder and a history.
+fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = epitome_api::skim(head) else { return false };
+    let members = ["sessionId", "workspaceDirectory", "history"];
+    !seen.more && members.iter().all(|member| seen.has(member))
+}
+
+fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    epitome_api::read(source, faults, session)
+}
+
+fn session(body: &mut Body<'_>, root: &Value<'_>) {
+    body.head().id = root.boxed("sessionId");
+    body.head().cwd = root.boxed("workspaceDirectory");
+    body.head().title = root.word("title").map(|title| epitome_model::title(&title));
+    let history = root.list_of("history");
+    let mut models = history.iter().filter_map(|item| item.at(&["message", "usage", "model"]));
+    body.model(models.next_back());
+    // A resume sends the first summary and what follows it.
+    let summary = history.iter().position(|item| item.get("conversationSummary").is_some());
+    for (idx, item) in history.iter().enumerate() {
+        match summary {
+            Some(summary) if idx < summary => body.keep(item, copies(item)),
+            Some(_) | None => read_item(body, item, summary == Some(idx)),
+        }
+    }
+}
+
+/// Reads a message and the results of its calls.
+fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
+    let Some(message) = item.get("message") else {
+        body.keep(item, copies(item));
+        return;
+    };
+    let said = message.get("content").map(trajectory::content).unwrap_or_default();
+    let (role, blocks) = match message.word("role").as_deref() {
+        Some("assistant") if is_summary => {
+            (Role::Assistant, said.into_iter().map(summed).collect())
+        }
+        Some("assistant" | "thinking") => {
+            let results = item.list_of("toolCallStates").iter().map(result);
+            (Role::Assistant, said.into_iter().chain(calls(message)).chain(results).collect())
+        }
+        Some("user") => {
+            let files =
+                item.list_of("contextItems").iter().filter_map(|file| file.string("content"));
+            let files = files.map(|content| Block::Text(content.source()));
+            (Role::User, files.chain(said).collect())
+        }
+        // The program sends a system prompt of its own.
+        Some(_) | None => {
+            body.keep(item, copies(item));
+            return;
+        }
+    };
+    let entry = body.say(item, role, blocks);
+    entry.copies = copies(item);
+    entry.usage = message.get("usage").and_then(usage);
+}
+
+fn summed(block: Block) -> Block {
+    match block {
+        Block::Text(text) => Block::Summary(text),
+        other => other,
+    }
+}
+
+fn calls(message: &Value<'_>) -> impl Iterator<Item = Block> {
+    message.list_of("toolCalls").iter().map(|call| {
+        let block = || {
+            let (id, function) = (call.word("id")?, call.get("function")?);
+            let (name, arguments) = (function.word("name")?, function.get("arguments")?);
+            Some(Block::Call(epitome_api::call(&id, &name, arguments)))
+        };
+        block().unwrap_or(Block::Opaque(call.span()))
+    })
+}
+
+/// The result of a call. One without `output` was cancelled, which is sent as an error.
+fn result(state: &Value<'_>) -> Block {
+    let output = state.list_of("output");
+    let parts = output.iter().filter_map(|part| part.string("content"));
+    let status = state.word("status").unwrap_or_default();
+    Block::Output(Output {
+        call: state.boxed("toolCallId").unwrap_or_default(),
+        error: matches!(&*status, "errored" | "canceled") || output.is_empty(),
+        parts: parts.map(|text| Part::Text(text.source())).collect(),
+        whole: state.get("output").map(Value::span).unwrap_or_default(),
+        ..Output::default()
+    })
+}
+
+/// What only the screen shows: the prompt as it was typed, the arguments of calls once more.
+fn copies(item: &Value<'_>) -> Vec<HiddenField> {
+    let states = item.list_of("toolCallStates").iter();
+    let repeated = states.flat_map(|state| {
+        ["toolCall", "parsedArgs"].into_iter().filter_map(|name| Some((name, state.get(name)?)))
+    });
+    let typed = item.get("editorState").map(|value| ("editorState", value));
+    let copy = |(name, value): (&'static str, &Value<'_>)| HiddenField {
+        name,
+        value: value.span(),
+        left: Left::Nothing,
+    };
+    typed.into_iter().chain(repeated).map(copy).collect()
+}
+
+fn usage(usage: &Value<'_>) -> Option<Usage> {
+    let count = |path: &[&str]| usage.at(path)?.integer();
+    let cache = CacheUse {
+        read: count(&["prompt_tokens_details", "cached_tokens"]).unwrap_or(0),
+        written: count(&["prompt_tokens_details", "cache_write_tokens"]).unwrap_or(0),
+    };
+    Some(Usage {
+        input: count(&["prompt_tokens"])?,
+        output: count(&["completion_tokens"])?,
+        cache: Some(cache),
+        cost: None,
+    })
+}
