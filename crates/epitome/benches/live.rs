@@ -30,7 +30,7 @@ fn talk(recipe: Recipe, messages: usize, lines: usize) -> Context {
     context
 }
 
-/// Ten thousand messages that nobody shortens.
+/// Ten thousand messages, without any compaction.
 #[divan::bench(args = RECIPES)]
 fn view_when_nothing_is_due(bencher: Bencher<'_, '_>, recipe: &str) {
     let mut recipe = built_in(recipe).expect("a built-in recipe");
@@ -51,7 +51,7 @@ fn push_and_view(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The passes over 200,000 tokens, written to the log and counted anew.
+/// The passes over 200,000 tokens, including writing them to the log and counting the result.
 #[divan::bench(args = RECIPES, sample_count = 20, sample_size = 1)]
 fn compaction_at_200k_tokens(bencher: Bencher<'_, '_>, recipe: &str) {
     let recipe = built_in(recipe).expect("a built-in recipe");

@@ -60,7 +60,7 @@ fn plan_estimate(bencher: Bencher<'_, '_>) {
     plan(bencher, &Estimate::new());
 }
 
-/// Planning, reading the result anew and asking the invariants: all but reading the first time.
+/// Planning, reading the result and checking the invariants: everything but the first read.
 fn plan(bencher: Bencher<'_, '_>, counter: &dyn Counter) {
     let (session, recipe) = (session(), recipe());
     // Loading the vocabulary is not planning.

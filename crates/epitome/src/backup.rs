@@ -1,4 +1,4 @@
-//! A whole copy of a session, for those who want one beside the archive.
+//! Whole copies of sessions, kept in addition to the archive.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub enum BackupPlace {
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`, and what reading the session says.
+/// `Disk`, `NoPermission`, and the errors of reading the session.
 pub fn keep_backup(
     config: &Config,
     session: &FileSource,
@@ -41,7 +41,8 @@ pub fn keep_backup(
         }
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
-    // Rows have no file of their own. Their id is any text, and may be the path of another folder.
+    // The rows of a database have no file of their own. Their id is any text, which may even be a
+    // path to another folder.
     let stem = if session.path().is_file() {
         session.path().file_stem().unwrap_or_default().to_string_lossy()
     } else {
@@ -78,7 +79,7 @@ mod tests {
         for id in evil {
             let key = SessionKey::new("opencode", id);
             for place in [BackupPlace::Archive, BackupPlace::Beside] {
-                // As rows are named: the database is the file, and there is none of this name.
+                // A session in rows: its address names the database, and no file has that name.
                 let file = tempfile::tempfile().expect("a file");
                 let rows = FileSource::new(file, &here.join("opencode.db#x")).expect("a source");
                 let path = keep_backup(&config, &rows, &key, place).expect("a backup");

@@ -1,7 +1,7 @@
 //! What a provider bills for a request of a session: its messages, the system prompt and the tools.
 //!
-//! A session file holds the messages alone. Where it records what the provider counted for its
-//! requests, the rest follows from that (see [`calibrate`]).
+//! A session file holds the messages alone. Where it records how many tokens the provider counted
+//! for its requests, the rest is computed from that (see [`calibrate`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,11 +18,13 @@ use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-/// How the provider's tokens of a request follow from those that `counter` counts in the
-/// messages of `session` at `path`; none if the session does not record enough requests.
+/// The function from the tokens that `counter` counts in the messages of `session` (stored at
+/// `path`) to those that the provider bills for a request. None if the session records too few
+/// requests.
 ///
-/// What was recorded before a compaction is of the session as it was then: of a compacted
-/// session, the requests before the first compaction are compared with what the archive holds.
+/// Requests recorded before a compaction belong to the uncompacted session: for a compacted
+/// session, the requests before the first compaction are compared with the messages that the
+/// archive holds.
 pub fn calibration<S: Source>(
     session: &Loaded<S>,
     config: &Config,
@@ -32,8 +34,8 @@ pub fn calibration<S: Source>(
     calibration_knowing(session, &BTreeMap::new(), config, path, counter)
 }
 
-/// As [`calibration`], for the session before a compaction. What was counted for the plan is not
-/// counted again: `counter` must be that of the plan.
+/// Like [`calibration`], for a session that is about to be compacted. Reuses the counts of the
+/// plan: `counter` must be the one that the plan was made with.
 pub(crate) fn calibration_of_plan<S: Source>(
     planned: &CompactionPlan<'_, S>,
     config: &Config,
@@ -43,7 +45,7 @@ pub(crate) fn calibration_of_plan<S: Source>(
     calibration_knowing(planned.session, &planned.compaction.counted, config, path, counter)
 }
 
-/// As [`calibration`], with the tokens that were counted before, by item and block.
+/// Like [`calibration`], reusing earlier counts: tokens by item and block.
 fn calibration_knowing<S: Source>(
     session: &Loaded<S>,
     counted: &BTreeMap<(usize, usize), Tokens>,
@@ -57,15 +59,15 @@ fn calibration_knowing<S: Source>(
     }
     let compactions = epitome_store::state::compactions(session, &config.archive(), path).ok()?;
     match compactions.first() {
-        // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
+        // The session was compacted elsewhere, or its archive is damaged: what was sent is unknown.
         None if has_stubs(transcript, source) => None,
         None => calibrate(&requests(transcript, source, counted, counter, u64::MAX)),
         Some(first) => calibration_before(session, first.before.len, config, path, counter),
     }
 }
 
-/// As [`calibration`], of a session of which the archive is not known: none of one in which a
-/// recipe left stubs, because what was sent is not what it holds.
+/// Like [`calibration`], for a session without a known archive. Returns none if a recipe left stubs
+/// in it, because the requests held text that the session no longer holds.
 pub(crate) fn fitted_alone(
     transcript: &Transcript,
     source: &dyn Source,
@@ -77,7 +79,7 @@ pub(crate) fn fitted_alone(
     fitted(transcript, source, counter)
 }
 
-/// The same of a context that was never compacted, or of one as it was then.
+/// The calibration of a context that was never compacted, or as it was before it was.
 pub(crate) fn fitted(
     transcript: &Transcript,
     source: &dyn Source,
@@ -86,7 +88,7 @@ pub(crate) fn fitted(
     calibrate(&requests(transcript, source, &BTreeMap::new(), counter, u64::MAX))
 }
 
-/// The same from the first `len` bytes of the session as it was before it was compacted.
+/// The calibration from the first `len` bytes of the session as it was before it was compacted.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,
     len: u64,
@@ -113,10 +115,10 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a result that a resume sends was left by a recipe. What an agent itself clears is none:
-/// it does so in many sessions, and a fit says how far it is off.
+/// Whether a recipe left a stub in a result that a resume sends. Results that the agent itself
+/// cleared do not count: many sessions have them, and the fit reports its error.
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// A stub is short; longer texts are not read.
+    /// Longer texts are no stubs, and are not read.
     const LONGEST: u64 = 400;
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let outputs = blocks.filter_map(|block| match block {
@@ -148,13 +150,13 @@ fn requests(
             tokens.sum()
         })
         .collect();
-    // What was sent before the response that is being read, and before the next entry.
+    // Tokens sent before the current response, and before the next entry.
     let (mut before, mut sent) = (Tokens(0), Tokens(0));
     let mut response = None;
     let mut is_counted = false;
     let mut points = Vec::new();
     for ((_, entry), tokens) in entries.iter().zip(tokens) {
-        // The records of one response answer one request. Any of them may have its usage.
+        // The records of one response belong to one request. Any of them may hold its usage.
         if entry.group.is_none() || entry.group != response {
             (before, is_counted) = (sent, false);
         }
@@ -190,12 +192,12 @@ mod tests {
         let word = counter.count("word");
         let times = |n: u64| Tokens(word.0 * n);
         for (entries, expect) in [
-            // Each record says it, as in Claude Code's sessions.
+            // Each record of a response holds the usage, as in Claude Code's sessions.
             (
                 vec![said(None, None), said(Some("a"), usage(5)), said(Some("a"), usage(5))],
                 vec![(times(1), 5)],
             ),
-            // The last says it, as in Codex's.
+            // The last record of a response holds the usage, as in Codex's.
             (
                 vec![
                     said(None, None),

@@ -1,5 +1,5 @@
-//! A compaction of one file: what was planned is archived, proved, and put in its place. In this
-//! order, and nothing is written before everything before it has succeeded.
+//! The compaction of one file: archive what the plan removes, prove that it can be restored,
+//! replace the file. In this order, and each step only after the one before it succeeded.
 
 mod size;
 
@@ -27,8 +27,8 @@ use crate::store::{self, write_new};
 ///
 /// # Errors
 ///
-/// `Refused` if an invariant would break; what the archive and the store say. The session is then
-/// what it was.
+/// `Refused` if an invariant would break; the errors of the archive and the store. The session is
+/// unchanged then.
 pub fn apply(
     planned: &CompactionPlan<'_, &FileSource>,
     file: &store::Session,
@@ -69,7 +69,7 @@ pub fn apply_to(
     Ok(generation)
 }
 
-/// Puts what goes into the archive and proves that it comes back.
+/// Writes the removed bytes to the archive and proves that they can be restored.
 pub(crate) fn archive_generation<S: Source>(
     planned: &CompactionPlan<'_, S>,
     path: &Path,
@@ -97,7 +97,7 @@ fn archived<S: Source>(
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
-    // Otherwise the pack holds other bytes than were there.
+    // After a failed read the pack holds other bytes than the session.
     if_read(source, Ok(()))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
@@ -115,7 +115,7 @@ fn draft<S>(
 ) -> Draft {
     let by_pass = planned.compaction.by_pass().into_iter();
     Draft {
-        // Told from the root: `gc` asks from other folders whether it is still there.
+        // An absolute path: `gc` checks from other folders whether the file still exists.
         path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         recipe: planned.recipe.name.clone(),
         made: made.at,
@@ -132,7 +132,7 @@ fn draft<S>(
     }
 }
 
-/// Gives `put` the places of the removed bytes, and a function that returns what they were.
+/// Calls `put` with the span of each removed piece, and with a function that describes it.
 fn put_all<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
@@ -150,7 +150,8 @@ fn put_all<S: Source>(
             ..about(&view, *at, *span)
         })?;
     }
-    // What stood where a record or a mark of the agent's stands now: nothing, or no mark.
+    // The bytes that an added record or a mark of the agent replaces: none at the end of the
+    // session, the old mark elsewhere.
     let end = Source::len(source);
     let added = |splice: &Splice| planned.way != Way::Rewrite || splice.span.start == end;
     for (splice, _) in planned.splices.iter().filter(|(splice, _)| added(splice)) {
@@ -161,7 +162,7 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// What removed bytes were, for whoever asks to see them.
+/// A description of removed bytes, for a later `epitome show`.
 fn about(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();
@@ -211,8 +212,8 @@ fn about(view: &View<'_>, at: At, span: Span) -> About {
     About { what: view.describe(at), line, texts, media, ..About::default() }
 }
 
-/// Reads the compacted session with the archived bytes in the place of what stands for them, and
-/// compares the hash with that of the session as it was.
+/// Reads the compacted session with the archived bytes put back, and compares its hash with that of
+/// the session before the compaction.
 fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> Result<()> {
     let mut hasher = blake3::Hasher::new();
     let mut from = 0;
@@ -234,7 +235,7 @@ fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> R
     Err(Error::new(ErrorKind::Broken, what))
 }
 
-/// Finds files that hold the same text as what goes: on disk, or in the project's repository.
+/// Finds files that hold the same text as a removed piece: on disk, or in the project's repository.
 struct References {
     cwd: Option<PathBuf>,
     git: Option<GitObjects>,
@@ -249,15 +250,15 @@ impl References {
     }
 
     fn find(&self, view: &View<'_>, at: At) -> Option<Reference> {
-        // Without the project's folder there is nothing to compare with.
+        // Without the project's folder there are no files to compare with.
         let cwd = self.cwd.as_deref()?;
         let (path, text) = view.file_text(at)?;
         let path = cwd.join(path);
         Reference::find(&text, &path).or_else(|| self.in_git(&path, text))
     }
 
-    /// Whole files that git keeps, whatever stands on disk now. Agents show them with and without
-    /// their last line feed.
+    /// Whole files in git's object store, whether or not the file on disk still has this text.
+    /// Agents show files with and without their last line feed, so both are tried.
     fn in_git(&self, path: &Path, text: String) -> Option<Reference> {
         let git = self.git.as_ref()?;
         [format!("{text}\n"), text].into_iter().find_map(|text| {

@@ -1,4 +1,4 @@
-//! Where things are: the one place that asks the environment.
+//! The folders, keys and variables of this machine: the only code that reads the environment.
 
 mod handover;
 
@@ -18,8 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::store::disk;
 
-/// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
-/// tests and tools do.
+/// Variables named `EPITOME_…` that are no settings: first those that the program itself reads,
+/// then those of its tests and tools.
 pub(crate) const OTHER_VARIABLES: [&str; 18] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
@@ -41,46 +41,46 @@ pub(crate) const OTHER_VARIABLES: [&str; 18] = [
     "EPITOME_WHOLE_CORPUS",
 ];
 
-/// The folders of this user, and the time if somebody set it.
+/// The folders of this user, the variables that were set, and the time if it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the archive, locks and caches stand: `EPITOME_HOME`, or `epitome` in the platform's
+    /// The folder of the archive, locks and caches: `EPITOME_HOME`, or `epitome` in the platform's
     /// data folder.
     pub home: PathBuf,
-    /// Where the user's own settings stand: `EPITOME_CONFIG`, or `epitome` in the platform's
+    /// The folder of the user's own settings: `EPITOME_CONFIG`, or `epitome` in the platform's
     /// config folder.
     pub settings: PathBuf,
-    /// Whether `EPITOME_HOME` says where.
+    /// Whether `EPITOME_HOME` is set.
     pub home_is_given: bool,
-    /// What the folders of agents depend on.
+    /// The environment from which the folders of agents are computed.
     pub agents: Environment,
-    /// Who uses this machine, as far as it says: what is taken out of what is shared.
+    /// The user's names, as far as the machine knows them: they are removed from what is shared.
     pub person: Person,
-    /// The user's home.
+    /// The user's home folder.
     pub user: PathBuf,
-    /// The folder that epitome was called in.
+    /// The folder in which epitome was started.
     pub here: PathBuf,
     /// The variables of the environment that are epitome's own.
     pub variables: BTreeMap<String, String>,
-    /// Keys of those who run models, as the environment has them.
+    /// The API keys of model providers that are in the environment.
     pub keys: BTreeMap<Provider, Key>,
-    /// The variables that have them.
+    /// The variable that each provider's key was found in.
     key_variables: BTreeMap<Provider, &'static str>,
-    /// All variables that have a key.
+    /// Every variable that holds a key, also those that were not chosen.
     keyed: BTreeMap<&'static str, Key>,
-    /// More files of rules for secrets, whatever is looked through.
+    /// More files of rules for secrets, used in every search for secrets.
     pub rules: Vec<PathBuf>,
-    /// The time, when tests set it.
+    /// The time, if tests set it.
     now: Option<Timestamp>,
 }
 
 impl Config {
-    /// Asks the environment.
+    /// Reads the environment.
     ///
     /// # Errors
     ///
-    /// `NotFound` when the system does not say where the user's home is; `Settings` when
-    /// `EPITOME_HOME` is relative: from each folder the archive would be another.
+    /// `NotFound` when the system does not name the user's home folder; `Settings` when
+    /// `EPITOME_HOME` is relative: it would be another archive in each folder.
     pub fn from_env() -> Result<Config> {
         let base = etcetera::choose_base_strategy().map_err(|err| {
             Error::new(ErrorKind::NotFound, "no home folder found")
@@ -112,8 +112,8 @@ impl Config {
     }
 
     /// The folders below `home`, as on a machine where no variable is set and no name is known,
-    /// with `home` as the current folder. The environment is not asked: for programs, and tests,
-    /// that read one given home only.
+    /// with `home` as the current folder. The environment is not read: for programs, and tests,
+    /// that work on one given home only.
     ///
     /// ```
     /// let config = epitome::Config::of_home("/home/ada".as_ref());
@@ -126,7 +126,7 @@ impl Config {
         Config { here: home.to_owned(), ..Config::of(home, &data, &settings, |_| None) }
     }
 
-    /// Begins a run of `command` now. At a time that is given for tests its id comes from that
+    /// Begins a run of `command` now. If tests set the time, the run's id is made of that time
     /// alone, so that the same input gives the same archive.
     pub fn begin_run(&self, command: &str) -> Run {
         let process = if self.is_time_given() { 0 } else { std::process::id() };
@@ -143,7 +143,7 @@ impl Config {
             .with_hint(format!("give the whole path, for example {}", whole.display())))
     }
 
-    /// The folders below these, unless `var` names others.
+    /// The configuration with these folders, unless `var` returns others.
     pub(crate) fn of(
         user: &Path,
         data: &Path,
@@ -195,18 +195,18 @@ impl Config {
         }
     }
 
-    /// What is the time. A clock before the year -9999 or after 9999 is read as the first or the
+    /// The current time. A clock before the year -9999 or after 9999 is read as the first or the
     /// last moment that can be written.
     pub fn now(&self) -> Timestamp {
         self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
 
-    /// Whether the time is given, as tests do, and stands still.
+    /// Whether tests set the time, so that it does not pass.
     pub(crate) fn is_time_given(&self) -> bool {
         self.now.is_some()
     }
 
-    /// The variables in which a provider's key is looked for, the first one first.
+    /// The variables in which a provider's key is looked for, in this order.
     pub fn key_variables(provider: Provider) -> &'static [&'static str] {
         match provider {
             Provider::Anthropic => &["ANTHROPIC_API_KEY"],
@@ -219,31 +219,32 @@ impl Config {
         }
     }
 
-    /// Takes the keys of providers out of the environment of this program, which begins once more
-    /// for that: nothing that it runs, and nothing that reads files, finds them there. Call it
-    /// before anything else. It returns if there is nothing to take.
+    /// Removes the keys of providers from the environment of this program, which starts itself
+    /// again for that: neither the programs that it runs nor one that reads its files in `/proc`
+    /// can find them. Call it before anything else. It returns if there are no keys to remove.
     ///
     /// # Errors
     ///
-    /// What the system says. The program is as it was then.
+    /// The errors of the system. The environment is unchanged then.
     pub fn take_keys_from_environment() -> std::io::Result<()> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         handover::take_from_environment(&names.copied().collect::<Vec<_>>())
     }
 
-    /// Variables that no program gets that a model starts: those with keys of providers.
+    /// Variables that are removed from the environment of every program that a model starts: those
+    /// with keys of providers.
     pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         names.copied().chain([handover::VARIABLE])
     }
 
-    /// The value of a variable of the environment, also of one with a key.
+    /// The value of a variable of the environment, including those that hold a key.
     pub fn variable(&self, name: &str) -> Option<String> {
         let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
         key.or_else(|| std::env::var(name).ok())
     }
 
-    /// The variable that has a provider's key.
+    /// The variable in which a provider's key was found.
     pub fn key_variable(&self, provider: Provider) -> Option<&'static str> {
         self.key_variables.get(&provider).copied()
     }
@@ -253,18 +254,18 @@ impl Config {
         self.settings.join("models.toml")
     }
 
-    /// The archive.
+    /// The archive in [`home`](Config::home).
     pub fn archive(&self) -> Archive {
         Archive::new(&self.home)
     }
 
-    /// What the user has set.
+    /// The user's settings file.
     pub fn settings_file(&self) -> PathBuf {
         self.settings.join("epitome.toml")
     }
 
-    /// Which spans and events are told on standard error: `EPITOME_LOG`, in the words of
-    /// `tracing_subscriber::EnvFilter`.
+    /// Which spans and events are logged on standard error: the value of `EPITOME_LOG`, in the
+    /// syntax of `tracing_subscriber::EnvFilter`.
     pub fn log_filter(&self) -> Option<&str> {
         self.variables.get("EPITOME_LOG").map(String::as_str)
     }
@@ -274,14 +275,14 @@ impl Config {
         self.settings.join("recipes")
     }
 
-    /// The folders with skills of the user: a folder each, with a `SKILL.md`.
+    /// The user's folders of skills. Each skill is a folder with a `SKILL.md`.
     pub fn skills(&self) -> [PathBuf; 3] {
         let of_agents = [".claude/skills", ".agents/skills"].map(|place| self.user.join(place));
         let [claude, agents] = of_agents;
         [self.settings.join("skills"), claude, agents]
     }
 
-    /// The logs of live contexts.
+    /// The folder of the logs of live contexts.
     pub fn logs(&self) -> PathBuf {
         self.agents.logs.clone()
     }
@@ -291,18 +292,18 @@ impl Config {
         self.settings.join("rules.toml")
     }
 
-    /// What was installed, and what hooks did.
+    /// The folder for the record of installed hooks, and their log.
     pub(crate) fn hooks(&self) -> PathBuf {
         self.home.join("hooks")
     }
 
-    /// What `list` found the last time.
+    /// The file in which `list` caches what it found.
     pub(crate) fn list_cache(&self) -> PathBuf {
         self.home.join("cache/list.json")
     }
 
-    /// A folder for what can be made anew at any time, private to the user. It is made if it is not
-    /// there.
+    /// A cache folder, private to the user: its content can be computed again at any time. It is
+    /// made if it does not exist.
     ///
     /// # Errors
     ///
@@ -313,14 +314,14 @@ impl Config {
         Ok(folder)
     }
 
-    /// What the archive holds of a session, as a folder.
+    /// The folder in the archive that holds the packs of a session.
     pub(crate) fn archived(&self, key: &SessionKey) -> PathBuf {
         Archive::folder_in(&self.home).join(key.folder())
     }
 }
 
-/// The name that the user signs changes with, if it is a first name and another: one word alone is
-/// found everywhere.
+/// The name of the user in git's settings, if it has two words or more: a single word would be
+/// found in any text.
 fn full_name(settings: &Path) -> Option<String> {
     let text = regular::read_to_string(settings).ok()?;
     let of_user = text.lines().skip_while(|line| line.trim() != "[user]").skip(1);
@@ -330,7 +331,7 @@ fn full_name(settings: &Path) -> Option<String> {
     name.contains(' ').then(|| name.to_owned())
 }
 
-/// Agents take `~` for the home folder in their settings.
+/// Agents accept `~` for the home folder in their settings.
 fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => user.join(rest),

@@ -1,4 +1,4 @@
-//! Answers what a compaction asks: with a model that somebody named.
+//! Writes summaries of stored sessions with the configured model.
 
 mod model_choice;
 
@@ -20,14 +20,14 @@ use epitome_engine::stored::no_summaries;
 
 pub use model_choice::{ModelSelection, catalogue, chosen_model, named_models};
 
-/// Who writes, as the machine of a summary wants to know it.
+/// The window and the counter of a model that writes a summary.
 ///
 /// Only OpenAI's tokens can be counted; of others there are up to a third more in the same text.
 pub fn summary_writer(model: &dyn Model) -> Writer {
     summary_writer_of(model.name(), model.window())
 }
 
-/// The same of a model that nobody can ask yet.
+/// Like [`summary_writer`], for a model that is only known by name.
 pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
     let window = window.unwrap_or(WINDOW);
     let window = match name.provider {
@@ -42,26 +42,26 @@ pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
     Writer { window, counter: Arc::new(O200k::new()) }
 }
 
-/// What a summary would take, at most: answers may be shorter, and then so are later questions.
+/// The most that a summary would take: shorter answers make later questions shorter, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// Questions.
+    /// The number of questions.
     pub questions: u64,
     /// Tokens of all questions, as OpenAI's models count.
     pub input: Tokens,
-    /// Tokens that the answers may have.
+    /// The most tokens that the answers may have.
     pub output: Tokens,
 }
 
-/// A summary of a stored session that a model is to write.
+/// A summary of a stored session that a model has not written yet.
 #[derive(Debug)]
 pub struct SummaryJob {
     writing: Summarising,
 }
 
 impl SummaryJob {
-    /// What is to be asked about a session: all but the end that the recipe keeps whole. Nothing,
-    /// if there is nothing to summarise. Nobody is asked yet.
+    /// Prepares the summary of a session: of all but the end that the recipe keeps whole. Returns
+    /// none if there is nothing to summarise. Calls no model.
     ///
     /// # Errors
     ///
@@ -95,14 +95,15 @@ impl SummaryJob {
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }
 
-    /// Tokens of the first question and of what it may be answered with, as its writer counts.
+    /// The tokens of the first question, and the most that its answer may have, as the model's
+    /// counter counts.
     pub fn tokens(&self) -> (Tokens, Tokens) {
         let ask = self.writing.ask();
         let counter = O200k::new();
         (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
     }
 
-    /// What it would take to have it written. Nobody is asked.
+    /// Estimates the number of questions and the tokens of the summary. Calls no model.
     pub fn forecast(self) -> Forecast {
         let counter = O200k::new();
         let mut told = Forecast::default();
@@ -113,7 +114,8 @@ impl SummaryJob {
             told.questions += 1;
             told.input += counter.count(&ask.system) + counter.count(&ask.prompt);
             told.output += Tokens(longest);
-            // As long as it may be. As the last answer it is none, and that is the end.
+            // An answer of the greatest length. As the last answer it is refused, and that ends the
+            // loop.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {
@@ -123,11 +125,11 @@ impl SummaryJob {
         }
     }
 
-    /// Has it written.
+    /// Writes the summary with `model`.
     ///
     /// # Errors
     ///
-    /// `Refused` if the model has none, or none that can be used.
+    /// `Refused` if the model gives no answer, or none that can be used.
     pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<WrittenSummary> {
         let mut writing = self.writing;
         loop {
@@ -145,7 +147,7 @@ impl SummaryJob {
     }
 }
 
-/// What the machine hears of a failure. The log hears it, too.
+/// Logs a failure, and converts it for the state machine of the summary.
 pub(crate) fn no_reply(model: &dyn Model, failure: Failure) -> NoReply {
     tracing::warn!(model = %model.name(), whose = ?failure.whose(), "no answer: {failure}");
     match failure {

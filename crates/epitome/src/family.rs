@@ -1,4 +1,4 @@
-//! A session with everything that belongs to it.
+//! A session together with all files that belong to it.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use crate::place;
 use crate::session::format_of;
 use epitome_agents as agents;
 
-/// A session, its sub-agents' sessions, and what else its agent keeps of it, such as a log of all
-/// versions.
+/// The size of a session, its sub-agents' sessions, and other files that its agent keeps of it,
+/// such as a log of all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Family {
-    /// How many files or sets of rows, the session included.
+    /// The number of files or sets of rows, the session included.
     pub files: u64,
-    /// Their length together.
+    /// Their total length.
     pub disk_bytes: Bytes,
 }
 
 impl Family {
-    /// The family of the session at `path`, which itself has `own` bytes. A file among them that is
-    /// no session, or cannot be read, is left out.
+    /// The family of the session at `path`, whose own length is `own`. Files that are no session or
+    /// cannot be read are not counted.
     pub fn of(path: &Path, own: Bytes) -> Family {
         let mut family = Family { files: 1, disk_bytes: own };
         for source in agents::companions(path).iter().filter_map(|path| place::open(path).ok()) {

@@ -1,4 +1,5 @@
-//! Which generations are needed: proved from the sessions themselves.
+//! Garbage collection: which generations of the archive are still needed, proved from the sessions
+//! themselves.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -19,16 +20,16 @@ use crate::source::Spliced;
 use crate::store::{self, Store};
 use epitome_agents::{Census, Presence};
 
-/// Bytes that are looked through for removed ones before a proof is given up.
+/// The most bytes that are searched for removed ones before a proof is given up.
 const MOST_WORK: u64 = 1 << 36;
 
-/// Cleans up the archive: moves what no session needs to the trash, or says what would go. See
-/// [`Archive::gc`].
+/// Cleans up the archive: moves what no session needs to the trash, or reports what would be moved.
+/// See [`Archive::gc`].
 ///
-/// A generation goes only if it is proved that it is not needed, and is older than `grace`: its
-/// session has all bytes again that it removed, or its session is gone and no other one names what
-/// was removed. As long as a folder, file or database in which a session could be cannot be read,
-/// nothing goes, and the report names it.
+/// A generation is removed only if it is older than `grace` and proved unneeded: its session holds
+/// all bytes again that it removed, or its session is gone and no other session refers to what was
+/// removed. If any folder, file or database that could hold a session cannot be read, nothing is
+/// removed, and the report names it.
 ///
 /// # Errors
 ///
@@ -36,7 +37,7 @@ const MOST_WORK: u64 = 1 << 36;
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);
-    // No other epitome compacts a session between the proof and the removal.
+    // No other epitome may compact a session between the proof and the removal.
     let held: RefCell<Vec<store::Session>> = RefCell::default();
     let hold = |file: &Path| match mode {
         GcMode::Show => Ok(()),
@@ -56,7 +57,7 @@ pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> 
     Ok(report)
 }
 
-/// What is known of each generation of a session. `hold` keeps others from changing a file.
+/// Judges each generation of a session. `hold` locks a file against changes by other processes.
 fn judge(
     archive: &Archive,
     census: &Census,
@@ -74,7 +75,7 @@ fn judge(
             Presence::Unknown(err) => return all(Need::Unknown(err)),
         }
     }
-    // What may be in a place that cannot be read may need any of them. The report names the place.
+    // An unreadable place may hold a session that needs any of them. The report names the place.
     if !census.unread.is_empty() {
         return all(Need::Needed);
     }
@@ -89,7 +90,7 @@ fn judge(
     }
     let mut unneeded: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
     for file in files {
-        // Most sessions need what was removed from them: that is seen without a lock.
+        // Most sessions need what was removed from them: that is decided without a lock.
         let proved = of_file(archive, &file, generations).and_then(|proved| {
             if proved.is_empty() {
                 Ok(proved)
@@ -102,7 +103,7 @@ fn judge(
             Err(err) => return all(Need::Unknown(err)),
         }
     }
-    // Another session may name what was removed from this one.
+    // Another session may refer to what was removed from this one.
     let kept = generations.iter().filter(|it| !unneeded.contains(&it.number));
     let kept: HashSet<Ref> = kept.flat_map(Generation::blobs).map(|it| it.reference()).collect();
     let is_named = |it: &Generation| {
@@ -119,7 +120,7 @@ fn judge(
     generations.iter().map(need).collect()
 }
 
-/// The generations that one file does not need.
+/// The numbers of the generations that one file does not need.
 fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result<BTreeSet<u64>> {
     let source = place::open(file)?;
     let Some(first) = generations.first() else { return Ok(BTreeSet::new()) };
@@ -127,11 +128,11 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
     source.failure().map_or(Ok(proved), Err)
 }
 
-/// The generations of a session that `current` does not need: without them nothing is missing from
-/// what the others restore.
+/// The generations of a session that `current` does not need: without them, restoring the others
+/// still gives everything back.
 ///
-/// Either that begins with what the generation began with, or it holds all bytes that it removed
-/// and nothing that it left.
+/// A generation is unneeded if `current` begins with the bytes that the generation began with, or
+/// if it holds all bytes that the generation removed and none that it left.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],
@@ -142,13 +143,13 @@ pub(crate) fn unneeded(
     let restored = Spliced::new(current, walked.splices)?;
     let mut unneeded = BTreeSet::new();
     let mut open = Vec::new();
-    // One that was undone on the way is as good as another that did the same.
+    // A generation is a duplicate if an equal one was undone on the way: either can do the restore.
     let is_twin = |it: &Generation| {
         let mut undone = compactions().filter(|other| walked.undone.contains(&other.number));
         let blobs: HashSet<_> = it.blobs().collect();
         !walked.undone.contains(&it.number)
             && undone.any(|other| {
-                // Its path is how a file outside the homes of agents is found again.
+                // The path is needed to find a file outside the agents' folders again.
                 other.path == it.path
                     && other.before == it.before
                     && other.after == it.after
@@ -157,7 +158,7 @@ pub(crate) fn unneeded(
     };
     unneeded.extend(compactions().filter(|it| is_twin(it)).map(|it| it.number));
     for generation in compactions().filter(|it| !walked.left.contains(&it.number)) {
-        // What it appended may still be there, changed.
+        // The agent's appended records may still be there in another form.
         if goes_on_as_appended(&restored, generation)? {
             continue;
         }
@@ -176,7 +177,7 @@ pub(crate) fn unneeded(
             }
         }
     }
-    // What was there before bytes were restored is there again, or still.
+    // A restore that was archived itself: what was there before it is there again, or still is.
     let backs = || generations.iter().filter(|it| it.is_way_back());
     let lens: Vec<u64> = backs().flat_map(|it| [it.before.len, it.after.len]).collect();
     let digests = Digest::of_prefixes(current, &lens)?;
@@ -184,14 +185,14 @@ pub(crate) fn unneeded(
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
     };
     unneeded.extend(backs().filter(is_before).map(|it| it.number));
-    // It matters only as long as bytes are missing.
+    // A restore's generation is needed only as long as a compaction's is.
     if compactions().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }
     Ok(unneeded)
 }
 
-/// Whether all bytes that a generation removed are in a file, and nothing that it left.
+/// Whether a file holds all bytes that a generation removed, and none that it left.
 fn has_all(
     bytes: &[u8],
     lines: &HashSet<RecordHash>,

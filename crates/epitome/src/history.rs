@@ -1,8 +1,8 @@
-//! The history of a session: what its agent wrote, whatever compactions have taken out of it since.
+//! The history of a session: what its agent wrote, whatever compactions have removed since.
 //!
-//! Everything that shows, searches, counts or redacts a session reads it here: the stored bytes
-//! with what the archive holds of them put back, in memory. Nothing is written. Where a resume is
-//! meant (plans, compactions, what is left of a window), the stored session itself is read.
+//! Everything that shows, searches, counts or redacts a session reads it through this module: the
+//! stored bytes with the archived ones put back, in memory. Nothing is written. Code that is about
+//! a resume (plans, compactions, how full a window is) reads the stored session itself.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -26,7 +26,7 @@ use crate::redact::{Redacted, Screen, SessionScreen, redacted};
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
 
-/// Which state of a session is read.
+/// The state in which a session is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// As it was before epitome compacted it, with what the agent appended since.
@@ -36,13 +36,13 @@ pub enum Version {
     AsSent,
 }
 
-/// The bytes of a session that is read.
+/// The bytes of a session that was opened.
 pub enum ShownSource {
     /// A file, or rows.
     File(FileSource),
-    /// Bytes that came from elsewhere.
+    /// Bytes that are no file, such as standard input.
     Memory(Vec<u8>),
-    /// Either of them, with what was removed put back.
+    /// Either of them, with the removed bytes put back.
     Whole(Spliced<'static>),
 }
 
@@ -55,7 +55,7 @@ impl ShownSource {
         }
     }
 
-    /// The first failure to read, if there was one.
+    /// The first read error, if there was one.
     pub fn failure(&self) -> Option<Error> {
         crate::source::failure_of(self)
     }
@@ -75,7 +75,7 @@ impl Source for ShownSource {
     }
 }
 
-/// A compaction that is in a session as it is now.
+/// A compaction that is in effect in the stored session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PastCompaction {
     /// Its number in the archive.
@@ -84,29 +84,29 @@ pub struct PastCompaction {
     pub recipe: String,
     /// When it was made.
     pub made: Timestamp,
-    /// The item of the session as it was before which it was made: the number of items, if nothing
-    /// was written since.
+    /// The item, in the uncompacted session, before which it was made: the number of items, if
+    /// nothing was written since.
     #[serde(skip)]
     pub item: usize,
-    /// Whether its bytes came from another machine: anyone may have made them.
+    /// Whether its archived bytes were imported from another machine: they are not to be trusted.
     #[serde(skip)]
     pub is_imported: bool,
 }
 
-/// A session, opened to be read.
+/// A session, opened and read.
 pub struct History {
-    /// The session.
+    /// The session in the state `version`.
     pub session: Loaded<ShownSource>,
-    /// The state that it is in.
+    /// The state in which it was read.
     pub version: Version,
-    /// The compactions that are in it as it is stored, oldest first.
+    /// The compactions that are in effect in the stored session, oldest first.
     pub compactions: Vec<PastCompaction>,
     /// What could not be put back, as sentences.
     pub missing: Vec<String>,
-    /// The blocks of which the text is not sent any more: item and number. Empty for one that is
-    /// shown as it is sent.
+    /// The blocks whose text a resume does not send any more: item and block number. Empty for a
+    /// session that is read as it is sent.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// What was removed and is not in `session`: what is secret in it is secret.
+    /// Bytes that were removed and are not in `session`. Secrets in them are hidden as well.
     removed: Vec<ShownSource>,
 }
 
@@ -115,7 +115,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// As [`load`](crate::storage::load). That the archive is missing or damaged is none.
+    /// As [`load`](crate::storage::load). A missing or damaged archive is not an error.
     pub fn open(
         config: &Config,
         path: &Path,
@@ -125,7 +125,7 @@ impl History {
         History::at(config, &Place::parse(path), path, agent, version)
     }
 
-    /// Opens and reads the session at a place that is known already; `path` is its address.
+    /// Opens and reads a session whose place is known already; `path` is its address.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl History {
         History::put_back(config, session, key, version).map_err(|err| err.about(path))
     }
 
-    /// Reads a session that is no file here.
+    /// Reads a session from bytes that are no file here.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl History {
         let is_as_it_was = splices.is_empty();
         if is_as_it_was || version == Version::AsSent {
             let whole = Spliced::new(&stored.source, splices)?;
-            // A copy in memory: the session itself is read on.
+            // A copy in memory, because the source itself is moved into the result.
             let copy = || ShownSource::Memory(whole.read(0..Source::len(&whole)).into_owned());
             removed.extend((!is_as_it_was).then(copy));
             drop(whole);
@@ -215,36 +215,35 @@ impl History {
         Ok(History { session, version, compactions, missing, unsent, removed })
     }
 
-    /// Whether a compaction of epitome is in the session as it is stored.
+    /// Whether a compaction by epitome is in effect in the stored session.
     pub fn is_compacted(&self) -> bool {
         !self.compactions.is_empty()
     }
 
-    /// The first failure to read, if there was one: what was made of the session is not to be
-    /// trusted then.
+    /// The first read error, if there was one: results computed from this session are wrong then.
     pub fn failure(&self) -> Option<Error> {
         self.session.source.failure()
     }
 
-    /// Lets a redactor know all secrets of the session, those of what was removed as well, so that
-    /// they are found in other texts.
+    /// Teaches a redactor all secrets of the session, including those in removed bytes, so that it
+    /// finds them in other texts.
     pub fn learn(&self, redactor: &mut Redactor<'_>) {
         self.teach(redactor);
         redactor.learn(&self.session.source);
     }
 
-    /// Lets a redactor know the secrets of what is not in the session as it is read: what was
-    /// hidden before a compaction stays hidden after it.
+    /// Teaches a redactor the secrets in removed bytes: what was hidden before a compaction stays
+    /// hidden after it.
     pub fn teach(&self, redactor: &mut Redactor<'_>) {
         self.removed.iter().for_each(|source| redactor.learn(source));
     }
 
-    /// What shows texts of the session: what compactions removed from it is known as well.
+    /// A screen for texts of the session. It knows the secrets in removed bytes as well.
     pub fn screen<'s>(&self, screen: &'s Screen) -> SessionScreen<'s> {
         screen.of_learnt(|redactor| self.learn(redactor))
     }
 
-    /// The session with placeholders in the place of what a redactor finds, or would have found
+    /// The session with a placeholder for each secret that the redactor finds, or would have found
     /// before the session was compacted.
     ///
     /// # Errors
@@ -268,7 +267,7 @@ impl PastCompaction {
     }
 }
 
-/// Tells what the archive holds of a session from what it holds later. Nothing is opened.
+/// A number that changes whenever the archive holds something else of a session. Opens no file.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
     Packs::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }
@@ -284,8 +283,8 @@ fn sentence(err: &Error) -> String {
     text
 }
 
-/// What the archive holds, as removed from other sessions, of stubs that are still in this one: a
-/// fork has those of the session that it comes from. What it does not hold is said.
+/// The archived bytes, removed from other sessions, of stubs that are in this one: a fork has the
+/// stubs of the session that it was made from. Bytes that are missing are reported.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,
@@ -319,13 +318,14 @@ fn elsewhere(
     texts
 }
 
-/// Where the records begin that a resume sends.
+/// The offsets of the records that a resume sends.
 fn sent_records(stored: &Transcript) -> HashSet<u64> {
     stored.context().map(|(_, entry)| entry.record.span.start).collect()
 }
 
-/// Where a compaction had appended a record, what the agent wrote next continues that record, which
-/// is not in the session as it was: it continues what precedes it there.
+/// Repairs the context of the uncompacted session: where a compaction appended a record, the
+/// agent's next record continues that one, which is not in the uncompacted session. Here it
+/// continues the record before it.
 fn continued(
     transcript: &mut Transcript,
     whole: &Spliced<'_>,
@@ -350,8 +350,8 @@ fn continued(
     }
 }
 
-/// The blocks of a session as it was of which the text is not sent any more: it was removed, or a
-/// resume does not send its record, though one would have.
+/// The blocks of the uncompacted session whose text a resume does not send any more: they were
+/// removed, or their record is not sent though it would have been.
 fn unsent(
     transcript: &Transcript,
     whole: &Spliced<'_>,
@@ -382,7 +382,7 @@ fn unsent(
     unsent
 }
 
-/// Where the texts of a block are.
+/// The spans of the texts of a block.
 fn spans(block: &Block) -> Vec<Span> {
     let output = |output: &Output| {
         let parts = output.parts.iter().filter_map(|part| match part {

@@ -1,9 +1,9 @@
-//! Transcripts that are kept when a session ends: agents are told to call epitome then, in their
-//! own settings, and as they were told it is taken back.
+//! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
+//! ends, so that its transcript is kept.
 //!
-//! A change is first an [`Install`] or an [`Uninstall`], which can be shown, and then carried out.
-//! What stood in an agent's settings stays as it was, to the byte; what was put in is remembered,
-//! and only that is ever taken out.
+//! A change is first an [`Install`] or an [`Uninstall`], which can be shown, and is then carried
+//! out. The rest of an agent's settings stays as it is, to the byte; what was inserted is recorded,
+//! and only that is ever removed.
 
 mod branch;
 mod purge;
@@ -36,45 +36,45 @@ use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
 
-/// What a person wants to be kept.
+/// What the user wants to keep, as given on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct HookRequest {
-    /// Only sessions that are run in this folder or below it; nothing: all.
+    /// Only sessions that are run in this folder or below it. None: all sessions.
     pub project: Option<PathBuf>,
-    /// In which forms; none is HTML.
+    /// The forms to write. Empty: HTML.
     pub formats: Vec<Rendered>,
-    /// The folder for it.
+    /// The folder to write to.
     pub out: Option<PathBuf>,
-    /// A branch of the project's repository for it.
+    /// The branch of the project's repository to commit to.
     pub branch: Option<String>,
-    /// The recipe by which they are made short before.
+    /// The recipe by which transcripts are shortened first.
     pub compact: Option<String>,
-    /// Whether the session itself is compacted when it is over.
+    /// Whether the session itself is compacted after it ended.
     pub shrink: bool,
 }
 
-/// What an installation changes. Nothing is changed yet.
+/// A planned installation. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Install {
     /// The file of the agent's settings.
     pub file: PathBuf,
-    /// What stands in it; nothing when there is none.
+    /// The text of the file now; none if it does not exist.
     pub before: Option<String>,
-    /// What will.
+    /// The text of the file afterwards.
     pub after: String,
-    /// What will be kept.
+    /// The rule that says what is kept.
     pub rule: Rule,
-    /// What the user has still to do, as a sentence.
+    /// What the user still has to do, as a sentence.
     pub afterwards: Option<&'static str>,
     installed: Installed,
 }
 
-/// The agents that can be told.
+/// The agents whose settings support a session-end hook.
 pub fn agents() -> impl Iterator<Item = &'static str> {
     hooked().map(|(agent, _)| agent.name())
 }
 
-/// What is kept now.
+/// The rules that are installed.
 ///
 /// # Errors
 ///
@@ -84,13 +84,13 @@ pub fn rules(config: &Config) -> Result<Vec<Rule>> {
 }
 
 impl Install {
-    /// Plans to tell an agent to call `program` when a session ends.
+    /// Plans to install a hook that calls `program` when a session of the agent ends.
     ///
     /// # Errors
     ///
-    /// `NotFound` for an agent that cannot be told; `Unreadable` when its settings are not what
-    /// they should be; `Exists` when somebody else's file stands where ours would; `Refused` when
-    /// a branch is wanted and cannot be.
+    /// `NotFound` for an agent without hooks; `Unreadable` when its settings cannot be parsed;
+    /// `Exists` when a file that is not ours is where ours would be; `Refused` when the branch
+    /// cannot be used.
     pub fn plan(
         config: &Config,
         agent: &str,
@@ -129,12 +129,12 @@ impl Install {
         self.before.as_deref() != Some(&self.after)
     }
 
-    /// Carries it out.
+    /// Writes the settings and the record.
     ///
     /// # Errors
     ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`; what git says.
-    /// The agent's settings are then what they were.
+    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`; the errors of
+    /// git. The agent's settings are unchanged then.
     pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
         let _lock = lock(config, "lock")?;
         let before = Record::load(config)?;
@@ -163,7 +163,7 @@ impl Install {
         Ok(self.rule)
     }
 
-    /// Makes the folder, checks the branch out.
+    /// Makes the output folder, or checks the branch out into it.
     fn prepare(&mut self) -> Result<()> {
         let rule = &self.rule;
         match &rule.branch {
@@ -179,7 +179,7 @@ impl Install {
     }
 }
 
-/// What a file was without us, and what it will be.
+/// The text of a settings file without our hook, and with it.
 fn plan_file(
     agent: &str,
     hook: &Hook,
@@ -200,7 +200,7 @@ fn plan_file(
         inserted: String::new(),
         after: String::new(),
     };
-    // An earlier installation is taken back first, so that there is one at most.
+    // An earlier installation is removed first, so that there is at most one.
     let base = match known.map(back).transpose()? {
         Some(FileChange::Text { after, .. }) => Some(after),
         Some(FileChange::Gone { .. }) => None,
@@ -253,7 +253,8 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
         return Err(err.with_hint("name where it leads with --out"));
     }
     crate::render::ours(&out)?;
-    // What an earlier installation made is still ours to remove.
+    // The branch, the folders and the ignore line that an earlier installation made are still ours
+    // to remove.
     let mut all = record.rules.iter().chain(&record.replaced);
     let earlier = all.find(|rule| rule.out == out);
     let branch = branch.map(|branch| Branch {
@@ -279,7 +280,7 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
     })
 }
 
-/// The line by which git leaves a folder out that stands in the project's working tree.
+/// The line that makes git ignore an output folder inside the project's working tree.
 fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     let common = branch::common(repository).ok()?;
     let inside = real(out).strip_prefix(real(repository)).ok()?.to_str()?.to_owned();
@@ -295,7 +296,7 @@ fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     Some(LeftOut { file, text: format!("{gap}/{inside}/\n") })
 }
 
-/// Whether two rules keep the same, so that the later takes the place of the earlier.
+/// Whether two rules have the same scope, so that the later replaces the earlier.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.agent == other.agent && one.project == other.project
 }
@@ -312,7 +313,7 @@ fn missing_above(file: &Path) -> Vec<PathBuf> {
     file.parent().map(missing).unwrap_or_default()
 }
 
-/// A path without symbolic links as far as it is there.
+/// A path with symbolic links resolved as far as the path exists.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for there in path.ancestors() {
@@ -331,7 +332,7 @@ fn read(file: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Refuses a file that is marked read-only, or that has several names.
+/// Refuses a file that is read-only or has several hard links.
 fn check_replaceable(meta: &fs::Metadata, file: &Path) -> Result<()> {
     if meta.permissions().readonly() {
         let what = "the settings are marked read-only";
@@ -350,8 +351,8 @@ fn unchanged(file: &Path, before: &str) -> Result<()> {
     }
 }
 
-/// Puts a text in the place of a file, whose mode stays. What a killed epitome left next to it
-/// goes.
+/// Replaces the content of a file and keeps its mode. Temporary files that a killed epitome left
+/// next to it are removed.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Keys of those who run models, in the platform's keyring: where one is looked for that the
-//! environment does not have.
+//! API keys of model providers in the platform's keyring, which is read for keys that are not in
+//! the environment.
 
 mod platform;
 
@@ -7,23 +7,23 @@ use epitome_llm::{Key, Provider};
 
 use crate::config::Config;
 
-/// Somewhere keys are kept.
+/// A store of keys.
 pub trait Keyring {
-    /// The key of a provider, if there is one.
+    /// The key of a provider, if one is stored.
     ///
     /// # Errors
     ///
     /// If there is no keyring, or it does not answer.
     fn get(&self, provider: Provider) -> Result<Option<Key>, NoKeyring>;
 
-    /// Keeps a key in place of any other of this provider.
+    /// Stores a key, replacing an earlier one of the same provider.
     ///
     /// # Errors
     ///
     /// As [`get`](Keyring::get).
     fn set(&self, provider: Provider, key: &Key) -> Result<(), NoKeyring>;
 
-    /// Forgets a key; says whether there was one.
+    /// Removes a key. Returns whether there was one.
     ///
     /// # Errors
     ///
@@ -31,13 +31,13 @@ pub trait Keyring {
     fn remove(&self, provider: Provider) -> Result<bool, NoKeyring>;
 }
 
-/// Why a keyring cannot be asked, in the platform's words. They hold no key.
+/// Why a keyring cannot be used, in the platform's words. They contain no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoKeyring(String);
 
-/// The platform's: the Secret Service (GNOME's keyring, KWallet), macOS's Keychain, or Windows'
-/// Credential Manager.
+/// The platform's keyring: the Secret Service (GNOME's keyring, KWallet), macOS's Keychain, or
+/// Windows' Credential Manager.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlatformKeyring;
 
@@ -58,7 +58,7 @@ impl Keyring for PlatformKeyring {
     }
 }
 
-/// One that is switched off.
+/// A keyring that is switched off.
 #[derive(Clone, Copy, Debug)]
 struct Off;
 
@@ -76,20 +76,20 @@ impl Keyring for Off {
     }
 }
 
-/// Where a provider's key is.
+/// Where a provider's key was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
     /// In this variable of the environment.
     Variable(&'static str),
     /// In the keyring.
     Keyring,
-    /// Nowhere, and this is why the keyring does not say so.
+    /// Nowhere. If the keyring could not be read, the reason.
     Nowhere(Option<NoKeyring>),
-    /// The provider takes none.
+    /// The provider needs no key.
     Unneeded,
 }
 
-/// The key of a provider, and where it is: in the environment, or else in the keyring.
+/// The key of a provider, and where it was found: in the environment, or else in the keyring.
 pub fn key_of(config: &Config, provider: Provider, ring: &dyn Keyring) -> (Option<Key>, KeyPlace) {
     let Some(variable) = Config::key_variables(provider).first() else {
         return (None, KeyPlace::Unneeded);
@@ -110,7 +110,7 @@ pub fn key_of(config: &Config, provider: Provider, ring: &dyn Keyring) -> (Optio
     }
 }
 
-/// The keyring that is asked: the platform's, unless `EPITOME_KEYRING=off`.
+/// The keyring to use: the platform's, unless `EPITOME_KEYRING=off`.
 pub fn keyring(config: &Config) -> &'static dyn Keyring {
     let is_off = config.variables.get("EPITOME_KEYRING").is_some_and(|it| it == "off");
     if is_off { &Off } else { &PlatformKeyring }
@@ -119,7 +119,7 @@ pub fn keyring(config: &Config) -> &'static dyn Keyring {
 /// Why stored bytes are not a password. It does not repeat them.
 const NOT_TEXT: &str = "the stored password is not text";
 
-/// The key in a stored password; none if it is not one.
+/// The key in a stored password; none if it is not a valid key.
 fn key(password: Vec<u8>) -> Result<Option<Key>, NoKeyring> {
     match String::from_utf8(password) {
         Ok(text) => Ok(Key::new(text)),
@@ -140,7 +140,7 @@ mod tests {
 
     const KEY: &str = "sk-test-0123456789abcdefghij";
 
-    /// One that is made of nothing but memory.
+    /// A keyring in memory.
     #[derive(Default)]
     struct Memory(RefCell<BTreeMap<Provider, Key>>);
 

@@ -1,12 +1,12 @@
 //! epitome makes the context of AI coding agents small, keeps it valid, and gives every byte back.
 //!
-//! [`Loaded`] opens and reads a session. [`ops`] compacts and restores it, with all that belongs to
-//! it. [`live`] keeps the context of an agent that runs.
+//! [`Loaded`] is a session that was opened and read. [`ops`] compacts and restores sessions, with
+//! all files that belong to them. [`live`] keeps the context of an agent that is running.
 //!
 //! # Absent
 //!
-//! No network but for a model that somebody named. No agent's JSON and no policy: those are the
-//! rooms below. Nothing is printed and nobody is asked: that is for the programs above.
+//! No network unless a model is configured. No agent's JSON and no compaction rules: those are in
+//! lower crates. Nothing is printed and the user is never asked: that is for the programs above.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -49,7 +49,7 @@ pub use place::{Place, open};
 pub use session::Loaded;
 pub use settings::{McpServer, Settings};
 
-/// Removed bytes: generations, what they refer to, and what of them may go.
+/// The archive: removed bytes in generations, references to them, and garbage collection.
 pub mod archive {
     pub use epitome_store::archive::*;
     pub use epitome_store::carry::{ImportReport, Imported, Unjoined};
@@ -58,7 +58,7 @@ pub mod archive {
     pub use crate::garbage::collect_garbage;
 }
 
-/// One compaction, step by step. [`ops`] does all of it.
+/// One compaction, step by step. [`ops`] does all steps.
 pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
@@ -77,7 +77,7 @@ pub mod models {
     pub use crate::keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
 }
 
-/// Sessions on disk: opened, locked, replaced, restored.
+/// Sessions on disk: open, lock, replace, restore.
 pub mod storage {
     pub use epitome_store::file_tree::FileTreeSession;
     pub use epitome_store::place::exists;
@@ -93,7 +93,7 @@ pub mod storage {
     pub use epitome_store::store::{Hold, Replaced, Session, Store, User, users_of, write_new};
 }
 
-/// The examples of the page are tests.
+/// The examples of `docs/library.md` are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct Page;

@@ -38,24 +38,25 @@ pub use short::short_ids;
 pub use sort::Sort;
 pub use usage::DayUsage;
 
-/// A session and what is known of it.
+/// A session of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The file.
     pub file: SessionFile,
-    /// What it says, or why it cannot be read.
+    /// What was read of it, or why it cannot be read.
     pub seen: std::result::Result<SessionInfo, String>,
-    /// How many generations the archive holds of it.
+    /// The number of its generations in the archive.
     pub compactions: u64,
 }
 
 impl Listed {
-    /// Whether it is compacted now.
+    /// Whether a compaction is in effect.
     pub fn is_compacted(&self) -> bool {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
     }
 
-    /// What compacting would save; none of a session that cannot be read, or is read-only.
+    /// The tokens that compacting would save; none for a session that cannot be read or is
+    /// read-only.
     pub fn saving(&self) -> Option<Tokens> {
         let is_written = named(self.file.agent).is_none_or(|format| writer(format).is_ok());
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
@@ -67,63 +68,63 @@ impl Listed {
         self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
     }
 
-    /// Its length: of its file, or of its rows as lines; of a compressed file, what it holds. Of a
-    /// session that is not read, what the system or the database says.
+    /// Its length: of its file, or of its rows as lines; of a compressed file, after decompression.
+    /// For a session that was not read, the size that the system or the database reports.
     pub fn size(&self) -> Bytes {
         self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
     }
 
-    /// Whether the archive still holds what it held when the session was looked at. If not, the
-    /// session may have been compacted since, even where its size and time say nothing.
+    /// Whether the archive still holds the same packs as when the session was read. If not, the
+    /// session may have been compacted since, even if its size and time are unchanged.
     pub fn is_current(&self, config: &Config) -> bool {
         self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
 }
 
-/// What a session says at a glance. Tokens are estimated.
+/// What a list shows of a session. Token counts are estimates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
     /// Its id.
     pub id: String,
     /// The folder it was run in.
     pub cwd: Option<String>,
-    /// Its name, or how it begins.
+    /// Its title, or the beginning of its first message.
     pub title: Option<String>,
-    /// What a resume would send; of a session that is not read for the list, as its agent counted
-    /// it, if it did.
+    /// The tokens of the context that a resume would send. For a session that is not read for the
+    /// list, the agent's own count, if it stores one.
     pub context: Option<Tokens>,
-    /// What compacting would save of that.
+    /// The tokens of the context that compacting would save.
     pub saving: Tokens,
-    /// The whole request that a resume sends, as the provider bills it, if the session records
-    /// enough requests to tell.
+    /// The size of the whole request that a resume sends, as the provider bills it, if the session
+    /// records enough requests to compute it.
     pub request: Option<Tokens>,
-    /// How the tokens of the request follow from those of the messages.
+    /// The function from the tokens of the messages to those of the request.
     pub calibration: Option<Calibration>,
     /// How full the context was over its requests, as their provider counted them: at most
     /// [`COURSE`] points, each the largest request of its part of the session. Empty if the session
     /// records no sizes.
     pub course: Vec<Tokens>,
-    /// Its turns, if it was read.
+    /// The number of its turns, if it was read.
     pub turns: Option<u64>,
-    /// What its requests came to, by day and model, without those of sub-agents; none if it was
-    /// not read.
+    /// The usage of its requests by day and model, without those of sub-agents; none if it was not
+    /// read.
     pub usage: Option<Vec<DayUsage>>,
-    /// The model that wrote last.
+    /// The model of the last response.
     pub model: Option<String>,
     /// The context window of that model, if the table of models has it.
     pub window: Option<Tokens>,
-    /// What the compactions that are in it now saved.
+    /// What the compactions in effect saved.
     pub saved: Option<Saved>,
     /// Its length, if it was read.
     size: Option<Bytes>,
-    /// How many compactions are in it now: none once it was restored.
+    /// The number of compactions in effect: zero once it was restored.
     pub in_effect: u64,
-    /// Whether it was compacted, and begins again, to the byte, with what the first compaction
-    /// found.
+    /// Whether it was compacted and restored since: it begins, to the byte, with what the first
+    /// compaction found.
     pub restored: bool,
-    /// Its name in the archive.
+    /// Its key in the archive.
     key: SessionKey,
-    /// What the archive held of it.
+    /// The packs that the archive held of it when it was read.
     packs: Packs,
 }
 
@@ -141,7 +142,7 @@ pub struct Saved {
     pub archive: Bytes,
 }
 
-/// What is the same for all sessions of a list.
+/// The inputs that are the same for all sessions of a list.
 struct ListContext<'a> {
     config: &'a Config,
     recipe: &'a Recipe,
@@ -156,9 +157,8 @@ impl<'a> ListContext<'a> {
     }
 }
 
-/// Looks at `files`, on all cores, and calls `looked` after each. What was seen before is not read
-/// again, unless the file, the recipe or epitome changed. The answer stands in the order of
-/// `files`.
+/// Reads `files`, on all cores, and calls `looked` after each. A session in the cache is not read
+/// again, unless the file, the recipe or epitome changed. The result is in the order of `files`.
 pub fn list(
     config: &Config,
     files: Vec<SessionFile>,
@@ -187,21 +187,21 @@ pub fn list(
         })
         .collect();
     if changed {
-        // A list is right without its cache.
+        // Errors of the cache are ignored: the list is correct without it.
         cache.store(&path).ok();
     }
     listed
 }
 
-/// What is known of `files` without reading any of them: what was seen before of those that did not
-/// change. The answer stands in the order of `files`.
+/// The cached entries of `files`, without reading any of them; none for a file that changed since.
+/// The result is in the order of `files`.
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
     let screen = Screen::new(config);
     let cache = Cache::load(&config.list_cache(), &ListContext::new(config, recipe, &screen));
     files.par_iter().map(|file| cache.known(config, file)).collect()
 }
 
-/// What is known of a file, or else what it says, with its name in the cache.
+/// The cached entry of a file, or else a new one, with its key in the cache.
 fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
@@ -230,7 +230,8 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     }
     let key = crate::session::key_of(&session, path);
     let calibration = crate::billed::calibration(&session, config, path, &Estimate::new());
-    // Before the session's state is asked: a compaction in between changes them.
+    // The packs are listed before the compactions are read: if one happens in between, the entry is
+    // outdated and read again.
     let packs = packs(config, &key);
     let in_effect = match packs.count {
         0 => Vec::new(),
@@ -267,7 +268,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // What is only read saves nothing.
+        // Nothing can be saved of a read-only format.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {
@@ -277,20 +278,20 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
         counted: &[],
     };
     let planned = compact(transcript, source, recipe, &options);
-    // Counted again in the result: what edits claim is not the whole of it.
+    // Counted again in the result: the edits' own numbers do not include everything.
     let after = Applied::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;
     (before, usual_saving(format, before - after, before))
 }
 
-/// The model that wrote last.
+/// The model of the last response.
 fn last_model(transcript: &Transcript) -> Option<&str> {
     let written = transcript.entries().filter(|(_, entry)| entry.role == Role::Assistant);
     written.filter_map(|(_, entry)| entry.model.as_deref()).next_back()
 }
 
-/// What the compactions saved that are in a session now.
+/// What the compactions in effect saved.
 fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<Saved> {
     if in_effect.is_empty() {
         return None;
@@ -307,7 +308,7 @@ fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Opti
     })
 }
 
-/// Whether a session begins with what its first compaction found. What cannot be told is no.
+/// Whether a session begins with what its first compaction found. False if that is unknown.
 fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     let Ok(generations) = config.archive().generations(key) else { return false };
     let first = generations.whole.iter().find(|it| !it.is_way_back()).map(|it| it.before);
@@ -315,7 +316,7 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     Digest::of_prefixes(source, &[before.len]).is_ok_and(|found| found == [before])
 }
 
-/// What a database says of a session that is only read.
+/// The entry of a read-only session, from its row in a database.
 fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo {
     let SessionRow { title, cwd, context } = told;
     let shown = |text: Option<String>| text.map(|text| screen.text(&text).into_owned());
@@ -327,7 +328,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         title,
         context,
         saving: Tokens(0),
-        // The agent counts all that it sends.
+        // The agent's count includes the prompt and the tools.
         request: context,
         calibration: None,
         course: Vec::new(),
@@ -344,7 +345,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
     }
 }
 
-/// The largest of each of at most [`COURSE`] parts.
+/// Divides the sizes into at most [`COURSE`] parts and returns the largest of each.
 fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     let points = sizes.len().min(COURSE);
     let part = |n: usize| n * sizes.len() / points.max(1);
@@ -352,7 +353,7 @@ fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     (0..points).map(largest).collect()
 }
 
-/// The deepest cause: the rest says which file, and that is known.
+/// The message of the deepest cause: the others name the file, which the list shows anyway.
 fn reason(err: &crate::error::Error) -> String {
     let deepest = causes(err).last().unwrap_or(err);
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
@@ -363,7 +364,7 @@ fn packs(config: &Config, key: &SessionKey) -> Packs {
     Packs::list(&config.archive(), key)
 }
 
-/// What tells that a file is what it was.
+/// The size and time by which a changed file is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     size: u64,
@@ -386,15 +387,15 @@ struct CachedListing {
     seen: std::result::Result<SessionInfo, String>,
 }
 
-/// What was seen, by path. Of another recipe or another epitome it says nothing.
+/// The cached entries by path. They are valid for one recipe and one version of epitome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,
     recipe: String,
-    /// The rules for secrets that titles were looked through with; older epitomes had none.
+    /// The stamp of the secret rules that titles were screened with; older versions had none.
     #[serde(default)]
     rules: String,
-    /// The table of models that requests were priced with; older epitomes had none.
+    /// The stamp of the price table that requests were priced with; older versions had none.
     #[serde(default)]
     models: String,
     seen: HashMap<String, CachedListing>,
@@ -408,8 +409,8 @@ impl Listed {
 }
 
 impl Cache {
-    /// What was seen of a file, if neither it nor what the archive holds of it changed. The file
-    /// alone does not tell: a restored one has the size and the time that it had before.
+    /// The cached entry of a file, if neither the file nor its packs in the archive changed. The
+    /// file alone is not enough: a restored one has its former size and time.
     fn known(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
         let seen = self.seen.get(&*file.path.to_string_lossy())?;
         let listed = Listed::new(file.clone(), seen.seen.clone());
@@ -434,7 +435,7 @@ impl Cache {
         stored.filter(of_ours).unwrap_or(empty)
     }
 
-    /// Written beside and moved there: two lists at once leave one or the other.
+    /// Written to a temporary file and renamed: of two lists at the same time, one is kept whole.
     fn store(mut self, path: &Path) -> Result<()> {
         self.seen.retain(|path, _| {
             let path = Path::new(path);
@@ -526,7 +527,7 @@ mod tests {
         assert!(Cache::load(&path, &other).seen.is_empty());
         let other = ListContext { prices: None, ..ListContext::new(&config, &recipe, &screen) };
         assert!(Cache::load(&path, &other).seen.is_empty());
-        // As a version wrote it that priced no requests.
+        // As a version without prices wrote it.
         let stored = fs::read_to_string(&path).expect("a cache");
         let (before, rest) = stored.split_once("\"models\":\"").expect("a stamp");
         let after = rest.split_once("\",").expect("an end").1;
@@ -558,7 +559,7 @@ mod tests {
         assert_eq!(seen.cwd.as_deref(), Some("/srv/[REDACTED:github-pat-1]"));
         let stored = fs::read_to_string(config.list_cache()).expect("a cache");
         assert!(!stored.contains(&token), "{stored}");
-        // Other rules look again.
+        // Other rules: everything is read again.
         fs::create_dir_all(&config.settings).expect("a folder");
         let rule = "[[rules]]\nid = 'here'\nregex = 'here'\nkeywords = ['here']\n";
         fs::write(config.redaction_rules(), rule).expect("a file");

@@ -16,7 +16,7 @@ pub use log::{create, open};
 
 use crate::drive::no_reply;
 
-/// Summaries written by a model, for [`Context::view_with`].
+/// A function for [`Context::view_with`] that has summaries written by `model`.
 pub fn written_by<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,

@@ -2,11 +2,12 @@
 //! serde form is the documented JSON (`docs/json.md`). The program, the viewer, hooks and `watch`
 //! call these.
 //!
-//! A session and what belongs to it (the sessions of sub-agents, logs that a database keeps) are
-//! one transaction. All files are planned first, then all that goes is archived and proved, then
-//! all files are written next to the old ones, and only then they take their places. If one cannot,
-//! those that did are replaced by what they were. A process that is killed between two of them
-//! leaves a part compacted: the next compaction does the rest, and a restore gives all of it back.
+//! A session and the files that belong to it (the sessions of sub-agents, logs that a database
+//! keeps) are one transaction. All files are planned first; then everything that will be removed is
+//! archived and proved; then all new files are written next to the old ones; and only then they
+//! replace them. If one cannot be replaced, those that were are replaced again by what they were.
+//! If the process is killed between two replacements, a part of the session is compacted: the next
+//! compaction does the rest, and a restore gives all of it back.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -65,11 +66,11 @@ use crate::archive::Generation;
 use crate::config::Config;
 use crate::error::Result;
 
-/// The generations that are in a file as it is now, oldest first. None: it cannot be read.
+/// The generations that are in effect in a file, oldest first. None if the file cannot be read.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+/// `NoPermission`, `Unreadable` when the archive cannot be listed.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
     restore::compactions_in(config, &open::SessionPart::at(path))
 }

@@ -1,8 +1,8 @@
 //! A live context over a pipe, for agents in any language: a request is one line of JSON, and so is
 //! its answer. `docs/engine.md` describes both.
 //!
-//! [`Server`] holds one conversation with a client. It reads and writes logs, and no pipe: its
-//! caller passes lines on.
+//! [`Server`] holds one conversation with a client. It reads and writes logs, but no pipe: the
+//! caller passes lines to it and back.
 
 mod logs;
 mod request;
@@ -27,37 +27,37 @@ pub use logs::Logs;
 use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
 use sent::Sent;
 
-/// Lines that a search returns unless it asks for others.
+/// The default limit of lines that a search returns.
 const HITS: usize = 100;
-/// The version of what is spoken over the pipe.
+/// The version of the protocol.
 const PROTOCOL: u64 = 1;
-/// Characters of the last words that are told of a log.
+/// The most characters of a log's last message that are reported.
 const LAST: usize = 200;
 
-/// What holds for every session of a client.
+/// The options of all sessions of a client.
 pub struct ServerOptions {
     /// The API whose messages are read and written, by name.
     pub api: String,
     /// The recipe of its contexts.
     pub recipe: Recipe,
-    /// Where logs are kept; in memory only if there is none.
+    /// The folder of the logs; none keeps contexts in memory only.
     pub logs: Option<Logs>,
     /// Estimates tokens instead of counting them.
     pub estimate: bool,
-    /// The model that writes summaries.
+    /// The model that writes summaries, if there is one.
     pub model: Option<Arc<RetryingModel>>,
 }
 
-/// Sizes in tokens, and whether the client writes summaries. A session may change them.
+/// Sizes in tokens, and whether the client writes summaries. A session may override them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Size {
     /// The window of the agent's model.
     pub window: u64,
-    /// What every request takes of it in addition to the messages.
+    /// The tokens of every request in addition to the messages.
     pub overhead: u64,
-    /// Whether the client answers questions for summaries.
+    /// Whether the client answers the questions for summaries.
     pub summaries: bool,
-    /// The window of the model that the client asks, if it is another.
+    /// The window of the model that the client calls for them, if it is another.
     pub writer_window: Option<u64>,
 }
 
@@ -87,7 +87,8 @@ impl Size {
     }
 }
 
-/// What a question for a summary came up in; it is answered when nothing is asked any more.
+/// The request during which a question for a summary came up. It is answered after the last
+/// question.
 enum PendingOp {
     Call,
     Compact,
@@ -107,14 +108,14 @@ impl PendingOp {
 /// A session that is open.
 struct Session {
     context: Context,
-    /// The request that waits for the answer to a question.
+    /// The request that waits for a summary.
     pending: Option<PendingOp>,
     path: Option<PathBuf>,
-    /// Keeps other processes from its log.
+    /// The lock of its log.
     hold: Option<Hold>,
 }
 
-/// One conversation with a client: the session that is open, and what each request does to it.
+/// One conversation with a client: the open session, and the operations on it.
 ///
 /// ```
 /// use epitome::built_in;
@@ -168,7 +169,7 @@ impl Server {
             }
             Request::Call(call) => {
                 self.call(&call)?;
-                // It may be hundreds of megabytes, and the log has it now.
+                // It may be hundreds of megabytes, and is in the log now.
                 drop(call);
                 drop(line);
                 self.go_on(PendingOp::Call)
@@ -214,8 +215,9 @@ impl Server {
         self.go_on(pending)
     }
 
-    /// Carries out what is due, with the model of the options. Without one, the client is asked the
-    /// next question; the answer to the request follows when none is left.
+    /// Continues a request with what the engine needs next, with the model of the options. Without
+    /// one, the client is asked the next question; the request is answered when no question is
+    /// left.
     fn go_on(&mut self, pending: PendingOp) -> Result<String> {
         let (summaries, model) = (self.size.summaries, self.options.model.clone());
         let session = self.session()?;
@@ -251,14 +253,14 @@ impl Server {
         }
     }
 
-    /// Compacts these messages alone: the session is not asked and not changed.
+    /// Compacts these messages alone: the session is neither read nor changed.
     fn force(&mut self, asked: &Force<'_>) -> Result<String> {
         let wire = &self.options.api;
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
         say(&mut context, wire, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
-        // It is forced, whatever the size.
+        // Forced, so it compacts whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.options.model {
             Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
@@ -308,7 +310,7 @@ impl Server {
         }))
     }
 
-    /// Begins a session. If it cannot be, the one that is open stays.
+    /// Begins a session. If that fails, the current session stays open.
     fn reset(&mut self, begin: &Begin) -> Result<Value> {
         let name = begin.session.as_deref().unwrap_or("session");
         let size = self.size.with(begin)?;
@@ -325,7 +327,7 @@ impl Server {
         Ok(told)
     }
 
-    /// Goes on with a session where its log was left. If it cannot be, the one that is open stays.
+    /// Continues a session from its log. If that fails, the current session stays open.
     fn open(&mut self, open: Open) -> Result<Value> {
         let Some(logs) = &self.options.logs else {
             return Err(usage("there is no log to open: this engine keeps none (--no-log)"));
@@ -338,7 +340,7 @@ impl Server {
             }
         };
         let Some(name) = logs::id(&path) else {
-            // What is no log makes no lock.
+            // A file that is no log gets no lock.
             return Err(match live::open(&path, self.setup(self.size, "")) {
                 Err(err) => err,
                 Ok(_) => Error::new(ErrorKind::Changed, "the log changed meanwhile"),
@@ -346,7 +348,7 @@ impl Server {
         };
         let begin = open.begin(name.clone())?;
         let size = self.size.with(&begin)?;
-        // The one that is open is read again; no other process has it.
+        // The session that is open already is read again under its own lock.
         let ours = self.session.as_ref().is_some_and(|session| session.is_at(&path));
         let hold = if ours { None } else { Some(logs.hold(&path)?) };
         let context = live::open(&path, self.setup(size, &name))?;
@@ -382,7 +384,7 @@ impl Server {
         })
     }
 
-    /// The session that is open; one without a name if none was begun.
+    /// The open session; a new one without a name if there is none.
     fn session(&mut self) -> Result<&mut Session> {
         if self.session.is_none() {
             self.reset(&Begin::default())?;
@@ -398,8 +400,8 @@ impl Session {
     }
 }
 
-/// While a question for a summary is open, no request may begin that would take its place: its
-/// result would be lost.
+/// Refuses requests that would need the same place as an open question for a summary: the answer to
+/// that question would be lost.
 fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
     match asked {
         Request::Hello(_)
@@ -430,7 +432,7 @@ fn say(
     context.push_messages(wire, &messages, billed).map_err(not_said)
 }
 
-/// Why messages are not taken.
+/// Converts the error of messages that cannot be read.
 fn not_said(err: Error) -> Error {
     match err.kind() {
         ErrorKind::Unreadable => {
@@ -441,7 +443,7 @@ fn not_said(err: Error) -> Error {
     }
 }
 
-/// What a log holds, so that a client knows which messages it need not send again.
+/// The state of a log, from which a client knows which messages it need not send again.
 fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     let report = context.report();
     let open: Vec<String> = context.open_calls().into_iter().map(|(id, _)| id.into()).collect();
@@ -474,7 +476,7 @@ fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     })
 }
 
-/// An error as clients get it.
+/// An error as JSON.
 fn refusal(err: &Error) -> Value {
     let mut refusal = json!({ "kind": err.kind().name(), "message": err.to_string() });
     let causes: Vec<String> = causes(err).map(ToString::to_string).collect();
@@ -488,7 +490,7 @@ fn refusal(err: &Error) -> Value {
     refusal
 }
 
-/// What a name stands for.
+/// The texts that a name refers to.
 fn recalled(context: &Context, name: &str) -> Result<Recalled> {
     let Some(wanted) = Name::parse(name) else {
         let name = short(name, 40);
@@ -505,7 +507,7 @@ fn recalled(context: &Context, name: &str) -> Result<Recalled> {
     })
 }
 
-/// The lines of what a name stands for that hold a text.
+/// The lines, of the texts that a name refers to, in which `search` is found.
 fn hits(name: &str, recalled: &Recalled, search: &str, limit: usize) -> Vec<Hit> {
     let said = recalled.said.iter().map(|it| (response_name(it.response), &it.text));
     let all = said.chain([(name.to_owned(), &recalled.text)]);

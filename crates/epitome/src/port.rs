@@ -1,4 +1,5 @@
-//! A session for another agent: made, held against that agent's invariants, and put where it looks.
+//! Ports a session to another agent: makes it, checks it against that agent's invariants, and
+//! writes it where the agent looks for sessions.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,10 @@ use crate::session::Loaded;
 use crate::source::Spliced;
 use crate::store::{disk, write_new};
 
-/// Bytes that are hashed at once.
+/// The number of bytes that are hashed at once.
 const CHUNK: u64 = 1 << 20;
 
-/// A session that was made for another agent. It is not on disk yet.
+/// A session that was made for another agent, not yet on disk.
 pub struct Ported {
     /// The agent that it is for.
     pub agent: &'static dyn Agent,
@@ -30,20 +31,20 @@ pub struct Ported {
     pub id: String,
     /// The folder that it is to be run in.
     pub cwd: PathBuf,
-    /// The session, and what stayed behind.
+    /// The session, and what could not be ported.
     pub made: RequestBody,
     time: Zoned,
 }
 
 impl Ported {
-    /// Makes a session for `agent` of what a session says. It is run in `cwd`: where the session
-    /// was run if nothing else is asked for, or else here.
+    /// Makes a session for `agent` from another session. It will be run in `cwd`: by default the
+    /// folder in which the session was run if that is recorded, or else the current one.
     ///
     /// # Errors
     ///
-    /// `Unreadable` if nothing is said. `Refused` for an agent that no session can be made for, and
-    /// if what was made would break an invariant of the agent. `Broken` if it could not be read
-    /// back.
+    /// `Unreadable` if the session has no messages. `Refused` for an agent that no session can be
+    /// made for, or if the result would break an invariant of the agent. `Broken` if the result
+    /// could not be read back.
     pub fn of<S: Source>(
         config: &Config,
         session: &Loaded<S>,
@@ -72,7 +73,7 @@ impl Ported {
         Ok(ported)
     }
 
-    /// Counts what the sub-agents of the session at `path` did among what stays behind.
+    /// Counts what the sub-agents of the session at `path` did as not ported.
     pub fn without_sub_agents_of(&mut self, path: &Path) {
         let n = agents::sub_agents(path);
         if n > 0 {
@@ -80,21 +81,21 @@ impl Ported {
         }
     }
 
-    /// Where the agent looks for it.
+    /// The path at which the agent looks for it.
     ///
     /// # Errors
     ///
-    /// `Refused` if that cannot be told.
+    /// `Refused` if that is unknown.
     pub fn place(&self, config: &Config) -> Result<PathBuf> {
         let new = NewSession { id: &self.id, cwd: &self.cwd, time: &self.time };
         (self.resume.place)(&config.agents, &new)
     }
 
-    /// Writes it to a new file, readable by its owner only, in a folder that is made if need be.
+    /// Writes it to a new file, readable by its owner only. Missing folders are made.
     ///
     /// # Errors
     ///
-    /// `Exists` if there is a file; `Disk`, `NoPermission`.
+    /// `Exists` if the file exists; `Disk`, `NoPermission`.
     pub fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
             disk::private_folder(folder)?;
@@ -103,7 +104,7 @@ impl Ported {
         write_new(path, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
     }
 
-    /// Reads it as the agent would.
+    /// Reads it as the agent would, and checks the invariants.
     fn check(&self) -> Result<()> {
         let format = self.agent.format();
         if self.made.messages == 0 {
@@ -128,7 +129,7 @@ impl Ported {
     }
 }
 
-/// The folder itself, as a program that runs in it sees it.
+/// A folder without symbolic links, as a program that runs in it sees it.
 fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     let here = |err| Error::reading(err, "the current folder", Path::new("."));
     let cwd = match cwd {
@@ -138,8 +139,8 @@ fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     Ok(cwd.canonicalize().unwrap_or(cwd))
 }
 
-/// A UUID of version 7: the time, then a hash of what is carried over and where to. Carried over
-/// twice within a millisecond it is the same, and refused the second time.
+/// A UUID of version 7: the time, then a hash of the session and the target. Porting twice within a
+/// millisecond gives the same id, and the second write is refused.
 fn id(time: Timestamp, source: &dyn Source, target: &str) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(target.as_bytes()).update(&time.as_nanosecond().to_le_bytes());

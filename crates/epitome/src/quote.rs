@@ -1,8 +1,9 @@
-//! What a compaction costs and saves in the requests that follow it, as providers cache requests.
+//! The cost and the savings of a compaction in the requests that follow it, given how providers
+//! cache requests.
 //!
-//! The next request of a session is read from the provider's cache as far as it begins like the
-//! last one; the rest is written to it. A compaction makes the request smaller, and changes its
-//! beginning: more of it is written once, and less is read every time.
+//! A provider reads a request from its cache as far as it begins like an earlier one, and writes
+//! the rest to it. A compaction makes the request smaller, but changes its beginning: more is
+//! written once, and less is read every time.
 
 use epitome_llm::ListedModel;
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
@@ -10,8 +11,8 @@ use serde::Serialize;
 
 use crate::ops::Change;
 
-/// For how many seconds a provider has a request cached: the time for which the table of prices has
-/// its price of writing.
+/// For how many seconds a provider caches a request: the time to which the price of cache writes in
+/// the table applies.
 pub const CACHED_FOR: i64 = 300;
 
 /// Whether the last request of a session is still in the provider's cache.
@@ -20,14 +21,14 @@ pub const CACHED_FOR: i64 = 300;
 pub enum CacheState {
     /// It was sent less than five minutes ago.
     Warm,
-    /// It was sent earlier: all of the next request is written.
+    /// It was sent earlier: the whole next request is written to the cache.
     Expired,
-    /// The session does not record when it was sent. The figures are those of a warm cache.
+    /// The session does not record when it was sent. The figures assume a warm cache.
     Unknown,
 }
 
 impl CacheState {
-    /// Of a request that was sent so many seconds ago.
+    /// The state of a request that was sent so many seconds ago.
     pub fn after(seconds: Option<i64>) -> CacheState {
         match seconds {
             None => CacheState::Unknown,
@@ -37,40 +38,42 @@ impl CacheState {
     }
 }
 
-/// The tokens of the next request of a session, and those of them that the last request began with.
+/// The tokens of the next request of a session, and how many of them are cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NextRequest {
-    /// All its input, without the user's new message.
+    /// All its input, without the user's next message.
     pub input: Tokens,
-    /// What is read from the cache, if that has not expired.
+    /// The tokens that are read from the cache, if it has not expired.
     pub cached: Tokens,
 }
 
-/// What the requests after a compaction cost, against those without it. Input only, at list prices.
+/// The cost of the requests after a compaction, compared with the cost without it. Input only, at
+/// list prices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quote {
-    /// The model whose prices count.
+    /// The model whose prices are used.
     pub model: String,
-    /// Whether the tokens follow from the usage that the session records; else they are those of
-    /// most sessions of the model.
+    /// Whether the tokens are computed from the usage that the session records. If not, from that
+    /// of most sessions of the model.
     pub is_fitted: bool,
     /// Whether the last request is still cached.
     pub cache: CacheState,
     /// The input of the next request without and with the compaction.
     pub input_tokens: Change<Tokens>,
-    /// What of it is read from the cache.
+    /// The tokens of it that are read from the cache.
     pub cached_tokens: Change<Tokens>,
-    /// What the input of the next request costs.
+    /// The cost of the next request's input.
     pub next_cost: Change<MicroDollars>,
-    /// What the same input costs in each later request, which reads all of it from the cache.
+    /// The cost of the same input in each later request, which reads all of it from the cache.
     pub later_cost: Change<MicroDollars>,
     /// The number of requests after which the compaction has saved more than it cost; 1 if it costs
-    /// nothing. `null` if it never does.
+    /// nothing, `null` if it never pays.
     pub pays_after: Option<u64>,
 }
 
 impl Quote {
-    /// The quote for these requests at the prices of a model. None: they cost the same, or nothing.
+    /// The quote for these requests at the prices of a model. None if they cost the same, or
+    /// nothing.
     pub fn new(
         known: &ListedModel,
         is_fitted: bool,
@@ -122,13 +125,13 @@ impl Quote {
     }
 }
 
-/// How much more the second is, in millionths of a dollar.
+/// The increase from before to after, in millionths of a dollar.
 fn more(cost: Change<MicroDollars>) -> i64 {
     let amount = |it: MicroDollars| i64::try_from(it.0).unwrap_or(i64::MAX);
     amount(cost.after) - amount(cost.before)
 }
 
-/// The first request after which what was saved is at least what was paid once.
+/// The first request after which the savings reach the cost.
 fn pays_after(once: i64, saved: i64) -> Option<u64> {
     if once <= 0 {
         return (saved >= 0).then_some(1);
@@ -138,8 +141,8 @@ fn pays_after(once: i64, saved: i64) -> Option<u64> {
 }
 
 impl Quote {
-    /// What the next request does with the cache: `next request: reads 12.0k from the cache instead
-    /// of 140.0k, writes 30.0k instead of 10.0k`.
+    /// The next request's use of the cache: `next request: reads 12.0k from the cache instead of
+    /// 140.0k, writes 30.0k instead of 10.0k`.
     pub fn next_request(&self) -> String {
         let (input, cached) = (self.input_tokens, self.cached_tokens);
         let written = |input: Tokens, cached: Tokens| Tokens(input.0 - cached.0);
@@ -161,7 +164,7 @@ impl Quote {
         )
     }
 
-    /// What that costs and saves: `+$0.16 once, −$0.03 for each later request: pays after 6
+    /// The cost and the savings: `+$0.16 once, −$0.03 for each later request: pays after 6
     /// requests`.
     pub fn balance(&self) -> String {
         let (once, each) = (signed(self.once()), signed(self.each()));
@@ -198,7 +201,8 @@ mod tests {
         Quote::new(known, true, CacheState::after(seconds), Change { before, after })
     }
 
-    /// Sonnet costs $3.75 to write, $0.30 to read, and gpt-5 $1.25 and $0.125 a million tokens.
+    /// Prices per million tokens: Sonnet $3.75 to write to the cache and $0.30 to read from it,
+    /// gpt-5 $1.25 and $0.125.
     #[test]
     fn a_quote_follows_from_prices_and_cache() {
         let cases = [

@@ -11,18 +11,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::settings::{Settings, Values};
 
-/// A recipe that can be named, and its text.
+/// A recipe that can be selected by name, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRecipe {
     /// Its name.
     pub name: String,
-    /// The user's file; `None` for a recipe of the program.
+    /// The user's file; `None` for a built-in recipe.
     pub file: Option<PathBuf>,
     /// The TOML.
     pub text: String,
 }
 
-/// All recipes: those of the program, then the user's own by file name.
+/// All recipes: the built-in ones, then the user's own by file name.
 pub fn known(config: &Config) -> Vec<KnownRecipe> {
     let of_program = BUILT_IN.iter().map(|(name, text)| KnownRecipe {
         name: (*name).to_owned(),
@@ -35,7 +35,7 @@ pub fn known(config: &Config) -> Vec<KnownRecipe> {
     files.sort();
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // A name of the program's own means that one.
+        // A built-in recipe wins over a file of the same name.
         if built_in(&name).is_none() {
             let text = regular::read_to_string(&path).unwrap_or_default();
             known.push(KnownRecipe { name, file: Some(path), text });
@@ -44,7 +44,7 @@ pub fn known(config: &Config) -> Vec<KnownRecipe> {
     known
 }
 
-/// The recipe of a name, as it is written: one of the program, one of the user's own, or a file.
+/// The unchanged recipe of a name: a built-in one, one of the user's own, or a file.
 ///
 /// # Errors
 ///
@@ -81,8 +81,8 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
     })
 }
 
-/// The recipe for stored sessions: that of `name`, else the one of the settings, else the default;
-/// with what the settings change of it.
+/// The recipe for stored sessions: `name`, else the one in the settings, else the default; with the
+/// changes that the settings make to it.
 ///
 /// # Errors
 ///
@@ -91,8 +91,8 @@ pub fn resolve(config: &Config, settings: &Settings, name: Option<&str>) -> Resu
     resolve_with(config, settings, name, &Values::default(), false)
 }
 
-/// The same with what the options of one call change after that. With `summarise`, a recipe without
-/// a summary gets one, as the settings describe it.
+/// Like [`resolve`], with the changes that the options of one call make after that. With
+/// `summarise`, a recipe without a summary gets the one that the settings describe.
 ///
 /// # Errors
 ///
@@ -118,8 +118,8 @@ pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFil
     Ok(resolve(config, settings, None)?.rule_files)
 }
 
-/// The recipe for contexts in use: that of `name`, else the one of the settings, else the default;
-/// with what the settings change of it.
+/// The recipe for live contexts: `name`, else the one in the settings, else the default; with the
+/// changes that the settings make to it.
 ///
 /// # Errors
 ///

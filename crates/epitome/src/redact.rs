@@ -1,5 +1,5 @@
-//! A session without its secrets: read anew from bytes that do not have them, so that whatever is
-//! made of it has none either.
+//! Redaction: a session is parsed again from bytes without its secrets, so that nothing that is
+//! made from it can contain one.
 
 use std::borrow::Cow;
 use std::fs;
@@ -17,20 +17,20 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::source::Spliced;
 
-/// A session without what rules found in it.
+/// A session whose secrets were replaced by placeholders.
 pub struct Redacted<'a> {
-    /// The session. Nothing of it is on disk, and the one that it comes from is as it was.
+    /// The redacted session. It is in memory only; the original is unchanged.
     pub session: Loaded<Spliced<'a>>,
-    /// What was found where, in the order of the session. It does not say what it was.
+    /// Where each rule matched, in the order of the session. The matched text is not included.
     pub found: Vec<Found>,
 }
 
-/// The rules that come with epitome, those that find the user of this machine, the user's own, and
-/// those of more files; of two with one id the later.
+/// The rules that come with epitome, those that match the names of this machine's user, the user's
+/// own, and those in `files`. Of two rules with the same id, the later wins.
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission`, `Unreadable`; `Refused` for a file that holds no rules.
+/// `NotFound`, `NoPermission`, `Unreadable`; `Refused` for a file without valid rules.
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);
@@ -47,12 +47,12 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     Ok(rules)
 }
 
-/// What finds what is redacted: kinds and rules by name; those of the settings, or else secrets and
-/// personal data, if `names` is empty. `files` are rules in addition to those of the settings.
+/// A finder for kinds and rules by name. If `names` is empty, those of the settings, or else
+/// secrets and personal data. `files` are rules in addition to those of the settings.
 ///
 /// # Errors
 ///
-/// `Usage` if the rules cannot be used, or there are none of a name.
+/// `Usage` if the rules cannot be used, or no rule has one of the names.
 pub fn finder(
     config: &Config,
     settings: &Settings,
@@ -78,7 +78,8 @@ pub fn finder(
     })
 }
 
-/// The user's own rules are a regular file; one that is named on the command line may be a pipe.
+/// The user's own rules must be a regular file; one that is named on the command line may be a
+/// pipe.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
@@ -87,22 +88,24 @@ fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
     if is_own { regular::read_to_string(path) } else { fs::read_to_string(path) }
 }
 
-/// Takes secrets out of what is shown of sessions on this machine where their content was not asked
-/// for: titles, folders, what an edit is about. Personal data stay: the reader is their owner.
+/// Hides secrets in short texts of sessions that are shown on this machine: titles, folders,
+/// descriptions of edits. Personal data are shown, because the reader is their owner.
 pub struct Screen {
     /// None if the user's rules cannot be used.
     rules: Option<Rules>,
     finder: OnceLock<Option<Arc<Finder>>>,
 }
 
-/// The last finder that was made, and the stamp of its rules: making one takes longer than finding.
+/// The last finder that was built, and the stamp of its rules: building one takes longer than a
+/// search.
 static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
 
-/// What is shown where a text may hold a secret and there are no rules to find it.
+/// Shown in place of a text that may hold a secret, if the rules to find it cannot be used.
 const HIDDEN: &str = "(hidden: the rules for secrets cannot be used)";
 
 impl Screen {
-    /// One with the rules for secrets of epitome, of the settings folder and of `config`.
+    /// A screen with epitome's rules for secrets, those of the settings folder and those of
+    /// `config`.
     pub fn new(config: &Config) -> Screen {
         let rules = rules(config, &[]).and_then(|rules| {
             let refused = |err| Error::new(ErrorKind::Refused, "unknown rules").because(err);
@@ -123,7 +126,7 @@ impl Screen {
         Screen::new(&config)
     }
 
-    /// A text as it is shown.
+    /// The text with secrets hidden.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.redactor() {
             Some(mut redactor) => match redactor.text(text) {
@@ -134,7 +137,7 @@ impl Screen {
         }
     }
 
-    /// What shows texts of one session: a secret that was found once is known wherever it is.
+    /// A screen for one session: a secret that is found once is hidden wherever it occurs.
     pub fn of_session(&self, source: &dyn Source) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         if let Some(redactor) = &mut redactor {
@@ -143,14 +146,14 @@ impl Screen {
         SessionScreen { redactor }
     }
 
-    /// The same, of a session whose secrets the caller makes known.
+    /// Like [`of_session`](Screen::of_session), but the caller teaches the redactor the secrets.
     pub(crate) fn of_learnt(&self, learn: impl FnOnce(&mut Redactor<'_>)) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         redactor.as_mut().map(learn);
         SessionScreen { redactor }
     }
 
-    /// Makes ready what otherwise is made when the first text is shown.
+    /// Builds the finder now. Otherwise it is built for the first text.
     pub fn prepare(&self) {
         self.redactor();
     }
@@ -169,7 +172,8 @@ impl Screen {
         self.finder.get_or_init(finder).as_deref().map(Redactor::new)
     }
 
-    /// Tells these rules from others: what was shown with others is not shown with these.
+    /// Identifies these rules: a cached text that was screened with other rules must be screened
+    /// again.
     pub(crate) fn stamp(&self) -> String {
         Hash::compute(format!("{:?}", self.rules).as_bytes()).to_string()
     }
@@ -181,7 +185,7 @@ pub struct SessionScreen<'s> {
 }
 
 impl SessionScreen<'_> {
-    /// A text of the session as it is shown.
+    /// A text of the session with secrets hidden.
     pub fn text(&mut self, text: &str) -> String {
         match &mut self.redactor {
             Some(redactor) => without_cut_token(&redactor.text(text)).into_owned(),
@@ -190,12 +194,12 @@ impl SessionScreen<'_> {
     }
 }
 
-/// A text without its last word if that was cut and may be the beginning of a token: titles and
-/// descriptions are shortened before secrets are looked for, and no rule knows half a token.
+/// Removes a last word that was cut and may be the beginning of a token: titles and descriptions
+/// are shortened before secrets are looked for, and no rule matches half a token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
-    /// Shorter beginnings are of no use, and words.
+    /// Shorter beginnings are useless to an attacker, and look like words.
     const LEAST: usize = 6;
-    /// Longer words are no words of a language.
+    /// No word of a language is longer.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || "_-+/=.~%".contains(c);
@@ -206,11 +210,11 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
     if is_token { format!("{}…", &body[..start]).into() } else { text.into() }
 }
 
-/// A session with placeholders in the place of what a redactor finds in its strings.
+/// A session with a placeholder for each string that a redactor finds.
 ///
 /// # Errors
 ///
-/// `Refused` if the changes cannot be laid over the session, which does not happen.
+/// `Refused` if the changes cannot be applied to the session; this does not happen.
 pub fn redacted<'a, S: Source>(
     session: &'a Loaded<S>,
     redactor: &mut Redactor<'_>,
@@ -226,7 +230,8 @@ pub fn redacted<'a, S: Source>(
     Ok(Redacted { session, found: redactor.found().to_vec() })
 }
 
-/// Reasoning, which may be signed, and pictures: in order and apart.
+/// The spans that must not be edited, ordered and disjoint: reasoning, which may be signed, and
+/// pictures.
 fn sealed(transcript: &Transcript) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for block in transcript.entries().flat_map(|(_, entry)| &entry.blocks) {
@@ -235,7 +240,7 @@ fn sealed(transcript: &Transcript) -> Vec<Span> {
             Block::Image(image) => spans.push(image.data),
             Block::Output(output) => spans.extend(pictures(output)),
             Block::Repeated(again) => spans.extend(pictures(&again.output)),
-            // Words, calls, and what nobody understands.
+            // Texts, calls, and blocks of unknown kinds.
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
-//! Sessions as pages and texts: opened, compacted in memory where that is asked for, and told.
+//! Renders sessions as pages and texts: opens them, and redacts and compacts them in memory if
+//! requested.
 //!
 //! # Absent
 //!
-//! Nothing of a session is changed, and nothing of it reaches the archive.
+//! Nothing of a session is changed, and nothing is written to the archive.
 
 mod folder;
 mod names;
@@ -38,15 +39,15 @@ use epitome_agents as agents;
 pub struct RenderSource {
     /// The session.
     pub session: Member,
-    /// What its sub-agents did, in the order of their files.
+    /// The sessions of its sub-agents, in the order of their files.
     pub sub_agents: Vec<Member>,
 }
 
 /// A session of a [`RenderSource`].
 pub struct Member {
-    /// Where it is; nothing if it came from elsewhere.
+    /// Its path; none if it is no file.
     pub path: Option<PathBuf>,
-    /// What it says.
+    /// What was read from it.
     pub history: History,
 }
 
@@ -56,26 +57,26 @@ impl Member {
     }
 }
 
-/// How a session is told.
+/// How a session is rendered.
 pub struct RenderOptions<'a> {
-    /// How much of it.
+    /// The level of detail.
     pub detail: Detail,
-    /// Looks for what is taken out before anything else.
+    /// The finder of secrets, which are removed first of all.
     pub redact: Option<&'a Finder>,
-    /// What is taken away then.
+    /// The recipe by which the redacted session is compacted.
     pub compact: Option<&'a Recipe>,
-    /// Knows how long was what an earlier compaction took.
+    /// The archive, which knows the length of texts that an earlier compaction removed.
     pub archive: &'a Archive,
-    /// Knows what requests cost.
+    /// The prices of requests.
     pub prices: Option<&'a ListPrices>,
 }
 
-/// List prices of models, for what is told of a session.
+/// List prices of models, for the costs that are shown of a session.
 #[derive(Clone, Debug)]
 pub struct ListPrices<C = Catalogue>(pub(crate) C);
 
 impl ListPrices {
-    /// Those that come with epitome, with the user's own before them.
+    /// Epitome's prices, overridden by those of the user's own table.
     ///
     /// # Errors
     ///
@@ -96,8 +97,8 @@ impl<C: Borrow<Catalogue> + Sync> Prices for ListPrices<C> {
 }
 
 impl RenderSource {
-    /// Opens a session and what its sub-agents did, as they were before they were compacted. What
-    /// is no session is left out.
+    /// Opens a session and those of its sub-agents, as they were before they were compacted. Files
+    /// of sub-agents that are no sessions are skipped.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl RenderSource {
         RenderSource::of_version(config, path, agent, Version::AsItWas)
     }
 
-    /// The same, in the state that `version` says.
+    /// Like [`open`](RenderSource::open), in the state `version`.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ impl RenderSource {
         Ok(RenderSource { session: Member { path: None, history }, sub_agents: Vec::new() })
     }
 
-    /// What could not be put back of the session and its sub-agents, as sentences, each once.
+    /// Everything that could not be put back into the session and its sub-agents', as sentences
+    /// without duplicates.
     pub fn missing(&self) -> Vec<&str> {
         let members = std::iter::once(&self.session).chain(&self.sub_agents);
         let mut missing: Vec<&str> =
@@ -154,15 +156,15 @@ impl RenderSource {
         missing
     }
 
-    /// The first failure to read, if there was one: what was told is not to be trusted then.
+    /// The first read error, if there was one: what was rendered is incomplete then.
     pub fn failure(&self) -> Option<Error> {
         let mut members = std::iter::once(&self.session).chain(&self.sub_agents);
         members.find_map(|member| member.history.failure())
     }
 
-    /// Hands the session's story and those of its sub-agents, in their order, to `show`: redacted
-    /// first, then compacted. `address` says where the session of a sub-agent can be read, by its
-    /// number. What was taken out is told beside what `show` returns.
+    /// Calls `show` with the stories of the session and of its sub-agents, in their order: redacted
+    /// first, then compacted. `address` returns the address of a sub-agent's page by its number.
+    /// Returns the result of `show`, and what was redacted.
     ///
     /// # Errors
     ///
@@ -174,7 +176,7 @@ impl RenderSource {
         show: impl FnOnce(&[Story<'_>]) -> T,
     ) -> Result<(T, Vec<Found>)> {
         let links = self.links(&address);
-        // One redactor for all: the same secret has one number.
+        // One redactor for all: a secret has the same number everywhere.
         let mut redactor = how.redact.map(Redactor::new);
         let members = || std::iter::once(&self.session).chain(&self.sub_agents);
         if let Some(redactor) = &mut redactor {
@@ -190,7 +192,7 @@ impl RenderSource {
             });
         }
         let pasts: Vec<Past> = members().map(|it| past(&it.history, redactor.as_mut())).collect();
-        // What changed is counted before anything is compacted.
+        // Changed files and lines are counted before anything is compacted.
         let changes: Vec<Changes> = without
             .iter()
             .map(|seen| Changes::from_transcript(seen.transcript(), seen.source()))
@@ -225,8 +227,9 @@ impl RenderSource {
         Ok((show(&stories), found))
     }
 
-    /// Where the calls lead that sent sub-agents: to the one whose id the result names, or in their
-    /// order when none does and there is one for each.
+    /// Links from calls to the sub-agents that they started: the one whose id is in the result, or,
+    /// if no result has an id and there are as many sub-agents as calls, the one at the same
+    /// position.
     fn links(&self, address: &dyn Fn(usize) -> String) -> BTreeMap<String, String> {
         let mut links = BTreeMap::new();
         if self.sub_agents.is_empty() {
@@ -261,7 +264,7 @@ impl Member {
         Ok(Member { path: Some(path.to_owned()), history })
     }
 
-    /// The agent, and the id of the session, or the name of its file when it has none.
+    /// The agent, and the id of the session, or else the name of its file.
     fn agent_and_id(&self) -> (&'static str, String) {
         let stem = || {
             let stem = self.path.as_ref().and_then(|path| path.file_stem());
@@ -272,12 +275,12 @@ impl Member {
         (self.loaded().format.name, id)
     }
 
-    /// The name of a sub-agent's file, within those of its session.
+    /// The name of a sub-agent's page, within those of its session.
     fn part_name(&self) -> String {
         self.names().into_iter().next().unwrap_or_else(|| "sub-agent".to_owned())
     }
 
-    /// What a result may call it.
+    /// The names by which a result may refer to it.
     fn names(&self) -> Vec<String> {
         let stem = self.path.as_ref().and_then(|path| {
             let name = path.to_string_lossy();
@@ -290,7 +293,7 @@ impl Member {
         stem.into_iter().filter(|name| name.len() >= 6).collect()
     }
 
-    /// Calls that sent a sub-agent, with their results.
+    /// Calls that started a sub-agent, each with its result.
     fn tasks(&self) -> Vec<(String, String)> {
         let Loaded { source, transcript, .. } = self.loaded();
         let blocks = || transcript.entries().flat_map(|(_, entry)| &entry.blocks);
@@ -310,7 +313,7 @@ impl Member {
     }
 }
 
-/// What is to be said of the compactions of a session.
+/// The compactions of a session, and what is missing, as they are shown.
 fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
     let compactions = history.compactions.iter().map(|it| PastCompaction {
         made: it.made.to_string(),
@@ -323,7 +326,7 @@ fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
         unsent: history.unsent.clone(),
         missing: history.missing.clone(),
     };
-    // A recipe may be a path, and an error names files.
+    // A recipe may be a path, and an error contains file names.
     if let Some(redactor) = redactor {
         let recipes = past.compactions.iter_mut().map(|it| &mut it.recipe);
         for text in recipes.chain(&mut past.missing) {
@@ -333,7 +336,7 @@ fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
     past
 }
 
-/// A session as it is told.
+/// A session to render, with or without redaction.
 enum Seen<'a> {
     Whole(&'a Loaded<ShownSource>),
     Redacted(Box<Loaded<Spliced<'a>>>),
@@ -362,7 +365,7 @@ impl Seen<'_> {
     }
 }
 
-/// The lines of what stands in the archive under a reference.
+/// The number of lines of the archived text with a reference.
 fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
     let found = archive.find(reference).ok()?.into_iter().next()?;
     let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;

@@ -1,5 +1,5 @@
-//! Runs of commands that compact sessions: which there were, what they saved, and which of their
-//! sessions can be undone.
+//! The log of commands that compacted sessions: what each run saved, and which of its sessions can
+//! be undone.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,15 +16,15 @@ use crate::ops::{Change, compactions_in};
 use crate::place;
 use epitome_agents as agents;
 
-/// Whether what a run did is still in its sessions.
+/// Whether a run's compactions are still in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// All of it is.
+    /// All of them are.
     InEffect,
-    /// A part of it was undone.
+    /// Some were undone.
     PartlyUndone,
-    /// None of it is.
+    /// None of them is.
     Undone,
     /// None of its sessions can be read any more.
     Gone,
@@ -43,20 +43,20 @@ pub struct LoggedRun {
     pub at: Timestamp,
     /// The recipes that it used.
     pub recipes: BTreeSet<String>,
-    /// What a resume of all its sessions sent.
+    /// The contexts of all its sessions, before and after.
     pub context_tokens: Change<Tokens>,
     /// The lengths of all its files.
     pub disk_bytes: Change<Bytes>,
-    /// Whether it was undone.
+    /// Whether its compactions are in effect.
     pub state: RunState,
     /// Its sessions.
     pub sessions: Vec<RunSession>,
 }
 
-/// A session that a run compacted, with what belongs to it.
+/// A session that a run compacted, with the files that belong to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSession {
-    /// Where it is; if the session itself was not compacted, where what belongs to it is.
+    /// Its path. If the session itself was not compacted, the path of another of its files.
     #[serde(rename = "session", serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// Its agent.
@@ -66,36 +66,36 @@ pub struct RunSession {
     /// The files that were compacted.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// What a resume sent, of all its files.
+    /// The contexts of all its files, before and after.
     pub context_tokens: Change<Tokens>,
     /// The lengths of its files.
     pub disk_bytes: Change<Bytes>,
-    /// Whether it was undone.
+    /// Whether the compactions are in effect.
     pub state: RunState,
 }
 
-/// All runs, and how many compactions older versions made, which stored no run.
+/// All runs, and the number of compactions by older versions, which stored no run.
 #[derive(Clone, Debug, Default)]
 pub struct RunLog {
     /// The newest first.
     pub runs: Vec<LoggedRun>,
-    /// Generations without a run.
+    /// The number of generations without a run.
     pub without_run: u64,
-    /// Parts of the archive that are damaged or cannot be read: they may be of any run, or of one
-    /// that is not listed.
+    /// The errors of damaged or unreadable parts of the archive: these may belong to any run, or to
+    /// one that is not listed.
     pub unread: Vec<Error>,
-    /// Why it is not known of some sessions what is in effect: they are there and cannot be read.
+    /// The errors of sessions that exist but cannot be read: whether they were undone is unknown.
     pub unread_sessions: Vec<Error>,
 }
 
-/// The run that is meant by the beginning of an id.
+/// The result of looking a run up by the beginning of its id.
 #[derive(Clone, Debug)]
 pub enum RunMatch {
-    /// This one.
+    /// Exactly one run.
     Run(Box<LoggedRun>),
-    /// Any of these: the text begins the ids of all.
+    /// Several runs: all their ids begin with the text.
     AnyOf(Vec<LoggedRun>),
-    /// None.
+    /// No run.
     Nothing,
 }
 
@@ -111,12 +111,12 @@ impl RunLog {
         }
     }
 
-    /// The newest run of which something is left to undo.
+    /// The newest run that is at least partly in effect.
     ///
     /// # Errors
     ///
     /// `Archive`, `NoPermission`, `Unreadable` when a part of the archive or a session cannot be
-    /// read: it may be of a newer run.
+    /// read: it may belong to a newer run.
     pub fn last_in_effect(self) -> Result<Option<LoggedRun>> {
         if let Some(err) = self.unread.into_iter().chain(self.unread_sessions).next() {
             let what = "it is not known which run was the last: not all that was compacted can be \
@@ -129,7 +129,7 @@ impl RunLog {
     }
 }
 
-/// All runs that the archive knows, read from it and compared with the sessions as they are.
+/// All runs in the archive, compared with the sessions as they are now.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ pub fn runs(config: &Config) -> Result<RunLog> {
         for generation in found.whole {
             match &generation.run {
                 Some(run) => of_runs.entry(run.clone()).or_default().push(generation),
-                // Giving bytes back is no compaction.
+                // A restore is no compaction.
                 None if generation.is_way_back() => {}
                 None => log.without_run += 1,
             }
@@ -163,17 +163,17 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     Ok(log)
 }
 
-/// What is known of the files of sessions.
+/// What was found out about the files of sessions.
 struct Known<'a> {
     config: &'a Config,
-    /// The generations in effect of files that were looked at. None: the file cannot be read.
+    /// The generations in effect in each file that was read. None if the file cannot be read.
     in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
     places: OnceCell<Places>,
-    /// Why files could not be looked at.
+    /// The errors of files that could not be read.
     unread: Vec<Error>,
 }
 
-/// Where agents keep sessions, by their ids.
+/// The paths of the agents' sessions, by id.
 type Places = BTreeMap<SessionKey, Vec<PathBuf>>;
 
 impl Known<'_> {
@@ -202,7 +202,8 @@ impl Known<'_> {
         }
     }
 
-    /// Where the file of a generation is now: where it was, or where its agent keeps the session.
+    /// The current path of a generation's file: the recorded one, or the one at which the agent
+    /// keeps the session now.
     fn place(&mut self, generation: &Generation) -> PathBuf {
         let moved = moved_to(self.config, &self.places, &generation.key(), &generation.path);
         let is_in = |path: &&PathBuf| self.state(path, generation) == RunState::InEffect;
@@ -211,7 +212,7 @@ impl Known<'_> {
     }
 }
 
-/// The files of a session that is not at `path` any more.
+/// The files of a session that is no longer at `path`.
 fn moved_to(
     config: &Config,
     places: &OnceCell<Places>,
@@ -237,10 +238,10 @@ fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> Logg
     LoggedRun { id, command, at, recipes, context_tokens, disk_bytes, state, sessions }
 }
 
-/// A generation, and where its file is now.
+/// A generation, and the current path of its file.
 type Made = (Generation, PathBuf);
 
-/// What a run made, by the sessions that it belongs to. Copies of a session are several.
+/// The generations of a run, grouped by session. Copies of a session are separate.
 fn families(made: Vec<Generation>, known: &mut Known<'_>) -> Vec<(SessionKey, Vec<Made>)> {
     let mut made: Vec<Made> = made
         .into_iter()
@@ -299,9 +300,9 @@ fn sum<T: std::ops::AddAssign + Default>(changes: impl Iterator<Item = Change<T>
     })
 }
 
-/// The state of a whole by those of its parts.
+/// The state of a whole from the states of its parts.
 fn together(parts: impl Iterator<Item = RunState>) -> RunState {
-    // What cannot be read says nothing of the others.
+    // Files that cannot be read are ignored if others can.
     let known: Vec<RunState> = parts.filter(|part| *part != RunState::Gone).collect();
     match known.first() {
         None => RunState::Gone,
@@ -315,13 +316,13 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
 pub struct ArchivedSessions {
     /// Where they are.
     pub paths: Vec<PathBuf>,
-    /// Parts of the archive that are damaged or cannot be read, of other sessions: they may be of
-    /// one that is wanted.
+    /// The errors of damaged or unreadable parts of the archive that belong to other sessions:
+    /// these may include wanted ones.
     pub unread: Vec<Error>,
 }
 
-/// The sessions of which the archive has a generation that is `wanted`, by path. What belongs to
-/// another of them is left out: it is given back with it.
+/// The sessions that have a generation in the archive that is `wanted`, by path. Files that belong
+/// to another of these sessions are left out: they are restored with it.
 ///
 /// # Errors
 ///
@@ -346,11 +347,11 @@ pub fn archived_sessions(
             chosen.insert(it.part_of.clone().unwrap_or_else(|| key.clone()));
             chosen.insert(key.clone());
         }
-        // Of one that is wanted, restoring it says what is damaged.
+        // Damage of a wanted session is reported when it is restored.
         if made.is_empty() {
             unread.extend(damaged);
         }
-        // Copies of a session are at several places.
+        // Copies of a session have different paths.
         let all = made.into_iter().chain(generations.last());
         paths.entry(key).or_default().extend(all.map(|it| it.path.clone()));
     }

@@ -1,9 +1,9 @@
-//! What users set: in a file of theirs, in one of the project, in the environment, on the command
-//! line; later ones win. See `docs/config.md`.
+//! Settings: from the user's file, a project's file, the environment and the command line; later
+//! ones win. See `docs/config.md`.
 //!
-//! A file of a project is not the user's: it came with whatever was cloned. What could take
-//! something away from the user (see [`Key::yours`]) counts there only if the user's own file
-//! trusts the project, and its paths stay inside of the project.
+//! A project's file is not the user's own: it comes with any repository that is cloned. A setting
+//! that could harm the user (see [`Key::yours`]) is accepted there only if the user's own file
+//! trusts the project, and its paths must stay inside of the project.
 
 mod file;
 mod foreign;
@@ -32,16 +32,16 @@ pub use values::{McpServer, Values, schema};
 /// What the variables of settings begin with.
 const VARIABLES: &str = "EPITOME_";
 
-/// What is set, and where.
+/// The settings, and where each was set.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What is set, in its types.
+    /// The effective values.
     pub values: Values,
-    /// Of each key that is set, the value that counts and those that it wins over, newest first.
+    /// For each key that is set, the effective value and those that it overrides, newest first.
     pub set: BTreeMap<String, Vec<Set>>,
     /// The files that were read.
     pub files: Vec<SettingsFile>,
-    /// What was left out, and why: for a person to read.
+    /// What was ignored, and why: for the user to read.
     pub notes: Vec<String>,
 }
 
@@ -68,11 +68,11 @@ pub enum Scope {
 /// A value and where it was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {
-    /// The value.
+    /// The parsed value.
     pub value: Value,
     /// Where.
     pub place: SettingSource,
-    /// The name of another program that it was set by: `anthropic.keep`.
+    /// The name that another program has for this key, if that was used: `anthropic.keep`.
     pub by: Option<String>,
 }
 
@@ -88,12 +88,12 @@ pub enum SettingSource {
 }
 
 impl Settings {
-    /// Reads what is set. `flags` are `key=value`, as they are given on the command line.
+    /// Reads all settings. `flags` are `key=value`, as given on the command line.
     ///
     /// # Errors
     ///
-    /// `Settings` for a name or value that means nothing, with its place; `NoPermission` and its
-    /// like for a file that is there and cannot be read.
+    /// `Settings` for an unknown name or an invalid value, with its place; `NoPermission` and the
+    /// like for a file that exists and cannot be read.
     pub fn load(config: &Config, flags: &[String]) -> Result<Settings> {
         let mut settings = Settings::default();
         let own = config.settings_file();
@@ -122,7 +122,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// A variable that looks like a setting is one, or somebody is wrong about what is set.
+    /// Refuses unknown variables that begin with `EPITOME_`: a misspelt setting would be ignored.
     fn no_other_variables(&self, config: &Config) -> Result<()> {
         let of_keys: Vec<String> = KEYS.iter().map(Key::variable).collect();
         let mut known = of_keys.iter().map(String::as_str).chain(OTHER_VARIABLES);
@@ -130,7 +130,8 @@ impl Settings {
             if known.clone().any(|it| it == name) {
                 continue;
             }
-            // What all begin with is no likeness, and words are likely to be right.
+            // The common prefix is left out of the comparison, so that names are compared word by
+            // word.
             let words =
                 |name: &str| name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".");
             let all: Vec<String> = known.by_ref().map(words).collect();
@@ -230,7 +231,7 @@ fn wrong(place: &SettingSource, what: &str) -> Error {
     Error::new(ErrorKind::Settings, format!("{place}: {what}"))
 }
 
-/// Puts a value under a name with dots.
+/// Inserts a value under a dotted name.
 fn put(table: &mut Table, name: &str, value: Value) {
     match name.split_once('.') {
         None => {

@@ -1,8 +1,8 @@
-//! The user's own sessions, replayed call by call under each recipe: what is kept of what the agent
-//! used later, and what it would have cost.
+//! Replays the user's own sessions call by call under each recipe, and measures how much of what
+//! the agent used later was kept, and what it would have cost.
 //!
-//! The engine is the real one; nothing is written and no model is called, so that summaries are not
-//! simulated. See `docs/simulate.md`.
+//! The real engine is used, but nothing is written and no model is called, so that summaries are
+//! not simulated. See `docs/simulate.md`.
 
 mod counts;
 mod facts;
@@ -34,59 +34,58 @@ pub use recorded::Recorded;
 pub use replay::LiveCall;
 pub use report::{RecipeReport, SessionReport, SimulateReport};
 
-/// The model whose prices count where a session names none that is known.
+/// The model whose prices are used where a session names no model with known prices.
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
 
-/// Tokens of the prompt and the tools of an agent, where nothing else is known: what most agents
-/// send, by the requests that they record.
+/// The assumed tokens of an agent's prompt and tools, where nothing else is known: typical of the
+/// sessions that record enough requests.
 pub const PROMPT: Tokens = Tokens(12_000);
 
-/// The name under which no compaction at all is reported.
+/// The name under which the replay without compaction is reported.
 pub const NO_COMPACTION: &str = "none";
 
 /// How sessions are simulated.
 #[derive(Clone, Debug)]
 pub struct Simulate {
-    /// The recipes, each with the name by which it is reported.
+    /// The recipes, each with its name in the report.
     pub recipes: Vec<(String, Recipe)>,
     /// The context window of the model.
     pub window: Tokens,
-    /// What every request has in addition to the messages, as the engine is told.
+    /// The tokens of every request in addition to the messages, as configured for the engine.
     pub overhead: Tokens,
-    /// The same, as it is billed: a prompt and tools, whether or not the engine is told of them. By
-    /// default what fits the requests that a session records, or [`PROMPT`] where it records too
-    /// few.
+    /// The tokens of prompt and tools in the bill, whether or not the engine is configured with
+    /// them. By default they are computed from the requests that a session records, or are
+    /// [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
-    /// How far a forced compaction goes, as a share of the tokens; by default as far as the recipe
-    /// says.
+    /// The target of a forced compaction, as a share of the tokens; by default the recipe's own.
     pub target: Option<f64>,
-    /// What tokens cost.
+    /// The table of prices.
     pub prices: Catalogue,
-    /// The model whose prices count; by default each session's own.
+    /// The model whose prices are used; by default each session's own.
     pub model: Option<String>,
     /// For how many seconds a provider caches a request.
     pub ttl: u64,
-    /// Whether tokens are estimated.
+    /// Whether tokens are estimated instead of counted.
     pub estimate: bool,
 }
 
-/// A session that was simulated.
+/// The result of simulating a session.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// What is reported of it.
+    /// Its report.
     pub report: SessionReport,
-    /// For each recipe, no compaction first, its calls.
+    /// The calls under each recipe; the first list is that without compaction.
     pub live: Vec<Vec<LiveCall>>,
-    /// For each recipe, no compaction first, its forced compactions.
+    /// The forced compactions under each recipe; the first list, of no compaction, is empty.
     pub forced: Vec<Vec<Forced>>,
 }
 
 impl Simulate {
-    /// Replays a session under every recipe, and under none.
+    /// Replays a session under every recipe, and without compaction.
     ///
     /// # Errors
     ///
-    /// What the engine says of a context in memory: that is a bug.
+    /// Errors of a context in memory: these are bugs.
     pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
         let (transcript, source) = (&session.transcript, &session.source);
         let counter = Remembering::of(self.counter());
@@ -119,7 +118,7 @@ impl Simulate {
         if self.estimate { &const { Estimate::new() } } else { &const { O200k::new() } }
     }
 
-    /// The model whose prices count for a session of this one.
+    /// The prices for a session of this model.
     fn price(&self, model: Option<&str>) -> &ListedModel {
         let named = |name: &str| self.prices.named(name);
         let chosen = self.model.as_deref().or(model).and_then(named);
@@ -134,13 +133,13 @@ struct Job<'j> {
     needs: &'j Needs,
     source: &'j dyn Source,
     price: &'j ListedModel,
-    /// How the tokens that are billed follow from those that are counted, if that is known.
+    /// The function from counted to billed tokens, if it is known.
     fit: Option<Calibration>,
     counter: Remembering,
 }
 
 impl Job<'_> {
-    /// What these tokens cost.
+    /// The cost of a bill.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
         let (cached, cache_written) = (self.billed(cached), self.billed(written));
@@ -153,12 +152,12 @@ impl Job<'_> {
         self.fit.map_or(counted, |fit| fit.scale(counted))
     }
 
-    /// What every request has in addition to the messages, as the provider counts it.
+    /// The tokens of every request in addition to the messages, as the provider counts them.
     fn prompt(&self) -> Tokens {
         self.with.prompt.or(self.fit.map(|fit| fit.fixed)).unwrap_or(PROMPT)
     }
 
-    /// The same in tokens as they are counted here.
+    /// The same, as we count them.
     fn counted_prompt(&self) -> Tokens {
         let factor = self.fit.map_or(1_000, |fit| u64::from(fit.factor)).max(1);
         Tokens(self.prompt().0 * 1_000 / factor)
@@ -176,5 +175,5 @@ impl Job<'_> {
     }
 }
 
-/// A list of pieces that can be measured.
+/// Blocks of a context, measured.
 type Pieces = Vec<Arc<epitome_measure::MeasuredBlock>>;

@@ -1,4 +1,4 @@
-//! When a session is compacted between two runs of its agent.
+//! Finds sessions that are to be compacted between two runs of their agent.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::hooks;
 use crate::ops::OpenSession;
 use crate::session::writer;
 
-/// What has to hold of a session before it is compacted: all of it.
+/// The conditions for compacting a session: all must be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// It has at least so many turns.
     pub after_turns: Turns,
     /// It has at least so many bytes on disk.
     pub above: Bytes,
-    /// It was last written to at least so long ago.
+    /// It was last written to at least this long ago.
     pub older_than: Duration,
 }
 
@@ -47,43 +47,43 @@ impl Share {
     }
 }
 
-/// Looks for sessions that are over, again and again.
+/// Looks repeatedly for sessions that are over.
 #[derive(Clone, Debug)]
 pub struct Watch<'a> {
     config: &'a Config,
-    /// What has to hold of a session.
+    /// The conditions for a session.
     pub trigger: Trigger,
-    /// A session is left if less than this share of its context would go.
+    /// A session is skipped if less than this share of its context would be removed.
     pub least: Share,
     /// Only sessions of this agent.
     pub agent: Option<&'a str>,
     /// Only sessions that were run in this folder or below it.
     pub project: Option<&'a Path>,
-    /// The length and time of each session when it was last looked at.
+    /// The length and modification time of each session when it was last compacted or skipped.
     seen: HashMap<PathBuf, (u64, SystemTime)>,
 }
 
 impl<'a> Watch<'a> {
-    /// Looks at the sessions of all agents and projects.
+    /// Watches the sessions of all agents and projects.
     pub fn new(config: &'a Config, trigger: Trigger, least: Share) -> Watch<'a> {
         Watch { config, trigger, least, agent: None, project: None, seen: HashMap::new() }
     }
 
-    /// The sessions that can be compacted, over or not.
+    /// The sessions that can be compacted, whether or not they are over.
     pub fn sessions(&self) -> Vec<SessionFile> {
         let mut found = sessions(&self.config.agents, self.agent);
         found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
         found
     }
 
-    /// Calls `compact` with each session that is over, and the least share of its context that
-    /// must go. The session is left after that until it changes. Unless it is a dry run, those come
-    /// first that a hook could not compact because they were in use: they were asked for by name,
-    /// so that no share is the least.
+    /// Calls `compact` with each session that is over, and with the least share of its context that
+    /// must be removed. After that, the session is skipped until it changes. Unless this is a dry
+    /// run, sessions come first that a hook deferred because they were in use: their compaction was
+    /// requested by name, so that their least share is zero.
     ///
     /// # Errors
     ///
-    /// The first of `compact`.
+    /// The first error of `compact`.
     pub fn look<E>(
         &mut self,
         dry_run: bool,
@@ -106,10 +106,10 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What is known of a session at a moment.
+/// The known facts of a session at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its turns; nothing while it has not been read.
+    /// The number of its turns; none while it has not been read.
     pub turns: Option<Turns>,
     /// Its bytes on disk.
     pub size: Bytes,
@@ -119,16 +119,16 @@ pub struct Facts {
     pub in_use: bool,
 }
 
-/// What becomes of a session.
+/// The decision about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is compacted.
     Due,
-    /// It is, if it has the turns: it has to be read.
+    /// It is, if it has enough turns: it must be read to know.
     Read,
     /// It is too small.
     Small,
-    /// It was written to too lately.
+    /// It was written to too recently.
     Fresh,
     /// It is in use.
     InUse,
@@ -137,8 +137,8 @@ pub enum Verdict {
 }
 
 impl Trigger {
-    /// Whether a session is compacted at this moment. With `project`, only one that was run in that
-    /// folder or below it. The session is read only if its turns or its folder have to be known.
+    /// Whether a session is to be compacted now. With `project`, only if it was run in that folder
+    /// or below it. The session is read only if its turns or its folder must be known.
     fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
         let now = SystemTime::from(config.now());
         let facts = Facts {
@@ -162,7 +162,8 @@ impl Trigger {
         self.judge(&Facts { turns, in_use, ..facts }) == Verdict::Due
     }
 
-    /// What becomes of a session, by what is known of it. What is cheap to know is asked first.
+    /// The decision about a session with these facts. Conditions that are cheap to check come
+    /// first.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What a planned compaction would take of the archive.
+//! How much a planned compaction would add to the archive.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,17 +28,17 @@ pub fn pack_len<S: Source>(
     }
     let (source, spliced) = (&planned.session.source, planned.spliced()?);
     let way = WayBack::between(source, &spliced)?;
-    // In the order of the splices.
+    // Removed blobs, in the order of the splices.
     let blobs = way.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
     let spans = spliced.splices().iter().map(|splice| splice.span);
     let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
     let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
     put_all(planned, counter, |span, about| match hashes.get(&span) {
-        // The same bytes again: they are not read.
+        // Bytes that are in the pack already: they are not read again.
         Some(hash) if size.holds(hash) => Ok(()),
         Some(_) | None => size.put(&source.at(span), &about()),
     })?;
-    // As long as that of any run.
+    // Of the same length as any run's id.
     let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
     let made = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };
     size.finish(draft(planned, path, way, made))

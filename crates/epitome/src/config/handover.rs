@@ -1,23 +1,23 @@
-//! Keys leave the environment of a program that runs what others wrote.
+//! Removes keys from the environment of a program that runs other people's code.
 //!
-//! A variable that is removed is still in `/proc/PID/environ`, which the program's own children
-//! and all that reads files for a model can read. So the program begins once more, without these
-//! variables, and gets their values through a pipe.
+//! A variable that a process removes is still in `/proc/PID/environ`, which its own children, and
+//! any tool that reads files for a model, can read. So the program starts itself again without
+//! these variables, and gets their values through a pipe.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
-/// Names the end of the pipe, as a number.
+/// The variable that holds the number of the pipe's file descriptor.
 pub(super) const VARIABLE: &str = "EPITOME_KEYS_FROM";
 
-/// Begins this program once more if its environment has one of the variables `names`. Call it
-/// before threads are started or anything is read. It returns if there is nothing to take, or on a
-/// system on which nothing else reads a program's environment.
+/// Starts this program again if one of the variables `names` is set. Call it before threads are
+/// started or anything is read. It returns if none is set, or on a system on which no other process
+/// can read a program's environment.
 ///
 /// # Errors
 ///
-/// What the system says. The program is as it was then.
+/// The errors of the system. The environment is unchanged then.
 #[cfg(unix)]
 pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     use std::io::Write as _;
@@ -37,7 +37,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }
-    // A pipe takes this much before it has a reader, on every system.
+    // Every system's pipe holds this much before it is read.
     const ROOM: usize = 4 << 10;
     if text.len() > ROOM {
         return Err(io::Error::other("the keys in the environment are too long"));
@@ -58,7 +58,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     Err(again.exec())
 }
 
-/// Elsewhere no other program reads an environment.
+/// On other systems no other process can read the environment.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub fn take_from_environment(_: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// The variables that were taken out of the environment as this program began.
+/// The variables that were removed from the environment before this program was started again.
 #[cfg(unix)]
 pub(super) fn handed_over() -> BTreeMap<String, OsString> {
     use std::os::unix::ffi::OsStringExt as _;
@@ -89,8 +89,8 @@ pub(super) fn handed_over() -> BTreeMap<String, OsString> {
     BTreeMap::new()
 }
 
-/// What is left in a pipe. A variable that another program left here may name anything: what is no
-/// pipe is not read.
+/// Reads what is left in a pipe. The variable may have been set by another program to any path: a
+/// file that is no pipe is not read.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a pipe is no regular file")]
 fn read_pipe(path: &str) -> io::Result<Vec<u8>> {

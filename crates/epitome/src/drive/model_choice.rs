@@ -1,4 +1,4 @@
-//! Whom somebody named.
+//! Model selection: from names in options and settings to a model that can be called.
 
 use std::time::Duration;
 
@@ -15,31 +15,31 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::keyring::{KeyPlace, key_of, keyring};
 use crate::regular;
 
-/// What somebody said of the models that are to be asked.
+/// The options that choose a model and its fallbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
-    /// The model: `provider/model`, or a name in the table. A provider alone stands for its
-    /// cheapest that will do, or else the session's. Without it one that fits the session.
+    /// The model: `provider/model`, or a name in the table. A provider alone means its cheapest
+    /// model that suffices, or else the session's. Without it, a model that fits the session.
     pub model: Option<&'a str>,
-    /// Where it is, if not where its provider is.
+    /// The address of the API, if not the provider's own.
     pub address: Option<&'a str>,
-    /// Models that are asked when it has no answer, in turn.
+    /// Models to try next, in this order, when the model fails.
     pub fallback: &'a [String],
-    /// The session's model, as the session calls it.
+    /// The model of the session, as the session names it.
     pub session: Option<&'a str>,
     /// Tokens of the longest question, and of its answer.
     pub tokens: (Tokens, Tokens),
-    /// What a whole answer may take, if not five minutes.
+    /// The time limit for a whole answer. By default five minutes.
     pub timeout: Option<Duration>,
-    /// How often each model is asked, if not three times.
+    /// The number of attempts with each model. By default three.
     pub tries: Option<u32>,
 }
 
-/// The table of models, with the user's own before it.
+/// The table of models. Entries of the user's own table come first.
 ///
 /// # Errors
 ///
-/// `Settings` if the user's own is none.
+/// `Settings` if the user's table cannot be parsed.
 pub fn catalogue(config: &Config) -> Result<Catalogue> {
     let path = config.models();
     let text = match regular::read_to_string(&path) {
@@ -58,7 +58,7 @@ pub fn catalogue(config: &Config) -> Result<Catalogue> {
     Ok(Catalogue::built_in().with(own))
 }
 
-/// The models that somebody named, ready to be asked. Nothing is sent yet.
+/// The selected model with its fallbacks, ready to be called. Nothing is sent yet.
 ///
 /// # Errors
 ///
@@ -75,14 +75,14 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
     for name in naming.fallback {
         let name = catalogue.resolve(name);
         let name = name.map_err(|err| Error::new(ErrorKind::Settings, err.to_string()))?;
-        // Whoever runs both runs them in one place.
+        // A given address is also used for fallbacks of the same provider.
         let address = naming.address.filter(|_| name.provider == provider);
         patient = patient.or(client(config, &catalogue, name, address, naming)?);
     }
     Ok(patient)
 }
 
-/// Fails, because nothing that calls a provider is built in.
+/// Always fails: this build has no client for a provider.
 ///
 /// # Errors
 ///
@@ -94,7 +94,7 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
     Err(Error::new(ErrorKind::Unsupported, what))
 }
 
-/// The model that is asked first, with the table in which it was looked up. It needs no key yet.
+/// The model that would be called first, and the table in which it was looked up. Needs no key.
 ///
 /// # Errors
 ///

@@ -9,47 +9,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A branch for transcripts.
+/// A branch for transcripts in the repository of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// Its name.
     pub name: String,
     /// The top folder of the project's working tree.
     pub repository: PathBuf,
-    /// Whether it was made for this: else it stays when all else goes.
+    /// Whether an installation made it: if not, it is kept when the hook is removed.
     pub made: bool,
 }
 
-/// The top folder of the working tree that `folder` is in, if it is in one.
+/// The top folder of the working tree that holds `folder`, if there is one.
 pub fn top(folder: &Path) -> Option<PathBuf> {
     let said = text(git(folder).args(["rev-parse", "--show-toplevel"])).ok()?;
     (!said.is_empty()).then(|| PathBuf::from(said))
 }
 
-/// The folder in which git keeps what it knows of a repository, for all its working trees.
+/// The folder of a repository's metadata, shared by all its working trees (`--git-common-dir`).
 pub(super) fn common(repository: &Path) -> Result<PathBuf> {
     let said =
         text(git(repository).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]))?;
     Ok(PathBuf::from(said))
 }
 
-/// Where a branch is checked out when nobody says where.
+/// The folder in which a branch is checked out by default.
 pub(super) fn usual_place(repository: &Path, name: &str) -> Result<PathBuf> {
     Ok(common(repository)?.join("epitome").join(name.replace('/', "-")))
 }
 
-/// Whether git leaves a path out already.
+/// Whether git ignores a path already.
 pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
     let asked = git(repository).args(["check-ignore", "-q", "--"]).arg(path).status();
     asked.is_ok_and(|status| status.success())
 }
 
 impl Branch {
-    /// What is known of a branch of this name; nothing is made yet.
+    /// The branch of this name, existing or new. Nothing is made yet.
     ///
     /// # Errors
     ///
-    /// `Refused` when the name is none, or the branch holds the project's own history.
+    /// `Refused` when the name is not a valid branch name, or the branch holds the project's own
+    /// history.
     pub(super) fn of(repository: &Path, name: &str) -> Result<Branch> {
         let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
         if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {
@@ -71,7 +72,7 @@ impl Branch {
     ///
     /// # Errors
     ///
-    /// What git says; `Exists` when something else is there.
+    /// The errors of git; `Exists` when something else is in that folder.
     pub(super) fn check_out(&self, worktree: &Path) -> Result<()> {
         if self.is_checked_out(worktree) {
             return Ok(());
@@ -96,17 +97,17 @@ impl Branch {
         Ok(())
     }
 
-    /// Commits what changed in the working tree of the branch. Nothing changed: nothing is done.
+    /// Commits all changes in the working tree of the branch. Returns false if there are none.
     ///
     /// # Errors
     ///
-    /// What git says.
+    /// The errors of git.
     pub(super) fn commit(&self, worktree: &Path, message: &str) -> Result<bool> {
         if !self.is_checked_out(worktree) {
             let what = format!("the branch `{}` is not checked out there", self.name);
             return Err(Error::new(ErrorKind::NotFound, what).at(worktree));
         }
-        // What the user leaves out elsewhere is wanted here.
+        // Files that the user's ignore rules exclude elsewhere are wanted here.
         text(git(worktree).args(["add", "-A", "-f", "--", "."]))?;
         let changed = git(worktree).args(["diff", "--cached", "--quiet"]).status();
         if changed.is_ok_and(|status| status.success()) {
@@ -122,11 +123,11 @@ impl Branch {
         Ok(true)
     }
 
-    /// Removes the working tree, and the branch if it was made for this.
+    /// Removes the working tree, and the branch if an installation made it.
     ///
     /// # Errors
     ///
-    /// What git says.
+    /// The errors of git.
     pub(super) fn remove(&self, worktree: &Path) -> Result<()> {
         if self.is_checked_out(worktree) {
             text(git(&self.repository).args(["worktree", "remove", "--force"]).arg(worktree))?;
@@ -149,7 +150,8 @@ fn full(name: &str) -> String {
     format!("refs/heads/{name}")
 }
 
-/// Git in a folder, whatever runs us: a hook of git's tells git where it is.
+/// A git command in `folder`. Variables that git sets for its own hooks are removed, because they
+/// would select another repository.
 fn git(folder: &Path) -> Command {
     let mut git = Command::new("git");
     for name in [
@@ -164,7 +166,8 @@ fn git(folder: &Path) -> Command {
         git.env_remove(name);
     }
     git.arg("-C").arg(folder);
-    // Nothing of the user's runs or asks for a password, for a commit that is not the user's.
+    // The user's hooks, signing and background work are off: the commit is not the user's, and must
+    // not ask for a password.
     for setting in
         ["core.hooksPath=/dev/null", "commit.gpgSign=false", "gc.auto=0", "core.fsmonitor=false"]
     {
@@ -174,7 +177,7 @@ fn git(folder: &Path) -> Command {
     git
 }
 
-/// The same with a name to sign commits with, where the user has set none.
+/// Like [`git`], with a committer name if the user has set none.
 fn named(repository: &Path, folder: &Path) -> Command {
     let has_name = text(git(repository).args(["var", "GIT_COMMITTER_IDENT"])).is_ok();
     let mut git = git(folder);
@@ -184,7 +187,7 @@ fn named(repository: &Path, folder: &Path) -> Command {
     git
 }
 
-/// What git prints, when it succeeds.
+/// The output of a git command, if it succeeds.
 fn text(git: &mut Command) -> Result<String> {
     let words: Vec<&OsStr> = git.get_args().collect();
     let at = words.get(1).map(PathBuf::from).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What was kept, removed: no file that was not made by epitome.
+//! Removes kept transcripts: only files that epitome wrote.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,18 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::render::rendered_in;
 
-/// What goes with a rule beside the agent's settings. Nothing is removed yet.
+/// The files to remove with a rule, in addition to the entry in the agent's settings. Nothing is
+/// removed yet.
 #[derive(Clone, Debug)]
 pub struct Purge {
     /// The rule.
     pub rule: Rule,
-    /// The files of transcripts, in the rule's folder; with a branch, all of its working tree.
+    /// The files of transcripts in the rule's folder. For a branch, all files of its working tree.
     pub files: Vec<PathBuf>,
 }
 
 impl Purge {
-    /// What goes with rules, if no other rule keeps in the same folder.
+    /// Plans the removal of the files of `rules`, except for folders that another rule writes to.
     ///
     /// # Errors
     ///
@@ -38,11 +39,11 @@ impl Purge {
         Ok(plans)
     }
 
-    /// Carries it out.
+    /// Removes the files.
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`; what git says.
+    /// `Disk`, `NoPermission`; the errors of git.
     pub fn carry_out(&self) -> Result<()> {
         if let Some(branch) = &self.rule.branch {
             branch.remove(&self.rule.out)?;
@@ -56,7 +57,7 @@ impl Purge {
     }
 }
 
-/// Removes folders, the innermost first, if nothing is in them.
+/// Removes those of the folders that are empty, the innermost first.
 pub(super) fn empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() && folder.exists() {
@@ -65,7 +66,7 @@ pub(super) fn empty(folders: &[PathBuf]) {
     }
 }
 
-/// Takes a text out of a file that it was put in, and the file with it if nothing is left.
+/// Removes an inserted text from a file, and the file if nothing else is in it.
 pub(super) fn unwrite(file: &Path, text: &str) -> Result<()> {
     let Some(now) = read(file)? else { return Ok(()) };
     let Some(at) = now.rfind(text) else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! What was installed: how each agent's settings were changed, and what is kept of its sessions.
+//! The record of installed hooks: how each agent's settings were changed, and what is kept of its
+//! sessions.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,77 +14,77 @@ use crate::regular;
 use crate::render::Rendered;
 use crate::store::{disk, write_over};
 
-/// What is kept of the sessions of an agent.
+/// A rule: which sessions of an agent are kept, in which forms, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The agent.
     pub agent: String,
-    /// Only of sessions that are run in this folder or below it.
+    /// Only sessions that are run in this folder or below it.
     pub project: Option<PathBuf>,
-    /// In which forms.
+    /// The forms to write.
     pub formats: Vec<Rendered>,
-    /// The folder that they are written to.
+    /// The folder to write to.
     pub out: PathBuf,
-    /// The recipe by which they are made short before.
+    /// The recipe by which transcripts are shortened first.
     pub compact: Option<String>,
-    /// Whether the session itself is compacted when it is over.
+    /// Whether the session itself is compacted after it ended.
     pub shrink: bool,
-    /// The branch that the folder is the working tree of.
+    /// The branch whose working tree the folder is.
     pub branch: Option<Branch>,
-    /// Where the settings of whoever installed it stand.
+    /// The settings folder of the user that installed it.
     pub settings: PathBuf,
-    /// What was written so that the project's repository leaves the folder out.
+    /// The line that was added so that the project's repository ignores the folder.
     pub left_out: Option<LeftOut>,
     /// Folders that were made for it, the outermost first.
     pub made: Vec<PathBuf>,
 }
 
-/// A line in a list of what git leaves out.
+/// A line in a file of git's ignore patterns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The file.
     pub file: PathBuf,
-    /// The text that was put at its end.
+    /// The text that was appended to it.
     pub text: String,
 }
 
-/// How an agent's settings were changed.
+/// The change that was made to an agent's settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Installed {
     pub agent: String,
     /// The file that was changed or made.
     pub file: PathBuf,
-    /// Whether it was made.
+    /// Whether it did not exist before.
     pub made: bool,
     /// Folders that were made for it, the outermost first.
     pub folders: Vec<PathBuf>,
-    /// The entry of a list; nothing when the whole file is ours.
+    /// The entry that was added to a list; none when the whole file is ours.
     pub entry: Option<serde_json::Value>,
-    /// How many of the keys that lead to the list were made.
+    /// How many of the keys that lead to the list were added.
     pub keys: usize,
-    /// Where the file differs from what it was, in bytes.
+    /// The change as a splice: the offset, and the texts before and after.
     pub at: usize,
     pub removed: String,
     pub inserted: String,
-    /// The hash of the whole file afterwards.
+    /// The hash of the whole file after the change.
     pub after: String,
 }
 
-/// All of it, as it stands on disk.
+/// All installed hooks and rules, as stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The version of this description: 1.
+    /// The version of this file's format: 1.
     epitome_hooks: u64,
     pub installed: Vec<Installed>,
     pub rules: Vec<Rule>,
-    /// Rules that others took the place of: nothing more is kept by them, and what was is still
-    /// ours to remove.
+    /// Rules that were replaced by later ones: they keep nothing more, but the files that they
+    /// wrote are still ours to remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Rule>,
 }
 
 impl Installed {
-    /// The text of the file before, if it is still what was left.
+    /// The text of the file before the change, if it was not edited since.
     pub fn before(&self, now: &str) -> Option<String> {
         if hash(now) != self.after {
             return None;
@@ -91,7 +92,8 @@ impl Installed {
         self.without(now, self.at)
     }
 
-    /// The text with the change taken back, wherever it stands now, if it stands there once.
+    /// The text with the change undone, wherever the inserted text is now, if it occurs exactly
+    /// once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }
@@ -104,7 +106,7 @@ impl Installed {
 }
 
 impl Record {
-    /// What stands on disk; nothing is no record.
+    /// Reads the record from disk. It is empty if there is no file.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Writes it; when nothing is installed, all that stands beside it goes.
+    /// Writes the record. When nothing is installed, its whole folder is removed.
     ///
     /// # Errors
     ///
@@ -154,7 +156,7 @@ impl Record {
     }
 }
 
-/// Keeps others from changing it meanwhile.
+/// Locks out other processes that change the record.
 pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     let folder = config.hooks();
     disk::private_folder(&folder)?;
@@ -163,13 +165,14 @@ pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     let options = &mut File::options();
     let file = regular::open_with(options.create(true).append(true), &path).map_err(failed)?;
     match file.lock() {
-        // A disk without locks.
+        // A file system without locks.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         locked => locked.map(|()| file).map_err(failed),
     }
 }
 
-/// Where two texts differ: from which byte on, and what stands there in each.
+/// The one splice that turns one text into another: its offset, the text before, and the text
+/// after.
 pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
     let mut at = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     while !before.is_char_boundary(at) || !after.is_char_boundary(at) {
@@ -193,7 +196,7 @@ fn path(config: &Config) -> PathBuf {
     config.hooks().join("installed.json")
 }
 
-/// Makes the folders that are missing, and says which, the outermost first.
+/// The folders on the way to `folder` that do not exist, the outermost first.
 pub(super) fn missing(folder: &Path) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = folder
         .ancestors()

@@ -1,4 +1,4 @@
-//! What happens when an agent says that a session ended.
+//! What an installed hook does when a session ends.
 
 use std::fs;
 use std::io::Write as _;
@@ -22,25 +22,25 @@ use crate::render::{ListPrices, RenderOptions, RenderSource, render_into, update
 use crate::store::{disk, write_over};
 use epitome_agents::{self as agents, SessionMatch};
 
-/// Bytes of the log at which it begins anew.
+/// The size in bytes at which a new log is begun.
 const LOG: u64 = 1 << 20;
 
-/// Between two looks whether a session is free.
+/// The interval between two checks whether a session is in use.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A session that is to be compacted when nobody uses it any more.
+/// A session that is to be compacted as soon as it is no longer in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deferred {
-    /// Where it is.
+    /// Its file.
     pub session: PathBuf,
     /// The agent.
     pub agent: String,
-    /// The process that ran it.
+    /// The process of the agent that ran it.
     pub process: Option<u32>,
 }
 
-/// The session that an agent means. Nothing for what a sub-agent did: that is told with the session
-/// that sent it.
+/// The session that an agent's hook event is about. None for a sub-agent's: it is handled with the
+/// session that started it.
 pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
@@ -55,7 +55,7 @@ pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf
     })
 }
 
-/// The rules that keep the sessions of an agent that are run in a folder.
+/// The rules for sessions of an agent that are run in a folder.
 ///
 /// # Errors
 ///
@@ -74,14 +74,14 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
     Ok(rules)
 }
 
-/// Renders a session as a rule says, without what `redact` finds, and commits it where the rule has
-/// a branch.
+/// Renders a session as a rule says, without what `redact` finds, and commits the result if the
+/// rule has a branch.
 ///
 /// # Errors
 ///
-/// What reading and writing say, and git.
+/// The errors of reading, writing and git.
 pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
-    // One after the other in one folder.
+    // Only one process at a time writes to a folder.
     let name = Hash::compute(rule.out.as_os_str().as_encoded_bytes()).to_string();
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
     let recipe = rule.compact.as_deref().and_then(built_in);
@@ -95,7 +95,8 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
-        // Before anything is written: what is not the branch's is not written to.
+        // Before anything is written: this fails if the folder is not the working tree of the
+        // branch.
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = RenderSource::open(config, session, Some(&rule.agent))?;
@@ -110,12 +111,12 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
     Ok(listing)
 }
 
-/// Whether nobody uses a session: not the process that ran it, and none that has it open.
+/// Whether a session is not in use: the process that ran it has ended, and no process has it open.
 pub fn is_free(config: &Config, session: &Path, process: Option<u32>) -> bool {
     !process.is_some_and(agents::is_running) && agents::users(&config.agents, session).is_empty()
 }
 
-/// Waits until nobody uses a session, at most so long. Whether nobody does.
+/// Waits until a session is free, at most for `at_most`. Returns whether it is.
 pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Duration) -> bool {
     let begin = Instant::now();
     loop {
@@ -129,7 +130,7 @@ pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Dura
     }
 }
 
-/// Remembers a session that is to be compacted later.
+/// Stores that a session is to be compacted later.
 ///
 /// # Errors
 ///
@@ -142,8 +143,8 @@ pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
     write_over(&path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// The sessions that are to be compacted and that nobody uses now. They are forgotten: who cannot
-/// do it remembers them anew.
+/// Takes the deferred sessions that are now free out of the queue. A caller that cannot compact one
+/// must [`defer`] it again.
 pub fn deferred(config: &Config) -> Vec<Deferred> {
     let entries = fs::read_dir(folder(config)).into_iter().flatten().flatten();
     let mut found: Vec<(PathBuf, Deferred)> = entries
@@ -155,18 +156,18 @@ pub fn deferred(config: &Config) -> Vec<Deferred> {
         .filter(|(_, later)| is_free(config, &later.session, later.process))
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
-    // Who removes it has it.
+    // Several processes may do this at once: the one that removes the file owns the entry.
     found.retain(|(path, _)| fs::remove_file(path).is_ok());
     found.into_iter().map(|(_, later)| later).collect()
 }
 
-/// Writes a line into the log of what hooks did. That it cannot be written is told to nobody.
+/// Writes a line into the log of hooks. Errors are ignored.
 pub fn log(config: &Config, line: &str) {
     let path = config.hooks().join("log");
     if fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG) {
         fs::rename(&path, path.with_extension("old")).ok();
     }
-    // Only where something is installed: else there is no trace of it.
+    // Makes no folder: without an installation, no log is written.
     let mut options = fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

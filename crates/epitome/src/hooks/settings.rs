@@ -1,36 +1,37 @@
-//! An entry in a list in somebody else's JSON: put in and taken out, and nothing else moves.
+//! Adds an entry to a list in another program's JSON settings, and removes it, leaving the rest of
+//! the text as it is.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-/// Why an entry cannot be put in.
+/// Why an entry cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It is not JSON, not even with comments.
     #[error("not valid JSON: {0}")]
     NoJson(String),
-    /// It begins with a mark that agents do not read over.
+    /// It begins with a byte order mark, which agents do not skip.
     #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
-    /// Something else stands where an object or a list is wanted.
+    /// A value of another type is where an object or a list is expected.
     #[error("`{0}` is something else")]
     Other(String),
 }
 
-/// What was found when an entry was to be taken out.
+/// The result of removing an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RemovedEntry {
     /// The text without it.
     Out(String),
-    /// It is not there, but one that calls the same command: somebody changed it.
+    /// The entry is not there, but another that calls the same command: the user edited it.
     Changed,
-    /// Nothing of it is there.
+    /// No such entry is there.
     Missing,
 }
 
-/// The text with an entry behind those of a list, and how many of the keys that lead to the list
-/// were not there.
+/// Appends an entry to a list. Returns the new text, and how many of the keys that lead to the list
+/// were added.
 pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, usize), Unfit> {
     if text.trim().is_empty() {
         let mut whole = Value::from(vec![entry.clone()]);
@@ -58,12 +59,11 @@ pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, u
         all.push(entry.clone());
         expect == after
     });
-    // The editor of JSON is not ours: what it made is held against what was meant.
+    // The JSON editor is a foreign crate: its result is compared with the intended value.
     is_so.then_some((after, made)).ok_or_else(|| other(last))
 }
 
-/// The text without an entry, and without the last `made` of the keys that lead to its list if they
-/// lead to nothing then.
+/// Removes an entry, and the last `made` of the keys that lead to its list if they are empty then.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
@@ -97,8 +97,8 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Rem
     RemovedEntry::Out(root.to_string())
 }
 
-/// Whether a text says what another does, but for an entry that it lacks and for keys that lead to
-/// nothing then.
+/// Whether two texts have the same value, apart from an entry that `after` lacks and from keys that
+/// are empty without it.
 pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value) -> bool {
     let (Some(after), Some(mut expect)) = (value(after), value(before)) else { return false };
     let all = expect_list(&mut expect, list);
@@ -111,7 +111,7 @@ pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value
     pruned(after) == pruned(expect)
 }
 
-/// What a text says; an empty one nothing.
+/// The value of a JSON text. An empty text is an empty object.
 fn value(text: &str) -> Option<Value> {
     if text.trim().is_empty() {
         return Some(Value::Object(serde_json::Map::new()));
@@ -178,7 +178,7 @@ fn list_of(root: &CstRootNode, list: &[&str]) -> Option<CstArray> {
     property(root, list)?.array_value()
 }
 
-/// The texts in an entry that name a program.
+/// The strings in an entry that name a program.
 fn commands(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) if text.contains('/') || text.contains('\\') => vec![text],
@@ -213,7 +213,7 @@ mod tests {
         json!({ "hooks": [{ "type": "command", "command": "/bin/epitome hook", "timeout": 10 }] })
     }
 
-    /// Settings as people have them.
+    /// Settings files as they occur.
     const SETTINGS: &[&str] = &[
         "{}",
         "{}\n",

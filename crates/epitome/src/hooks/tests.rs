@@ -1,4 +1,5 @@
-//! A disk that fails at every step: settings are what they were, or what was put in is known.
+//! A disk that fails at every step: afterwards either the settings are unchanged, or the record has
+//! the change.
 
 use std::io;
 
@@ -7,7 +8,7 @@ use crate::step::{DiskStep, fault};
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
-/// Fails step number `n`. Says in `Err` that it came to that.
+/// A step function that fails step number `n` and records in `Err` that the step was reached.
 fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     let mut seen = 0;
     move |_| {
@@ -16,7 +17,7 @@ fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     }
 }
 
-/// A user with settings of Claude Code.
+/// A user's home with settings of Claude Code.
 struct User {
     _dir: tempfile::TempDir,
     config: Config,
@@ -47,7 +48,7 @@ impl User {
         Uninstall::plan(&self.config, None, None, None).expect("a plan")
     }
 
-    /// Uninstalls what is installed; the settings are what they were then.
+    /// Uninstalls everything; the settings are then as they were at first.
     #[track_caller]
     fn check_taken_back(&self, step: usize) {
         for undo in self.uninstall() {
@@ -57,8 +58,8 @@ impl User {
     }
 }
 
-/// Calls `each` with a step that fails, the first first, until none of twenty is reached. `each`
-/// says whether the step was reached.
+/// Calls `each` with the number of the step that fails, from the first on, until twenty in a row
+/// are not reached. `each` returns whether the step was reached.
 fn every_step(mut each: impl FnMut(usize) -> bool) -> usize {
     let (mut n, mut failures) = (0, 0);
     while n <= failures + 20 {

@@ -1,4 +1,4 @@
-//! What taking an installation back changes, and how that is done.
+//! Removes an installed hook.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,42 +12,42 @@ use super::record::{Installed, LeftOut, Record, Rule, lock};
 use super::settings::{RemovedEntry, is_without, take};
 use super::{hook, purge, read, real, replace, unchanged};
 
-/// What taking an installation back changes. Nothing is changed yet.
+/// A planned removal of a hook. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Uninstall {
     /// The agent.
     pub agent: String,
-    /// The rules that go.
+    /// The rules that are removed.
     pub rules: Vec<Rule>,
-    /// The file of the agent's settings, and how it changes; nothing when other rules remain.
+    /// How the agent's settings change; none when other rules for the agent remain.
     pub settings: Option<FileChange>,
 }
 
-/// How a file changes when an installation is taken back.
+/// How a file changes when a hook is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// To this text.
+    /// It gets this text.
     Text {
         /// The file.
         file: PathBuf,
-        /// What stands in it.
+        /// Its text now.
         before: String,
-        /// What will.
+        /// Its text afterwards.
         after: String,
     },
-    /// It goes, with folders that were made for it and are empty then.
+    /// It is removed, with the folders that were made for it and are empty then.
     Gone {
         /// The file.
         file: PathBuf,
-        /// What stands in it.
+        /// Its text now.
         before: String,
     },
-    /// It stays: somebody changed what was put there.
+    /// It is kept: the user edited our entry.
     Kept {
         /// The file.
         file: PathBuf,
     },
-    /// It stays: nothing of ours stands in it any more.
+    /// It is kept: our entry is no longer in it.
     Nothing {
         /// The file.
         file: PathBuf,
@@ -55,8 +55,8 @@ pub enum FileChange {
 }
 
 impl Uninstall {
-    /// Plans to take back what was installed for an agent (or all), in a project and for a folder
-    /// (or all).
+    /// Plans to remove the hooks of an agent (or of all), in a project and for a folder (or for
+    /// all).
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Uninstall {
         Ok(plans)
     }
 
-    /// Carries it out. What was kept stays: see [`Purge`](super::Purge).
+    /// Writes the settings and the record. Kept transcripts stay: see [`Purge`](super::Purge).
     ///
     /// # Errors
     ///
@@ -112,12 +112,12 @@ impl Uninstall {
         if let (Some(FileChange::Gone { .. }), Some(it)) = (&self.settings, installed) {
             purge::empty(&it.folders);
         }
-        // Nothing is in it: it was made for this.
+        // It is empty: the installation made it.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }
 
-    /// Takes it out of the record, with what was written for its rules alone.
+    /// Removes it from the record, and removes what was written for its rules alone.
     fn forget(&self, config: &Config, record: &mut Record) -> Result<()> {
         if self.settings.is_some() {
             record.installed.retain(|it| it.agent != self.agent);
@@ -137,11 +137,11 @@ impl Uninstall {
         record.store(config)
     }
 
-    /// Writes the settings as they were: the record still has what is in them.
+    /// Writes the settings as they were before the removal: the record still describes them.
     fn put_back(&self) {
         match &self.settings {
-            // If it fails as well, the error of the first failure is told, and a second `uninstall`
-            // finds nothing of ours in the settings.
+            // If this fails as well, the first error is reported, and a second `uninstall` finds
+            // nothing of ours in the settings.
             Some(FileChange::Text { file, before, .. } | FileChange::Gone { file, before }) => {
                 replace(file, before).ok();
             }
@@ -150,7 +150,7 @@ impl Uninstall {
     }
 }
 
-/// How a file changes so that what was installed is gone.
+/// The change that removes what was installed.
 pub(super) fn back(installed: &Installed) -> Result<FileChange> {
     let file = installed.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

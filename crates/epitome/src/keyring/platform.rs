@@ -1,4 +1,4 @@
-//! Passwords in the platform's store of secrets, by the name of an account.
+//! Passwords in the platform's secret store, by account name.
 //!
 //! Linux and the BSDs: the Secret Service (GNOME's keyring, KWallet), over D-Bus in Rust, without a
 //! library of the system. macOS: the Keychain. Windows: the Credential Manager. An account is
@@ -15,7 +15,7 @@ pub(super) use service::{get, remove, set};
 #[cfg(feature = "keyring")]
 const SERVICE: &str = "epitome";
 
-/// Without the feature `keyring`.
+/// Stubs for builds without the feature `keyring`.
 #[cfg(not(feature = "keyring"))]
 mod absent {
     use crate::keyring::NoKeyring;
@@ -128,7 +128,7 @@ mod service {
         })
     }
 
-    /// Why the Secret Service did not do something.
+    /// Why a call of the Secret Service failed.
     #[derive(Debug, thiserror::Error)]
     enum Failed {
         #[error(transparent)]
@@ -137,8 +137,8 @@ mod service {
         Several(String),
     }
 
-    /// Calls the Secret Service. On a thread of its own: the connection waits on a runtime, which
-    /// must not be done on a thread of another runtime.
+    /// Calls the Secret Service on a thread of its own: the connection blocks on an async runtime,
+    /// which is not allowed on a thread of another runtime.
     fn connected<T: Send>(
         call: impl FnOnce(&SecretService<'_>) -> Result<T, Failed> + Send,
     ) -> Result<T, NoKeyring> {

@@ -1,10 +1,10 @@
 //! Short ids of sessions.
 
-/// Characters of a short id, at least.
+/// The least number of characters of a short id.
 const LEAST: usize = 8;
 
-/// For each id its shortest unique beginning of at least eight characters: commands take it. Ids of
-/// pi begin with the time, so eight are often not enough.
+/// For each id, its shortest unique prefix of at least eight characters, which commands accept. Ids
+/// of pi begin with the time, so eight characters are often not enough.
 ///
 /// ```
 /// let ids = ["0f3c9a52-7d1e", "2026-11-18T12", "2026-11-18T13"];

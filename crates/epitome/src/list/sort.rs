@@ -1,4 +1,4 @@
-//! The order of a list.
+//! Sort orders of a list.
 
 use std::cmp::Reverse;
 use std::time::SystemTime;
@@ -37,8 +37,8 @@ impl Sort {
         }
     }
 
-    /// Sorts sessions, each with what is known of it, if it was read: of equal ones the newest is
-    /// first, and those that cannot be read are last.
+    /// Sorts sessions, each given with its entry if it was read. Of equal ones the newest is first;
+    /// those that cannot be read are last.
     pub fn order<T>(
         self,
         sessions: &mut [T],

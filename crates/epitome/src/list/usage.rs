@@ -1,4 +1,4 @@
-//! What the requests of a session came to, by day and model.
+//! The usage of a session's requests, by day and model.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use crate::ops::timestamp;
 use crate::redact::Screen;
 
-/// The models of a session that have sums of their own, at most.
+/// The most models of a session that are listed apart.
 const MODELS: usize = 16;
-/// Characters of a model's name.
+/// The most characters of a model's name.
 const NAME: usize = 80;
 
-/// What the requests of one day to one model came to, as the provider counted them.
+/// The usage of one day's requests to one model, as the provider counted them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayUsage {
     /// The day in UTC; none if the session does not say when.
     pub day: Option<Date>,
     /// The model; none if the session does not name it.
     pub model: Option<String>,
-    /// Requests of which the session records what they came to.
+    /// The number of requests whose usage is recorded.
     pub requests: u64,
     /// All input, from a cache or not.
     pub input: Tokens,
@@ -31,15 +31,15 @@ pub struct DayUsage {
     pub cached: Tokens,
     /// Output, as far as it is recorded.
     pub output: Tokens,
-    /// What the session says that they cost, or else what they cost at list prices.
+    /// The cost that the session records, or else the cost at list prices.
     pub cost: MicroDollars,
-    /// Requests of which no cost is known: nothing of them is in the sum.
+    /// The number of requests of unknown cost: they are not in `cost`.
     pub unpriced: u64,
-    /// Requests in the sum whose output is not recorded: only their input is in it.
+    /// The number of requests in `cost` whose output is not recorded: only their input is included.
     pub unrecorded_output: u64,
 }
 
-/// The sums of a session. Names of models are shown without secrets.
+/// The usage of a session. Secrets in names of models are hidden.
 pub(super) fn usage(
     transcript: &Transcript,
     prices: Option<&Catalogue>,
@@ -80,7 +80,7 @@ pub(super) fn name(model: &str, screen: &Screen) -> String {
     short(&screen.text(model), NAME)
 }
 
-/// The place of a model among those that were seen; none for one too many.
+/// The index of a model in `models`, which is added if it is new; none if there are too many.
 fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
     let known = models.iter().position(|it| *it == model);
     known.or_else(|| {

@@ -1,4 +1,4 @@
-//! The log of a context in a file.
+//! The log of a live context in a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,20 +11,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::source::FileSource;
 
-/// A context with a new log at `path`, which only this user may read.
+/// A new context with a new log at `path`, readable by its owner only.
 ///
 /// # Errors
 ///
-/// `Exists` if there is a file already, `Disk` if none can be made.
+/// `Exists` if the file exists, `Disk` if it cannot be made.
 pub fn create(path: &Path, setup: Setup) -> Result<Context> {
     Context::create(Box::new(LogFile::create(path)?), setup)
 }
 
-/// The context of a log that is there, as it was left.
+/// The context of an existing log, in the state in which it was left.
 ///
 /// # Errors
 ///
-/// `Unreadable` and its like if it cannot be read, `UnknownFormat` if it is no log, `NewerFormat`
+/// `Unreadable` and the like if it cannot be read, `UnknownFormat` if it is no log, `NewerFormat`
 /// if a newer epitome wrote it.
 pub fn open(path: &Path, setup: Setup) -> Result<Context> {
     let source = FileSource::open(path)?;
@@ -40,7 +40,7 @@ pub fn open(path: &Path, setup: Setup) -> Result<Context> {
 struct LogFile {
     file: File,
     path: PathBuf,
-    /// Bytes that the file has.
+    /// The length of the file.
     len: u64,
 }
 
@@ -73,7 +73,8 @@ impl LogFile {
 impl Journal for LogFile {
     fn append(&mut self, lines: &[u8]) -> Result<()> {
         if let Err(err) = self.file.write_all(lines) {
-            // What is added next must begin on a line of its own.
+            // After a failed write the torn line is removed: the next record must begin on its own
+            // line.
             let cut = self.file.set_len(self.len);
             let _ = cut.and_then(|()| self.file.seek(SeekFrom::End(0)));
             return Err(Error::writing(err, "the log", &self.path));

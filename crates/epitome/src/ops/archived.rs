@@ -1,4 +1,4 @@
-//! What the archive knows of a session.
+//! Looks sessions up in the archive.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::session::Loaded;
 
-/// What the archive knows of a file.
+/// The archive's generations of a file.
 #[derive(Clone)]
 pub(super) struct Known {
     pub key: SessionKey,
@@ -37,8 +37,8 @@ impl Known {
     }
 }
 
-/// What the archive knows a session by, as a restore finds it: one that lost its id is known by the
-/// path of its file.
+/// The key of a session in the archive, as a restore finds it: a session that lost its id is found
+/// by the path of its file.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Two states of a number.
+//! A number before and after.
 
 use serde::{Deserialize, Serialize};
 

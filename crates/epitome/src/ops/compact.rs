@@ -1,4 +1,4 @@
-//! A session compacted with what belongs to it.
+//! Compacts a session together with the files that belong to it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -28,35 +28,35 @@ use crate::watch::Share;
 /// How sessions are compacted.
 #[derive(Clone, Copy)]
 pub struct Compact<'a> {
-    /// What is removed, and what is kept.
+    /// The recipe: what is removed, and what is kept.
     pub recipe: &'a Recipe,
-    /// How tokens are counted.
+    /// The counter of tokens.
     pub counter: &'a dyn Counter,
-    /// The run that it belongs to.
+    /// The run to which the compaction belongs.
     pub run: &'a Run,
-    /// How it is written. None: in the agent's own way where that is its default and holds all
-    /// there is, else by rewriting.
+    /// How it is written. None: in the agent's own way if that is the agent's default and can hold
+    /// all edits, else by rewriting.
     pub way: Option<Way>,
-    /// A summary in place of the beginning of the history. Sub-agents are left as they are then:
-    /// what sums up a session says nothing of what they did.
+    /// A summary that replaces the beginning of the history. Sub-agents are not compacted then: the
+    /// summary of a session does not cover what they did.
     pub summary: Option<SummaryFrom<'a>>,
-    /// Goes on although another program has a session open.
+    /// Continues even if another process has the session open.
     pub force: bool,
-    /// Where a whole copy of each file is kept.
+    /// Where a whole copy of each file is kept, if it is.
     pub backup: Option<BackupPlace>,
-    /// Writes the compacted session to this new file, without what belongs to it; the session
-    /// stays.
+    /// Writes the compacted session to this new file, without the files that belong to it; the
+    /// session itself is unchanged.
     pub out: Option<&'a Path>,
-    /// Leaves a session if less than this share of its context would go.
+    /// Skips a session if less than this share of its context would be removed.
     pub least: Option<Share>,
-    /// The window of the sessions' model. None: as the table of models has it.
+    /// The window of the sessions' model. None: the one in the table of models.
     pub window: Option<Tokens>,
 }
 
-/// A file and what is to become of it.
+/// A locked file and the plan for it.
 type Plan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
 
-/// What was written of a file.
+/// What was archived for a file.
 #[derive(Default)]
 struct Written {
     generation: Option<Generation>,
@@ -65,14 +65,14 @@ struct Written {
 }
 
 impl<'a> Compact<'a> {
-    /// As `epitome compact SESSION` does it without options and settings.
+    /// The defaults of `epitome compact SESSION` without options and settings.
     pub fn new(recipe: &'a Recipe, counter: &'a dyn Counter, run: &'a Run) -> Compact<'a> {
         let (way, summary, backup, out) = (None, None, None, None);
         let (least, window) = (None, None);
         Compact { recipe, counter, run, way, summary, force: false, backup, out, least, window }
     }
 
-    /// As `epitome compact SESSION` does it with the user's settings.
+    /// The defaults of `epitome compact SESSION` with the user's settings.
     pub fn with_settings(
         settings: &Settings,
         recipe: &'a Recipe,
@@ -83,13 +83,13 @@ impl<'a> Compact<'a> {
         Compact { backup: settings.backup(), window, ..Compact::new(recipe, counter, run) }
     }
 
-    /// Plans the compaction of a session and of what belongs to it. Nothing is written. Each plan
-    /// is handed to `look`. An invariant that it would break is no error here: see
+    /// Plans the compaction of a session and of the files that belong to it. Nothing is written.
+    /// `look` is called with each plan. A plan that would break an invariant is no error here: see
     /// [`CompactReport::check`].
     ///
     /// # Errors
     ///
-    /// `ReadOnly`, and what opening, reading and planning may say.
+    /// `ReadOnly`, and the errors of opening, reading and planning.
     pub fn plan(
         &self,
         session: &OpenSession<'_>,
@@ -118,8 +118,8 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// Plans the compaction of a session that was read already, without what belongs to it. `path`
-    /// is what the report calls it.
+    /// Plans the compaction of a session that was read already, without the files that belong to
+    /// it. `path` is its name in the report.
     ///
     /// # Errors
     ///
@@ -143,13 +143,13 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// Writes a session that was read already to the new file `out`, compacted and without what
-    /// belongs to it. `path` is what the report calls the session.
+    /// Writes a compacted copy of a session that was read already to the new file `out`, without
+    /// the files that belong to it. `path` is its name in the report.
     ///
     /// # Errors
     ///
-    /// `Invariant` if one would break; `Exists` if `out` does; what planning, the archive and
-    /// writing may say.
+    /// `Invariant` if one would break; `Exists` if `out` exists; the errors of planning, the
+    /// archive and writing.
     pub fn copy_loaded<S: Source>(
         &self,
         config: &Config,
@@ -177,24 +177,24 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// Compacts a session and what belongs to it, as one: everything is planned, then archived and
-    /// proved, then written, and if one file cannot be written none is.
+    /// Compacts a session and the files that belong to it in one transaction: everything is
+    /// planned, then archived and proved, then written, and if one file cannot be written none is.
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` and `Locked` with who has it; `ReadOnly`; `Invariant` if one would
-    /// break; what planning, reading, the archive and the store say. Nothing is changed then, or
-    /// the error names what could not be taken back.
+    /// `InUse`, `HeldByAgent` and `Locked` with the process that has the session; `ReadOnly`;
+    /// `Invariant` if one would break; the errors of planning, reading, the archive and the store.
+    /// Nothing is changed then, or the error names what could not be undone.
     pub fn run(&self, session: &OpenSession<'_>) -> Result<CompactReport> {
         self.run_after(session, || Ok(()))
     }
 
-    /// As [`run`](Compact::run). `before_writing` is called when all is planned and there is
-    /// something to write: if it fails, nothing is written.
+    /// Like [`run`](Compact::run). `before_writing` is called when everything is planned and there
+    /// is something to write: if it fails, nothing is written.
     ///
     /// # Errors
     ///
-    /// As [`run`](Compact::run), and those of `before_writing`.
+    /// As [`run`](Compact::run), and the errors of `before_writing`.
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -245,11 +245,11 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// What a model would be asked for a summary. Nothing is sent, and nothing is written.
+    /// What a model would be asked for a summary. Calls no model and writes nothing.
     ///
     /// # Errors
     ///
-    /// `Refused` if no summary can be written into the session; what choosing the model says.
+    /// `Refused` if no summary can be written into the session; the errors of choosing the model.
     pub fn forecast<S: Source>(
         &self,
         config: &Config,
@@ -263,7 +263,7 @@ impl<'a> Compact<'a> {
             .map_err(|err| err.about(path))
     }
 
-    /// Takes each file of a session, so that no other program writes it.
+    /// Locks each file of a session against writes by other programs.
     fn take(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut taken = Vec::new();
         for (n, part) in self.members(session)?.into_iter().enumerate() {
@@ -278,7 +278,7 @@ impl<'a> Compact<'a> {
         Ok(taken)
     }
 
-    /// The files that are compacted, the session first.
+    /// The files to compact, the session first.
     fn members<'s>(&self, session: &'s OpenSession<'_>) -> Result<Vec<&'s SessionPart>> {
         if self.summary.is_some() {
             return Ok(vec![session.own()]);
@@ -286,7 +286,7 @@ impl<'a> Compact<'a> {
         Ok(session.members()?.collect())
     }
 
-    /// Plans the compaction of one file. `models` is set to what was asked of models for it.
+    /// Plans the compaction of one file. `models` is set to the models that were called for it.
     fn planned<'s, S: Source>(
         &self,
         config: &Config,
@@ -323,7 +323,7 @@ impl<'a> Compact<'a> {
     ) -> Result<CompactionPlan<'s, S>> {
         let (recipe, note) = self.in_window(config, session)?;
         let way = match self.way {
-            // The copy is to be small.
+            // A copy is made to be small, so it is rewritten.
             None if self.out.is_some() => Some(Way::Rewrite),
             way => way,
         };
@@ -335,8 +335,8 @@ impl<'a> Compact<'a> {
         Ok(planned)
     }
 
-    /// The recipe in the window of the session's model, where it asks for one; or a note that this
-    /// is not known.
+    /// The recipe, resolved for the window of the session's model if it depends on the window; or
+    /// with a note that the window is unknown.
     fn in_window<S: Source>(
         &self,
         config: &Config,
@@ -370,7 +370,7 @@ impl<'a> Compact<'a> {
     ) -> CompactedFile {
         let mut file = CompactedFile::of(path, planned, self.counter);
         let fit = calibration_of_plan(planned, config, path, self.counter);
-        // A table that cannot be read is reported by what needs it.
+        // An unreadable table is reported where prices are required.
         let prices = catalogue(config).ok();
         file.quote =
             prices.and_then(|prices| quote_of(&prices, planned, fit, self.counter, config.now()));
@@ -399,7 +399,7 @@ impl<'a> Compact<'a> {
         self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))
     }
 
-    /// Archives and proves all that goes, then replaces the files.
+    /// Archives and proves everything that is removed, then replaces the files.
     fn write<E: From<Error>>(
         &self,
         config: &Config,
@@ -418,7 +418,7 @@ impl<'a> Compact<'a> {
         }
         before_writing()?;
         let written = self.archive_all(config, planned).map_err(Error::while_writing)?;
-        // The session last: it is what an agent reads first.
+        // The session last: agents read it first.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
             for ((one, _), made) in planned.iter().zip(&written) {
@@ -433,13 +433,13 @@ impl<'a> Compact<'a> {
         Ok(written)
     }
 
-    /// Archives all that goes, or leaves the archive as it was.
+    /// Archives everything that is removed, or leaves the archive as it was.
     fn archive_all(&self, config: &Config, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
         let whose =
             planned.first().map(|(one, it)| crate::session::key_of(it.session, one.file.path()));
         let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
         let mut parts = Vec::new();
-        // What belongs to the session first: the session's generation names it.
+        // The other files first: the session's generation names theirs.
         for (n, (one, planned)) in planned.iter().enumerate().rev() {
             if planned.is_empty() {
                 continue;

@@ -1,4 +1,5 @@
-//! What the compactions of a session took out of its context, and what the agent needed of it.
+//! The loss report: what the compactions of a session removed from its context, and what of it the
+//! agent needed later.
 
 mod timeline;
 mod used_facts;
@@ -38,7 +39,7 @@ pub(super) use timeline::Timeline;
 use used_facts::{one_per_file, with_slash};
 pub use view::{LossGroup, LossMembers, WayBack};
 
-/// Tokens up to which a text of the model says what it found, whatever its words are.
+/// The most tokens of a text of the model that counts as a short conclusion.
 const SHORT: Tokens = Tokens(80);
 
 /// What the compactions of a session took out of its context.
@@ -57,7 +58,7 @@ pub struct LossReport {
     pub prices_of: String,
     /// Each compaction, oldest first.
     pub compactions: Vec<CompactionLosses>,
-    /// What could not be found out, as sentences.
+    /// What could not be determined, as sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -72,41 +73,41 @@ pub enum CompactedBy {
     Epitome,
 }
 
-/// What a compaction took out of the context of a session.
+/// What one compaction removed from the context of a session.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactionLosses {
     /// Which program made it.
     pub by: CompactedBy,
-    /// Of epitome's: its number in the archive. None for one that is planned.
+    /// The generation number of a compaction by epitome. None for a planned one.
     pub generation: Option<u64>,
-    /// Of epitome's: the recipe.
+    /// The recipe of a compaction by epitome.
     pub recipe: Option<String>,
-    /// When it was made, as the session or the archive has it.
+    /// When it was made, as recorded in the session or the archive.
     pub at: Option<String>,
-    /// Of the agent's own: the line of its record, from 1.
+    /// The line of the record of an agent's own compaction, from 1.
     pub line: Option<u64>,
     /// The model that the context was sent to.
     pub model: Option<String>,
-    /// What a resume sends.
+    /// The context that a resume sends, before and after.
     pub context_tokens: Change<Tokens>,
-    /// How much left, by kind.
+    /// The amount removed, by kind.
     pub left: BTreeMap<LostKind, Amount>,
-    /// What was read or run again only because it had left.
+    /// The calls that were repeated only because their results had been removed.
     pub again: AgainTotal,
-    /// Different facts in the context before; those that are gone; those of them that were used.
+    /// The numbers of distinct facts before, of those removed, and of those used later.
     pub facts: FactTotals,
-    /// The facts that the agent wrote later though they were gone.
+    /// The facts that the agent wrote later although they had been removed.
     pub facts_used: Vec<UsedFact>,
-    /// The texts that left, in the order of the session.
+    /// The removed texts, in the order of the session.
     pub pieces: Vec<Piece>,
-    /// Of one that is planned: files that the session changes, of which a read would leave.
+    /// For a planned compaction: files that the session changes and whose reads would be removed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub changed_files: BTreeSet<String>,
 }
 
 impl CompactionLosses {
-    /// The texts of the model that left: first those with a decision in words, then short ones,
-    /// which say what was found in whatever words, then the others; of each the newest first.
+    /// The removed texts of the model: first those that state a decision, then short ones, which
+    /// are conclusions however they are worded, then the others; each group newest first.
     pub fn texts_of_the_model(&self) -> Vec<&Piece> {
         let is_text = |it: &&Piece| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply);
         let mut texts: Vec<&Piece> = self.pieces.iter().rev().filter(is_text).collect();
@@ -118,11 +119,11 @@ impl CompactionLosses {
         texts
     }
 
-    /// What of it may matter for what comes next, in words: `2 rules`, `1 unresolved error`. What
-    /// can be read or run again, and what was resolved, is not in it.
+    /// What of it may matter for the rest of the session: `2 rules`, `1 unresolved error`. Results
+    /// that can be read or run again, and resolved errors, are not included.
     pub fn may_matter(&self) -> Vec<String> {
         let of = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
-        // Of one that goes in part, the lines that say what failed stay.
+        // If an error was removed in part, the lines that say what failed were kept.
         let is_open = |it: &&Piece| it.lost.resolved == Some(false) && !it.lost.partly;
         let open = self.pieces.iter().filter(is_open).count() as u64;
         let is_short = |it: &&Piece| it.lost.kind == LostKind::Reply && it.is_short();
@@ -141,65 +142,64 @@ impl CompactionLosses {
     }
 }
 
-/// How much of one kind left.
+/// An amount of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// Texts.
+    /// The number of texts.
     pub pieces: u64,
     /// Their tokens.
     pub tokens: Tokens,
 }
 
-/// What calls that were made again came to.
+/// The totals of calls that were repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AgainTotal {
-    /// The calls.
+    /// The number of calls.
     pub calls: u64,
     /// Their tokens, with those of their results.
     pub tokens: Tokens,
-    /// What they cost once, at list prices, in millionths of a dollar; `null` if no price of the
-    /// model is known.
+    /// What they cost once, at list prices, in millionths of a dollar; `null` if the price is
+    /// unknown.
     pub cost: Option<MicroDollars>,
 }
 
-/// Facts, counted.
+/// Counts of facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactTotals {
     /// In the context before.
     pub before: u64,
     /// Not in the context after.
     pub gone: u64,
-    /// Of these, written by the agent before anything had brought them back.
+    /// Of the removed ones, those that the agent wrote before anything had brought them back.
     pub used: u64,
 }
 
-/// A text that left, and how it is had again.
+/// A removed text, and how to get it back.
 #[derive(Clone, Debug, Serialize)]
 pub struct Piece {
     /// The text.
     #[serde(flatten)]
     pub lost: LostPiece,
-    /// What the call that was made again cost once; `null` if that is not known.
+    /// The cost of the repeated call, once; `null` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The command that puts it back into the session, if there is one: what the agent itself took
-    /// out of the context cannot be put back alone.
+    /// The command that puts it back into the session, if there is one: a text that the agent
+    /// itself removed cannot be put back alone.
     pub restore: Option<String>,
     /// The command that prints it.
     pub show: Option<String>,
-    /// Whether its text is in the context of the session again: it was put back, or the agent read
-    /// it again.
+    /// Whether its text is in the context again: it was put back, or the agent read it again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
 }
 
 impl Piece {
-    /// Whether it was said in a few words, all of which left.
+    /// Whether it is a short text that was removed as a whole.
     fn is_short(&self) -> bool {
         !self.lost.partly && self.lost.tokens <= SHORT
     }
 
-    /// The name by which it is restored or shown.
+    /// The reference by which it is restored or shown.
     pub fn reference(&self) -> Option<&Ref> {
         let commands = [self.restore.as_deref(), self.show.as_deref()];
         let command = commands.into_iter().flatten().next()?;
@@ -207,12 +207,13 @@ impl Piece {
     }
 }
 
-/// What the compactions of a session took out of its context, ours and the agent's own.
+/// Reports what the compactions of a session removed from its context, epitome's and the agent's
+/// own.
 ///
 /// # Errors
 ///
-/// What opening and reading the session, the archive and the table of models say; `Recipe` for a
-/// recipe of the settings that cannot be used.
+/// The errors of opening and reading the session, the archive and the table of models; `Recipe` for
+/// a recipe of the settings that cannot be used.
 pub fn session_losses(
     session: &OpenSession<'_>,
     settings: &Settings,
@@ -266,13 +267,13 @@ pub fn session_losses(
     })
 }
 
-/// What a name stands for in a session as it was before all compactions: a text that a report of
-/// losses names, calls with their results and what the model said with them, responses of the
-/// model. None: nothing of it has this name.
+/// The text that a name refers to in the session as it was before all compactions: a text named in
+/// a loss report, a call with its result and the model's text around it, or a response of the
+/// model. None if nothing has this name.
 ///
 /// # Errors
 ///
-/// What opening and reading the session and the archive say.
+/// The errors of opening and reading the session and the archive.
 pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<String>> {
     let loaded = session.loaded()?;
     let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
@@ -295,12 +296,12 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
     })
 }
 
-/// What a planned compaction of the session at `path` would take out of its context. The rule files
+/// What a planned compaction of the session at `path` would remove from its context. The rule files
 /// are those of the plan's recipe.
 ///
 /// # Errors
 ///
-/// What the table of models says.
+/// The errors of the table of models.
 pub fn planned_losses<S: Source>(
     config: &Config,
     settings: &Settings,
@@ -334,7 +335,7 @@ pub fn planned_losses<S: Source>(
     let made = Made { found: &found, session: &name, now: &HashSet::new() };
     let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
     let screen = Screen::with_settings(config, settings);
-    // One from standard input has no address.
+    // A session from standard input has no history to open.
     let mut screen = match &history {
         Ok(history) => history.screen(&screen),
         Err(_) => screen.of_session(&loaded.source),
@@ -348,11 +349,11 @@ pub fn planned_losses<S: Source>(
     Ok(CompactionLosses { changed_files, ..losses })
 }
 
-/// A compaction, and what its session is called on a command line.
+/// A compaction, and the name of its session on a command line.
 struct Made<'a> {
     found: &'a Found,
     session: &'a str,
-    /// The names of the texts of the context as it is now.
+    /// The references of the texts in the current context.
     now: &'a HashSet<Ref>,
 }
 
@@ -415,8 +416,8 @@ fn reported(
     }
 }
 
-/// A fact without secrets and personal data. Of a path the first slash is no part of the fact, but
-/// the folder of a user is known by it.
+/// A fact with secrets and personal data hidden. A path's first slash is not part of the fact, but
+/// it is needed to recognise a user's folder.
 fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
     let fact = with_slash(used);
     if used.kind != FactKind::Path || fact.starts_with(['/', '~']) {
@@ -427,28 +428,28 @@ fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
 }
 
 impl Made<'_> {
-    /// The texts of a piece that are in the archive.
+    /// The references of a piece that are in the archive.
     fn archived<'p>(&self, piece: &'p LostPiece) -> impl Iterator<Item = &'p Ref> {
         piece.references.iter().filter(|it| self.found.removed.contains(it))
     }
 
-    /// Whether all that was archived of a piece is in the context now.
+    /// Whether everything that was archived of a piece is in the context now.
     fn is_back(&self, piece: &LostPiece) -> bool {
         let mut archived = self.archived(piece).peekable();
         archived.peek().is_some() && archived.all(|it| self.now.contains(it))
     }
 
-    /// The commands that put a piece back, and print it.
+    /// The commands that put a piece back, and that print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
-        // Of several texts, the next that is not there.
+        // Of several texts, the first that is not back yet.
         let missing = self.archived(piece).find(|it| !self.now.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
                 (Some(restore), Some(format!("epitome show {reference}")))
             }
-            // It still is in the file.
+            // It is still in the file.
             (None, Some(reference)) => {
                 (None, Some(format!("epitome show {reference} --session {}", self.session)))
             }
@@ -457,7 +458,7 @@ impl Made<'_> {
     }
 }
 
-/// A time as RFC 3339 has it: some agents write milliseconds.
+/// A time in RFC 3339: some agents write milliseconds.
 fn in_words(time: &str) -> String {
     let millis = time.parse().ok().and_then(|it| Timestamp::from_millisecond(it).ok());
     millis.map_or_else(|| time.to_owned(), |it| it.to_string())
@@ -468,7 +469,7 @@ fn model_of(transcript: &Transcript) -> Option<String> {
     transcript.context().rev().find_map(|(_, entry)| entry.model.as_deref().map(str::to_owned))
 }
 
-/// What a session is called on a command line: its id if that leads to this file, or else its path.
+/// The name of a session on a command line: its id if that resolves to this file, or else its path.
 fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     let is_plain = |text: &str| {
         !text.is_empty()
@@ -487,7 +488,7 @@ fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     if is_plain(&path) {
         return path.into_owned();
     }
-    // It would be taken for an option.
+    // It would be parsed as an option.
     let here = if path.starts_with('-') { "./" } else { "" };
     format!("'{here}{}'", path.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! A session that operations work on: where it is and what belongs to it, found out once.
+//! A session that operations work on: its place and the files that belong to it, looked up once.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::store::User;
 /// A session, and what belongs to it: the sessions of its sub-agents, and logs that a database
 /// keeps of it.
 ///
-/// Its address is resolved once. It is read, and what belongs to it is looked for, when that is
-/// first asked for. An operation that writes opens it again under its lock.
+/// The address is resolved once. The session is read, and its other files are looked up, when first
+/// needed. An operation that writes opens the session again under its lock.
 pub struct OpenSession<'c> {
     pub(super) config: &'c Config,
     pub(super) agent: Option<&'c str>,
@@ -34,12 +34,12 @@ pub(crate) struct SessionPart {
 }
 
 impl<'c> OpenSession<'c> {
-    /// The session at an address: a file, or `DATABASE#ID`. Whether it is there is not asked yet.
+    /// The session at an address: a file, or `DATABASE#ID`. Does not check that it exists.
     pub fn at(config: &'c Config, path: &Path) -> OpenSession<'c> {
         OpenSession::of_agent(config, path, None)
     }
 
-    /// The session at an address, taken for one of `agent`, whatever it looks like.
+    /// The session at an address, read as one of `agent` whatever it looks like.
     pub fn of_agent(config: &'c Config, path: &Path, agent: Option<&'c str>) -> OpenSession<'c> {
         let own = SessionPart::at(path);
         OpenSession { config, agent, own, parts: OnceCell::new(), loaded: OnceCell::new() }
@@ -55,7 +55,7 @@ impl<'c> OpenSession<'c> {
         &self.own.place
     }
 
-    /// The session as it was when it was first asked for.
+    /// The session as it was when it was first read.
     ///
     /// # Errors
     ///
@@ -79,16 +79,16 @@ impl<'c> OpenSession<'c> {
         self.own.users(self.config)
     }
 
-    /// The same for each of its files that was found and has any, the session first.
+    /// The same for each of the session's files that exists and is in use, the session first.
     pub fn users_by_file(&self) -> Vec<Vec<User>> {
         let users = self.found_members().map(|part| part.users(self.config));
         users.filter(|users| !users.is_empty()).collect()
     }
 
-    /// What is where parts of a session are and is no file, or is gone: it is no part of it.
+    /// Paths at which a file of the session is expected, but which are no files or do not exist.
     pub fn no_parts(&self) -> Vec<&Path> {
         let is_none = |part: &&SessionPart| match part.place {
-            // They were just listed.
+            // The rows were just listed, so they exist.
             Place::Rows(_) => false,
             Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
         };
@@ -101,7 +101,7 @@ impl<'c> OpenSession<'c> {
         &self.own
     }
 
-    /// What belongs to it.
+    /// The files that belong to it.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl<'c> OpenSession<'c> {
         parts.as_deref().map_err(Error::clone)
     }
 
-    /// The session, and what belongs to it.
+    /// The session and the files that belong to it.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl<'c> OpenSession<'c> {
         Ok(std::iter::once(&self.own).chain(self.parts()?))
     }
 
-    /// The same for what only describes the session. When it cannot be found out what belongs to
-    /// it, that is the session alone: an operation that needs the rest fails.
+    /// Like [`members`](OpenSession::members), for a description of the session: if the other files
+    /// cannot be looked up, the session alone. An operation that needs them fails on its own.
     pub(super) fn found_members(&self) -> impl Iterator<Item = &SessionPart> {
         std::iter::once(&self.own).chain(self.parts().unwrap_or_default())
     }
@@ -147,7 +147,7 @@ impl SessionPart {
         self.place.open()
     }
 
-    /// Opens and reads it.
+    /// Opens it and reads its transcript.
     pub(super) fn read(&self, agent: Option<&str>) -> Result<Loaded> {
         crate::session::load_at(&self.place, &self.path, agent)
     }
@@ -157,14 +157,14 @@ impl SessionPart {
         agents::users_at(&config.agents, &self.place, &self.path)
     }
 
-    /// Its address without symbolic links, or as it is if there is nothing.
+    /// Its address without symbolic links, or unchanged if the file does not exist.
     pub(super) fn real(&self) -> PathBuf {
         self.place.real().unwrap_or_else(|_| self.path.clone())
     }
 }
 
-/// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. Of a
-/// session that does not name its folder it is not known: then it is not.
+/// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. False
+/// if the session does not record its folder.
 ///
 /// If there is no such folder here, `project` may be the end of its path (`group/name`, as `epitome
 /// list` prints it), or its name in Claude Code's folder of sessions (`-home-dev-group-name`). An
@@ -183,13 +183,13 @@ pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
     }
 }
 
-/// Whether a file next to a session is no part of it, because it is no session or no file: it stays
-/// as it is.
+/// Whether an error means that a file next to a session is not part of it: it is no session or no
+/// file, and stays as it is.
 pub(crate) fn is_no_part(err: &Error) -> bool {
     err.kind() == ErrorKind::UnknownFormat || is_no_file(err)
 }
 
-/// Whether something is no file: a folder, a pipe, a link to what is gone, or not there any more.
+/// Whether an error means that a path is no file: a folder, a pipe, a dangling link, or nothing.
 pub(super) fn is_no_file(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile)
 }

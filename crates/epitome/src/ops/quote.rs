@@ -1,5 +1,5 @@
-//! The price of a compaction: quoted before it is made, and held afterwards against what the
-//! session records.
+//! The price of a compaction: computed before it is made, and compared afterwards with the usage
+//! that the session records.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use crate::drive::catalogue;
 use crate::error::Result;
 use crate::quote::{CacheState, NextRequest, Quote};
 
-/// Tokens of the prompt and the tools of an agent, where a session records too little to know: what
-/// most agents send, by the requests that they record.
+/// The assumed tokens of an agent's prompt and tools, where a session records too few requests to
+/// compute them: typical of the sessions that record enough.
 pub const PROMPT: Tokens = Tokens(12_000);
 
-/// A compaction of epitome, its price, and what the first request after it really was.
+/// A compaction by epitome, its price, and the first recorded request after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CompactionPrice {
     /// Its number in the archive.
     pub generation: u64,
-    /// What the requests after it were to cost; none if the model or its price is not known.
+    /// The predicted cost of the requests after it; none if the model or its price is unknown.
     pub quote: Option<Quote>,
     /// The first request after it; none if there was none before the next compaction.
     pub recorded: Option<RecordedRequest>,
@@ -42,7 +42,7 @@ pub struct RecordedRequest {
     pub line: u64,
     /// All its input.
     pub input_tokens: Tokens,
-    /// What of it was read from a cache; `null` if that is not recorded.
+    /// The part of it that was read from a cache; `null` if that is not recorded.
     pub cached_tokens: Option<Tokens>,
     /// What its input cost at list prices; `null` if the use of the cache is not recorded.
     pub cost: Option<MicroDollars>,
@@ -52,20 +52,20 @@ pub struct RecordedRequest {
 struct Side<'s> {
     transcript: &'s Transcript,
     source: &'s dyn Source,
-    /// What a resume sends, as we count it.
+    /// The tokens of the context, as we count them.
     tokens: Tokens,
 }
 
-/// How messages become requests.
+/// How the tokens of messages become those of requests.
 struct Counting<'c> {
     counter: &'c dyn Counter,
-    /// Blocks of the context before that were counted already.
+    /// Counted blocks of the context before the compaction.
     counted: &'c BTreeMap<(usize, usize), Tokens>,
     fit: Option<Calibration>,
 }
 
-/// The quote of a compaction that is planned, if it is made at `now`. None: it does nothing, or no
-/// price of the model is known.
+/// The quote of a planned compaction, if it is made at `now`. None if it does nothing, or the price
+/// of the model is unknown.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
     plan: &CompactionPlan<'_, S>,
@@ -88,7 +88,7 @@ pub(super) fn quote_of<S: Source>(
 ///
 /// # Errors
 ///
-/// What opening and reading the session, the archive and the table of models say.
+/// The errors of opening and reading the session, the archive and the table of models.
 pub fn compaction_prices(
     session: &OpenSession<'_>,
     counter: &dyn Counter,
@@ -162,14 +162,14 @@ impl Counting<'_> {
         Quote::new(known, self.fit.is_some(), cache, request)
     }
 
-    /// The tokens of the messages that the last request had: all before its response.
+    /// The tokens of the messages in the last request: all before its response.
     fn sent(&self, before: &Side<'_>) -> Tokens {
         let mut context = before.transcript.context().rev().peekable();
         let mut behind = Tokens(0);
         while let Some((item, entry)) = context.next() {
             behind += self.tokens(before, item, entry);
             if entry.role == Role::Assistant {
-                // The records of one response answer one request.
+                // The records of one response belong to one request.
                 let goes_on = |next: &Entry| entry.group.is_some() && next.group == entry.group;
                 if context.peek().is_none_or(|(_, next)| !goes_on(next)) {
                     break;
@@ -213,7 +213,7 @@ impl Counting<'_> {
     }
 }
 
-/// Whether two blocks say the same to a model.
+/// Whether two blocks are the same to a model.
 fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {
@@ -234,7 +234,7 @@ fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -
     }
 }
 
-/// A time as RFC 3339 has it, or in milliseconds.
+/// Parses a time in RFC 3339 or in milliseconds.
 pub(crate) fn timestamp(time: &str) -> Option<Timestamp> {
     let millis = || Timestamp::from_millisecond(time.parse().ok()?).ok();
     time.parse().ok().or_else(millis)

@@ -1,4 +1,4 @@
-//! A session and what belongs to it: taken to be written, and replaced as one.
+//! Locks a session and the files that belong to it, and replaces them in one transaction.
 
 use std::path::{Path, PathBuf};
 
@@ -16,26 +16,26 @@ use epitome_agents::{self as agents, AgentLock};
 
 use super::open::SessionPart;
 
-/// A file of a session that no other program writes while this lives.
+/// A file of a session that is locked against other writers while this value lives.
 pub(super) struct LockedFile {
     /// The file as the caller names it.
     pub path: PathBuf,
-    /// Whether it is a conversation, and not a log that a database keeps of one.
+    /// Whether it is a conversation. If not, it is a log that a database keeps of one.
     pub is_conversation: bool,
     pub file: store::Session,
     _held: Option<AgentLock>,
 }
 
-/// What is to stand in the place of a file.
+/// A locked file and its new content.
 pub(super) struct FileReplacement<'a> {
     pub of: &'a LockedFile,
     pub becomes: Spliced<'a>,
-    /// Whether bytes that stay get another place in the file.
+    /// Whether bytes that are kept move to another offset in the file.
     pub moves: bool,
 }
 
 impl LockedFile {
-    /// Takes a session that no other program uses. With `force` another may have it open. `rows`
+    /// Locks a session that no other process uses. With `force`, another may have it open. `rows`
     /// are the rows of a database, if they were read already: they are compared with those in the
     /// database when they are replaced.
     pub(super) fn take(
@@ -60,7 +60,8 @@ impl LockedFile {
         self.file.source()
     }
 
-    /// What the session becomes with `splices` laid over it, if another session allows that.
+    /// The replacement of the file by itself with `splices` applied. Fails if another session
+    /// refers to offsets in it that would move.
     pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
@@ -69,8 +70,7 @@ impl LockedFile {
     }
 }
 
-/// Refuses what is seen to be no session, or of a format that is only read, before anything is
-/// made on disk.
+/// Refuses a file that is no session, or whose format is read-only, before anything is written.
 pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<()> {
     part.place.check_writable()?;
     let format = match (&part.place, agent) {
@@ -83,14 +83,14 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     };
     match format {
         Some(format) => writer(format).map(drop).map_err(|err| err.at(&part.path)),
-        // The error says what it is instead.
+        // The error says what the file is instead.
         None => part.read(agent).map(drop),
     }
 }
 
 /// Replaces all of the files, or none.
 ///
-/// Everything is written next to the files first. If one cannot be replaced then, those that were
+/// Everything is written next to the files first. If one then cannot be replaced, those that were
 /// are replaced again by what they were.
 pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
@@ -109,8 +109,8 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
     Ok(())
 }
 
-/// Takes replacements back because of an error, and returns the error: `why`, or one that names
-/// what could not be taken back.
+/// Undoes replacements after the error `why`. Returns that error, or one that names what could not
+/// be undone.
 fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {
@@ -132,7 +132,7 @@ fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
 fn in_use(kind: ErrorKind, path: &Path, users: &[User]) -> Error {
     let who = users.iter().map(|user| match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
-        // One that we may not see.
+        // A process that we may not inspect.
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} (process {pid})"),
     });

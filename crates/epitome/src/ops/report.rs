@@ -1,4 +1,4 @@
-//! What a compaction came to, as data. Its serde form is the JSON of `epitome compact --json`
+//! The report of a compaction. Its serde form is the JSON of `epitome compact --json`
 //! (`docs/json.md`): members are added to it, never changed or removed.
 
 use std::borrow::Cow;
@@ -30,7 +30,7 @@ pub struct Fitted {
     pub fixed_tokens: Tokens,
     /// Requests of the session from which it was fitted.
     pub requests: usize,
-    /// Nine of ten requests are within it.
+    /// Nine of ten requests are within this error.
     pub error_percent: f64,
 }
 
@@ -46,7 +46,7 @@ impl Fitted {
     }
 }
 
-/// What became of a file.
+/// What was done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -58,21 +58,21 @@ pub enum Outcome {
     Nothing,
 }
 
-/// What is kept whole, and why.
+/// How much is kept whole, and by which rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptBecause {
     /// Tokens that are kept whole.
     pub tokens: Tokens,
     /// The rules that keep something.
     pub rules: Vec<RuleKept>,
-    /// The rules that together would keep everything.
+    /// Rules that together would have kept everything.
     pub covered_everything: Vec<KeepRule>,
-    /// The tail of tokens that is kept instead of what those rules would; none when it takes the
-    /// last tokens to keep everything.
+    /// The number of last tokens that is kept instead of what those rules would keep; none if those
+    /// are everything as well.
     pub instead: Option<Tokens>,
 }
 
-/// What a recipe waits for: all of these.
+/// The conditions that a recipe waits for: all must be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NotReached {
     /// Bytes on disk.
@@ -82,7 +82,7 @@ pub struct NotReached {
     /// Per cent of the window without the reserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
-    /// Characters of text as written, with what the API's JSON adds around each text.
+    /// Characters of text as written, and those of the API's JSON around each text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
     /// Results.
@@ -105,7 +105,7 @@ pub struct RuleKept {
     pub entries: u64,
 }
 
-/// A record that could not be read as it should be.
+/// A record that could not be fully parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FaultFound {
     /// The line in the file, from 1.
@@ -127,15 +127,15 @@ pub struct UserFound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WayTaken {
-    /// In the agent's own way.
+    /// With the agent's own marks or records.
     Native,
-    /// In the records themselves.
+    /// By editing the records.
     Rewrite,
     /// As the agent's own record of a summary.
     Summary,
 }
 
-/// What a compaction of one file came to.
+/// The result of compacting one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactedFile {
     /// The address of the file.
@@ -144,70 +144,70 @@ pub struct CompactedFile {
     pub agent: &'static str,
     /// The session's id, if it has one.
     pub id: Option<String>,
-    /// What became of it.
+    /// What was done with it.
     pub outcome: Outcome,
-    /// How it is written, where there is a choice.
+    /// How it is written, for formats with several ways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<WayTaken>,
     /// The generation in the archive. None: nothing was written.
     pub generation: Option<u64>,
-    /// What a resume sends, as the counter of the report counts.
+    /// The context that a resume sends, as the counter of the report counts.
     pub context_tokens: Change<Tokens>,
-    /// The whole request as the provider bills it, where the session records enough of them.
+    /// The whole request as the provider bills it, if the session records enough requests.
     pub request_tokens: Option<Change<Tokens>>,
-    /// What that follows from.
+    /// The calibration from which `request_tokens` is computed.
     pub calibration: Option<Fitted>,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
-    /// The pack in the archive that was written, or would be.
+    /// The length of the pack that was written to the archive, or would be.
     pub archive_bytes: Bytes,
-    /// The same as `calibration`.
+    /// The calibration with full precision.
     #[serde(skip)]
     pub billed: Option<Calibration>,
     /// Edits by the names of the passes that planned them.
     pub edits: BTreeMap<String, u64>,
-    /// Where these save tokens, by tool and by file.
+    /// The tools and files with the largest savings.
     pub savings: Savings,
-    /// What a summary or a digest is written in the place of.
+    /// What a summary or a digest replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<StandsFor>,
-    /// What the next requests of the session cost with it and without it; none where no price is
-    /// known, and of what belongs to a session.
+    /// What the next requests of the session cost with and without the compaction; none if no price
+    /// is known, and for the files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
-    /// What is kept whole.
+    /// What is kept whole, and why.
     pub kept_because: KeptBecause,
-    /// What the recipe waits for.
+    /// The conditions that the recipe still waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<NotReached>,
-    /// The tokens that would go, if the recipe wants more to go.
+    /// The tokens that would be removed, if the recipe requires more.
     #[serde(skip)]
     pub too_little: Option<Tokens>,
-    /// The target, when what is left is still more.
+    /// The target, if the result is still larger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
-    /// What of the recipe is left out, as sentences.
+    /// Parts of the recipe that were left out, as sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Records that could not be read as they should be.
+    /// Records that could not be fully parsed.
     pub faults: Vec<FaultFound>,
-    /// The blake3 hash of the session before, which the archive was proved to give back.
+    /// The blake3 hash of the session before, which the archive was proved to restore.
     pub restored_proof: Option<String>,
-    /// A whole copy of the file.
+    /// The path of a whole copy of the file.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub backup: Option<PathBuf>,
-    /// The processes that have it open, of a plan.
+    /// For a plan: the processes that have the file open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
-    /// Whether it is a conversation, and not a log that a database keeps of one.
+    /// Whether it is a conversation. If not, it is a log that a database keeps of one.
     #[serde(skip)]
     pub is_conversation: bool,
-    /// Invariants that the plan would break. If there are any, it is refused.
+    /// Invariants that the plan would break. If there are any, the plan is refused.
     #[serde(skip)]
     pub violations: Vec<Violation>,
 }
 
-/// What the compaction of a session with all that belongs to it came to.
+/// The result of compacting a session with all files that belong to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactReport {
     /// The session itself.
@@ -215,23 +215,23 @@ pub struct CompactReport {
     pub file: CompactedFile,
     /// The name of the recipe.
     pub recipe: String,
-    /// What counted the tokens.
+    /// The name of the counter of the tokens.
     pub counter: &'static str,
     /// Whether it was only planned.
     pub dry_run: bool,
-    /// The copy that was compacted; the session stays.
+    /// The path of the compacted copy, if one was written; the session is unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The run that wrote it: see `epitome log`.
+    /// The id of the run: see `epitome log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether it is left because too little of its context would go.
+    /// Whether it is skipped because too little of its context would be removed.
     #[serde(skip)]
     pub too_little: bool,
-    /// What models were asked for it.
+    /// The models that were called for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<AskedModels>,
-    /// What of the session itself would leave the context, if that was asked for.
+    /// What would be lost from the session's context, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<CompactionLosses>,
     /// The files that belong to it.
@@ -290,8 +290,8 @@ impl CompactedFile {
         }
     }
 
-    /// Hides secrets in what it says of the session: names of tools and files, notes, faults.
-    /// Reports are shown, stored and pasted elsewhere.
+    /// Hides secrets in texts of the session: names of tools and files, notes, faults. Reports are
+    /// shown, stored and pasted elsewhere.
     pub(super) fn hide_secrets(&mut self, screen: &Screen) {
         let named = self.savings.tools.iter_mut().chain(&mut self.savings.files);
         let texts = named.map(|saving| &mut saving.of).chain(&mut self.notes);
@@ -302,7 +302,7 @@ impl CompactedFile {
         }
     }
 
-    /// Adds what the provider bills, by what the session records of it.
+    /// Sets the billed tokens from the usage that the session records.
     pub(super) fn set_billed(&mut self, calibration: Option<Calibration>) {
         let Change { before, after } = self.context_tokens;
         self.billed = calibration;
@@ -311,7 +311,7 @@ impl CompactedFile {
             calibration.map(|it| Change { before: it.apply(before), after: it.apply(after) });
     }
 
-    /// Adds that it was done, how it is undone, and the length of its pack in the archive.
+    /// Records that the compaction was written: its generation, and the length of its pack.
     pub(super) fn set_done(&mut self, generation: &Generation, pack: Bytes) {
         self.archive_bytes = pack;
         self.outcome = Outcome::Compacted;
@@ -319,7 +319,7 @@ impl CompactedFile {
         self.restored_proof = Some(generation.before.blake3.to_string());
     }
 
-    /// What the file and its archive take together.
+    /// The length of the file together with its pack in the archive.
     pub fn net_bytes(&self) -> Change<Bytes> {
         let Change { before, after } = self.disk_bytes;
         Change { before, after: after + self.archive_bytes }
@@ -327,7 +327,7 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// The session, and what belongs to it.
+    /// The session and the files that belong to it.
     pub fn all(&self) -> impl Iterator<Item = &CompactedFile> {
         std::iter::once(&self.file).chain(&self.files)
     }
@@ -348,7 +348,7 @@ impl CompactReport {
         })
     }
 
-    /// What a resume of all files sends.
+    /// The contexts that a resume of all files sends.
     pub fn tokens(&self) -> Change<Tokens> {
         Change {
             before: self.all().map(|file| file.context_tokens.before).sum(),

@@ -1,4 +1,4 @@
-//! A session given back with what belongs to it.
+//! Restores a session together with the files that belong to it.
 
 use std::path::{Path, PathBuf};
 
@@ -21,10 +21,10 @@ use crate::source::{FileSource, Spliced, if_read};
 use crate::state;
 use crate::store::write_new;
 
-/// What is given back.
+/// What is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
-    /// The session, as far as the target says.
+    /// The session, to the target.
     Session(RestoreTarget),
     /// One removed piece.
     Block(&'a Ref),
@@ -37,18 +37,18 @@ pub enum What<'a> {
     },
 }
 
-/// How sessions are given back.
+/// How sessions are restored.
 #[derive(Clone, Copy, Debug)]
 pub struct Restore<'a> {
-    /// What is given back.
+    /// What is restored.
     pub what: What<'a>,
-    /// Goes on although another program has a session open.
+    /// Continues even if another process has the session open.
     pub force: bool,
-    /// Whether a damaged part of the archive changes nothing, or what is left is restored.
+    /// Whether a damaged archive stops the restore, or what is left is restored.
     pub damage: Damage,
 }
 
-/// To what the agent wrote, as `epitome restore SESSION` without options.
+/// To what the agent wrote, like `epitome restore SESSION` without options.
 impl Default for Restore<'_> {
     fn default() -> Self {
         let what = What::Session(RestoreTarget::Original);
@@ -56,11 +56,11 @@ impl Default for Restore<'_> {
     }
 }
 
-/// A file of which the archive knows something, opened.
+/// A file with generations in the archive, opened.
 type Opened = (SessionPart, FileSource, Known);
 
 impl Restore<'_> {
-    /// The session and what belongs to it, or the session alone if more is not meant.
+    /// The files to restore: the session and those that belong to it, or the session alone.
     fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
         Ok(match self.what {
@@ -71,16 +71,16 @@ impl Restore<'_> {
                 };
                 files.iter().map(part).collect()
             }
-            // The numbers and names are those of this file.
+            // Generation numbers and references belong to this file alone.
             What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
         })
     }
 
-    /// Says what would be given back. Nothing is written.
+    /// Reports what would be restored. Nothing is written.
     ///
     /// # Errors
     ///
-    /// As [`run`](Restore::run), but that no session is in use.
+    /// As [`run`](Restore::run), except that the session may be in use.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
         for (part, source, known) in self.known(session)? {
@@ -89,12 +89,12 @@ impl Restore<'_> {
         RestoreReport::of(session, done)
     }
 
-    /// Gives a session and what belongs to it back, as one: see [`run_after`](Restore::run_after).
+    /// Restores a session and the files that belong to it: see [`run_after`](Restore::run_after).
     ///
     /// # Errors
     ///
-    /// `Refused` if a part of the archive was imported: only the user can say whether it is used.
-    /// Else as [`run_after`](Restore::run_after).
+    /// `Refused` if a part of the archive was imported: only the user can decide whether to trust
+    /// it. Else as [`run_after`](Restore::run_after).
     pub fn run(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         self.run_after(session, |done| match done.iter().find(|it| !it.imported.is_empty()) {
             None => Ok(()),
@@ -108,16 +108,16 @@ impl Restore<'_> {
         })
     }
 
-    /// Gives a session and what belongs to it back as one: everything is planned and proved, then
-    /// written, and if one file cannot be written none is. Files that were never compacted are left
-    /// out, the session too. `before_writing` is called when all is planned: if it fails, nothing
-    /// is written.
+    /// Restores a session and the files that belong to it in one transaction: everything is planned
+    /// and proved, then written, and if one file cannot be written none is. Files that were never
+    /// compacted are skipped, even the session itself. `before_writing` is called when everything
+    /// is planned: if it fails, nothing is written.
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` and `Locked` with who has it; `NotArchived` if the archive holds
-    /// nothing of any of them; what reading, the archive and the store say. Nothing is changed
-    /// then, or the error names what could not be taken back.
+    /// `InUse`, `HeldByAgent` and `Locked` with the process that has the session; `NotArchived` if
+    /// the archive holds none of the files; the errors of reading, the archive and the store.
+    /// Nothing is changed then, or the error names what could not be undone.
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -139,7 +139,7 @@ impl Restore<'_> {
             done.push(back);
         }
         before_writing(&done)?;
-        // Now: when all is written it is too late for an error.
+        // Made now, because after the files are written it is too late for an error.
         let report = RestoreReport::of(session, done)?;
         let mut made = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
@@ -156,11 +156,11 @@ impl Restore<'_> {
         Ok(report.written(&made))
     }
 
-    /// Writes the session alone as it was to a new file; the session stays.
+    /// Writes the original of the session alone to a new file; the session is unchanged.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Restore::plan); `Exists` when something has that name.
+    /// As [`plan`](Restore::plan); `Exists` when a file has that name.
     pub fn write_copy<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -180,7 +180,7 @@ impl Restore<'_> {
         Ok(report)
     }
 
-    /// The files of a session of which the archive knows something.
+    /// The files of a session that have generations in the archive.
     fn known(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -199,7 +199,7 @@ impl Restore<'_> {
                 Ok(Some(known)) => found.push((part, source, known)),
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
-                // What is left of the others is given back.
+                // The other files are still restored.
                 Err(err) if self.leaves_out(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
@@ -227,8 +227,8 @@ impl Restore<'_> {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
-    /// Whether a file that cannot be opened is left out: what is no file is no part of a session,
-    /// and of what a run compacted, that is given back which is still there.
+    /// Whether a file that cannot be opened is skipped. Other files of a session that are no files
+    /// are not part of it; of the files that a run compacted, those that still exist are restored.
     fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
         match self.what {
             What::Run { files, .. } if is_session && files.len() < 2 => false,
@@ -237,7 +237,8 @@ impl Restore<'_> {
         }
     }
 
-    /// What was compacted with the session, is not as it was before, and is not in the archive.
+    /// Files that were compacted with the session, are not as they were before, and are not in the
+    /// archive.
     fn lost_parts(
         &self,
         session: &OpenSession<'_>,
@@ -345,7 +346,7 @@ impl Restore<'_> {
     }
 }
 
-/// The file of a part, if not the original `before`.
+/// The file of a part, if its content is not the original `before`.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,
@@ -372,8 +373,8 @@ fn file_that_needs(
     Ok(None)
 }
 
-/// What the archive knows of a file, by the key of the session; if it cannot be read any more, by
-/// the path of its file.
+/// The generations of a file, found by the key of the session; if the session cannot be read any
+/// more, by the path of its file.
 fn known_of(
     session: &OpenSession<'_>,
     part: &SessionPart,
@@ -397,7 +398,7 @@ fn known_of(
     match (known.found.whole.is_empty(), known.found.damaged.first()) {
         (false, _) => Ok(Some(known)),
         (true, None) => {
-            // What was compacted here or elsewhere says so.
+            // A file with stubs was compacted, here or elsewhere: then this is an error.
             check_stubs(&config.archive(), &known.key, &known.found, source)
                 .map_err(|err| err.at(path))?;
             Ok(None)
@@ -409,13 +410,12 @@ fn known_of(
     }
 }
 
-/// What to do about a session of which a part cannot be given back.
+/// What to do about a session of which a part cannot be restored.
 const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
                     `epitome archive verify` lists what is damaged";
 
-/// Undoes what a run did to a session, which nothing else compacted since. What was put back since,
-/// block by block, is taken along: it is a part of what the run removed. `restored_to` gives what
-/// restores it to a target.
+/// Undoes a run that is the last to have compacted a session. Blocks of the run that were put back
+/// since are undone with it. `restored_to` plans a restore to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,
@@ -448,7 +448,7 @@ fn undo_run(
         return refused("the session was compacted again since that run");
     }
     match undone.get(last) {
-        // It was undone already, or never written.
+        // The run was undone already, or was never written.
         _ if last == 0 => {
             let outcome = Restored::Exact { undone: Vec::new() };
             Ok(Restoration { splices: Vec::new(), outcome })
@@ -465,19 +465,19 @@ fn not_archived(session: &Path) -> Error {
 
 impl OpenSession<'_> {
     /// The generations that a restore without options would undo, oldest first: those of the
-    /// session, or, if it has none, of the first that belongs to it. None: all is what its agent
-    /// wrote, or cannot be restored.
+    /// session, or, if it has none, of the first file that belongs to it. None if everything is as
+    /// the agent wrote it, or cannot be restored.
     pub fn undoable(&self) -> Vec<Generation> {
         let found = self.found_members().map(|part| compactions_in(self.config, part));
         found.flatten().flatten().find(|found| !found.is_empty()).unwrap_or_default()
     }
 }
 
-/// The generations that are in a file as it is now, oldest first. None: it is gone, or no session.
+/// The generations in effect in a file, oldest first. None if it does not exist or is no session.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the file or the archive cannot be read: then nothing is known.
+/// `NoPermission`, `Unreadable` when the file or the archive cannot be read.
 pub(super) fn compactions_in(
     config: &Config,
     part: &SessionPart,
@@ -491,12 +491,12 @@ pub(super) fn compactions_in(
     state::in_effect(&config.archive(), &key, &session.source).map(Some)
 }
 
-/// Archives the present bytes of a session before `spliced` takes their place, as a generation: a
-/// later restore finds the way through it.
+/// Archives the current bytes of a session before `spliced` replaces them, as a generation of its
+/// own, so that a later restore can go back through this one.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`; what reading the session says.
+/// `Disk`, `NoPermission`; the errors of reading the session.
 pub fn archive_way_back(
     config: &Config,
     key: &SessionKey,

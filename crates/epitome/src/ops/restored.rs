@@ -1,4 +1,4 @@
-//! What a restore came to, as data. Its serde form is the JSON of `epitome restore --json`
+//! The report of a restore. Its serde form is the JSON of `epitome restore --json`
 //! (`docs/json.md`): members are added to it, never changed or removed.
 
 use std::path::PathBuf;
@@ -12,28 +12,30 @@ use crate::archive::{Digest, SessionKey};
 use crate::error::{Error, Result};
 use crate::restore::Restored;
 
-/// A file of a session that was given back, or would be.
+/// A file of a session that was restored, or would be.
 #[derive(Clone, Debug)]
 pub struct GivenBack {
-    /// The session, or what a sub-agent did.
+    /// The session, or that of a sub-agent.
     pub path: PathBuf,
-    /// What the archive knows it by.
+    /// Its key in the archive.
     pub key: SessionKey,
-    /// How.
+    /// How it was restored.
     pub outcome: Restored,
-    /// Edits of the generations that were undone to the byte.
+    /// The number of edits in the generations that were undone to the byte.
     pub edits: u64,
     /// Its length before.
     pub bytes_before: Bytes,
-    /// The file afterwards.
+    /// Length and hash of the file afterwards.
     pub after: Digest,
-    /// The generation that holds what was there before, if it was not undone to the byte.
+    /// The generation that holds the bytes before the restore, if they cannot be made again by
+    /// undoing.
     pub generation: Option<u64>,
-    /// What of the archive is damaged or missing.
+    /// What is damaged or missing in the archive.
     pub damaged: Vec<Error>,
-    /// Why this is no original although hashes lead to it: bytes are not in the archive.
+    /// If the result is not the original because older bytes are not in the archive: the error.
     pub short_of: Option<Error>,
-    /// The numbers of imported generations that it takes: they may put in what was never there.
+    /// The numbers of imported generations that were used: they may insert text that was never
+    /// there.
     pub imported: Vec<u64>,
 }
 
@@ -49,13 +51,13 @@ impl GivenBack {
     }
 }
 
-/// How a file was given back.
+/// How a file was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
     /// To the byte, proved by hash.
     Exact,
-    /// Record by record: other programs changed the file since.
+    /// Record by record: the file was edited since.
     ByRecord,
     /// To the byte, but not to the original: older bytes are not in the archive.
     Short,
@@ -63,7 +65,7 @@ pub enum How {
     Nothing,
 }
 
-/// What became of one file.
+/// The result of restoring one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoredFile {
     /// The address of the file.
@@ -71,46 +73,47 @@ pub struct RestoredFile {
     pub session: PathBuf,
     /// The agent, as its format is called.
     pub agent: String,
-    /// How it was given back.
+    /// How it was restored.
     pub outcome: How,
     /// The generations that were undone.
     pub undone: Vec<u64>,
-    /// How many records or edits were given back.
+    /// The number of records or edits that were restored.
     pub restored: u64,
-    /// How many of them not by hash.
+    /// The number of those that were not proved by hash.
     #[serde(skip)]
     pub by_record: u64,
-    /// Edits that are not where epitome left them any more.
+    /// The number of edits that are not in the file any more.
     pub missing: u64,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
     /// The blake3 hash of what was written.
     pub blake3: String,
-    /// The same, if it was proved to be what the archive says was there.
+    /// The same hash, if it was proved to be the one in the archive.
     pub restored_proof: Option<String>,
-    /// The generation that holds what was there before, if it was not undone to the byte.
+    /// The generation that holds the bytes before the restore, if they cannot be made again by
+    /// undoing.
     pub generation: Option<u64>,
-    /// What of the archive is damaged or missing.
+    /// What is damaged or missing in the archive.
     pub damaged: Vec<String>,
-    /// The imported generations that it takes.
+    /// The imported generations that were used.
     #[serde(skip)]
     pub imported: Vec<u64>,
 }
 
-/// What became of a session with all that belongs to it.
+/// The result of restoring a session with all files that belong to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoreReport {
-    /// The session itself, also when it never was compacted.
+    /// The session itself, even if it was never compacted.
     #[serde(flatten)]
     pub file: RestoredFile,
     /// Whether it was only planned.
     pub dry_run: bool,
-    /// The copy that was written; the session stays.
+    /// The path of the copy, if one was written; the session is unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
     /// The files that belong to it.
     pub files: Vec<RestoredFile>,
-    /// The files of which the archive knows something, the session first.
+    /// The files with generations in the archive, the session first.
     #[serde(skip)]
     pub done: Vec<GivenBack>,
 }
@@ -121,7 +124,7 @@ impl RestoreReport {
         self.done.iter().all(GivenBack::is_nothing)
     }
 
-    /// The length of the files of which the archive knows something.
+    /// The total length of the files with generations in the archive.
     pub fn disk_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.done.iter().map(|it| it.bytes_before).sum(),
@@ -129,10 +132,10 @@ impl RestoreReport {
         }
     }
 
-    /// The report of a plan. What a file became is set by [`written`](RestoreReport::written).
+    /// The report of a plan. [`written`](RestoreReport::written) turns it into that of a restore.
     pub(super) fn of(session: &OpenSession<'_>, done: Vec<GivenBack>) -> Result<RestoreReport> {
         let own = done.iter().position(|back| back.path == session.path());
-        // The session itself may be gone, and what belonged to it not.
+        // The session itself may not exist any more although its other files do.
         let own = own.or((!done.is_empty() && !session.place().exists()).then_some(0));
         let file = match own {
             Some(own) => RestoredFile::of(&done[own]),
@@ -143,8 +146,8 @@ impl RestoreReport {
         Ok(RestoreReport { file, dry_run: true, out: None, files, done })
     }
 
-    /// The same when it was carried out: `generations` are those that were made for a way back,
-    /// by the number of the file in `done`. Nothing is read, so that nothing can fail any more.
+    /// The report after the files were written. `generations` are those that archive the bytes
+    /// before the restore, each with its index in `done`. Reads nothing, so that it cannot fail.
     pub(super) fn written(mut self, generations: &[(usize, u64)]) -> RestoreReport {
         self.dry_run = false;
         for &(n, number) in generations {
@@ -185,7 +188,7 @@ impl RestoredFile {
         }
     }
 
-    /// A session that was never compacted; what belongs to it was.
+    /// The entry of a session that was never compacted, while files that belong to it were.
     fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
         let loaded = session.loaded()?;
         let Digest { len, blake3 } = Digest::of_source(&loaded.source)?;

@@ -1,4 +1,4 @@
-//! A removed text, by the reference that a stub has of it.
+//! Looks up a removed text by the reference in its stub.
 
 use epitome_model::Ref;
 
@@ -6,22 +6,22 @@ use crate::archive::{Archive, ReferencedBytes};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A removed text, as it was.
+/// A removed text.
 #[derive(Debug)]
 pub struct ArchivedText {
-    /// Where it was, and what is known of it.
+    /// Where it was, and its description.
     pub found: ReferencedBytes,
-    /// Its bytes; of a picture its base64.
+    /// Its bytes; base64 for a picture.
     pub bytes: Vec<u8>,
 }
 
-/// The removed text with a reference, or the beginning of one, from the newest copy in the archive
-/// that is not damaged, and whose description is known if there is one.
+/// The removed text with a reference, or with one that begins like it. Of several copies in the
+/// archive, the newest that is not damaged, preferring one with a description.
 ///
 /// # Errors
 ///
-/// `NotFound` if there is none, `Ambiguous` if several begin so, `Archive` if every copy is
-/// damaged.
+/// `NotFound` if there is none, `Ambiguous` if several references begin like it, `Archive` if every
+/// copy is damaged.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     let archive = config.archive();
     let found = archive.find(reference).map_err(Error::while_writing)?;
@@ -42,7 +42,7 @@ fn read(archive: &Archive, found: &ReferencedBytes) -> Result<Vec<u8>> {
     Ok(found.about.text_for_people(&raw))
 }
 
-/// The copies of the text. The same bytes removed twice are one text.
+/// The copies of the text: the same bytes removed twice are one text.
 fn copies_of_one(reference: &Ref, mut found: Vec<ReferencedBytes>) -> Result<Vec<ReferencedBytes>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();

@@ -7,16 +7,16 @@ use epitome_model::{Bytes, Tokens, percent_change, plural};
 use super::change::Change;
 use super::report::{CompactReport, CompactedFile};
 
-/// A size before and after, in words.
+/// A size before and after, formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeRow {
-    /// What has it: `messages`, `request`, `disk`, or `net`.
+    /// What is measured: `messages`, `request`, `disk`, or `net`.
     pub name: &'static str,
     /// Its unit, or what is counted; may be empty.
     pub unit: String,
-    /// The size, with its unit of measurement.
+    /// The sizes as text, with their units.
     pub words: Change<String>,
-    /// The same, to be compared.
+    /// The sizes as numbers.
     pub size: Change<u64>,
 }
 
@@ -43,8 +43,8 @@ impl SizeRow {
 }
 
 impl CompactedFile {
-    /// The sizes of this file: what a resume sends, what is billed for it, what is on disk without
-    /// and with the archive. `counter` counted the tokens.
+    /// The sizes of this file: the messages that a resume sends, the billed request, the file on
+    /// disk without and with its archive. `counter` is the name of the token counter.
     pub fn sizes(&self, counter: &str) -> Vec<SizeRow> {
         let unit = format!("tokens ({counter})");
         let mut rows = vec![SizeRow::of_tokens("messages", self.context_tokens, unit)];
@@ -62,7 +62,7 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// What belongs to the session, in words: `with 2 sub-agents`. None if nothing does.
+    /// The files that belong to the session, in words: `with 2 sub-agents`. None if there are none.
     pub fn parts(&self) -> Option<String> {
         let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
         match (self.files.len(), agents) {
@@ -72,7 +72,7 @@ impl CompactReport {
         }
     }
 
-    /// The sizes of the session with what belongs to it; none if nothing does.
+    /// The sizes of the session with the files that belong to it; empty if there are none.
     pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
         let Some(parts) = self.parts() else { return Vec::new() };
         let (disk, net) = (self.disk_bytes(), self.net_bytes());

@@ -19,9 +19,9 @@ use crate::error::Result;
 use crate::session::Loaded;
 use crate::settings::Settings;
 
-/// The name that stands for a model of the session's own provider.
+/// The option value that selects a model of the session's own provider.
 pub const AUTO: &str = "auto";
-/// A window that takes any question whole.
+/// A window into which any question fits.
 const ANY: Tokens = Tokens(1 << 40);
 
 /// Where a summary comes from.
@@ -31,9 +31,9 @@ pub enum SummaryFrom<'a> {
     Text(&'a str),
     /// A model writes it.
     Model {
-        /// Which.
+        /// Which model.
         request: &'a ModelRequest,
-        /// Called with the address of the session when the model is asked, and when it has
+        /// Called with the address of the session before the model is called, and after it
         /// responded or failed.
         on: &'a (dyn Fn(&Path, ModelEvent) + Sync),
     },
@@ -42,7 +42,7 @@ pub enum SummaryFrom<'a> {
 /// What happens while a model writes a summary.
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
-    /// It is about to be asked.
+    /// It is about to be called.
     Asking {
         /// Its name.
         model: String,
@@ -51,24 +51,24 @@ pub enum ModelEvent {
     },
     /// It responded, or all attempts failed.
     Asked {
-        /// What was asked, and what it took.
+        /// The calls that were made, and their usage.
         models: AskedModels,
         /// The day of the list prices.
         prices_of: String,
     },
 }
 
-/// What was asked of models for one session, failures included.
+/// The calls of models for one session, failed ones included.
 #[derive(Clone, Debug, Serialize)]
 pub struct AskedModels {
-    /// The one that was asked first.
+    /// The model that was called first.
     pub model: String,
-    /// What it took.
+    /// The usage of all calls.
     #[serde(flatten)]
     pub spent: CallTotals,
 }
 
-/// Which model is to write a summary, as options and settings say it.
+/// The model that options and settings select for summaries.
 #[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
     model: Option<String>,
@@ -78,7 +78,7 @@ pub struct ModelRequest {
     tries: Option<u32>,
 }
 
-/// What a model would be asked about a session. Its serde form is the JSON of
+/// The questions that a model would be asked about a session. Its serde form is the JSON of
 /// `epitome compact --summarise --dry-run --json` (`docs/json.md`).
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldAsk {
@@ -92,24 +92,24 @@ pub struct WouldAsk {
     pub would_ask: Questions,
 }
 
-/// Questions to a model that were not asked.
+/// Questions to a model that were only estimated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Questions {
     /// The model.
     pub model: String,
-    /// Why that one.
+    /// Why this model was chosen.
     pub because: Because,
-    /// How many questions, and their tokens.
+    /// The number of questions, and their tokens.
     #[serde(flatten)]
     pub forecast: Forecast,
-    /// In millionths of a dollar, at list prices; nothing if they are not known.
+    /// The cost in millionths of a dollar, at list prices; none if they are unknown.
     pub cost: Option<MicroDollars>,
-    /// The day of these prices.
+    /// The date of these prices.
     pub prices_of: String,
 }
 
 impl ModelRequest {
-    /// The model that a call names, or else the settings: `""` names none, `auto` one of the
+    /// The model of an option, or else of the settings: `""` selects none, `auto` one of the
     /// session's provider. `address` and `fallback` are those of the call.
     pub fn new(
         settings: &Settings,
@@ -137,10 +137,10 @@ impl ModelRequest {
     ) -> Result<ModelSelection<'n>> {
         let entries = session.transcript.entries();
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
-        // A model that is named is asked, whatever it takes.
+        // A model that is given by name is used whatever its window.
         let model = self.model.as_deref();
         let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
-            // As one question, which is the longest that there can be.
+            // Estimated as one question, which is the longest possible.
             let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
             SummaryJob::about(session, recipe, counter, whole)?
         } else {
@@ -157,7 +157,7 @@ impl ModelRequest {
         })
     }
 
-    /// A summary; the empty text, if there is nothing to summarise.
+    /// Has the summary written. Returns an empty text if there is nothing to summarise.
     pub(super) fn written<S: Source>(
         &self,
         config: &Config,
@@ -179,7 +179,7 @@ impl ModelRequest {
         Ok(written?.text)
     }
 
-    /// What would be asked. Nothing is sent, and no key is needed.
+    /// What a model would be asked. Calls no model, and needs no key.
     pub(super) fn forecast<S: Source>(
         &self,
         config: &Config,

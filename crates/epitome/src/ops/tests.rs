@@ -1,5 +1,5 @@
-//! A disk that fails at every step: a session and its sub-agents stay all as they were, or become
-//! all what they were to become.
+//! A disk that fails at every step: a session and its sub-agents either all stay as they were, or
+//! all become what was planned.
 
 use std::cell::Cell;
 use std::fs::{self, File, FileTimes};
@@ -20,7 +20,8 @@ use crate::step::{DiskStep, fault};
 
 const ID: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 
-/// A session of Claude Code and two sub-agents, with nothing to do in the session if it is `short`.
+/// A session of Claude Code and two sub-agents. If it is `short`, the session has nothing to
+/// compact.
 struct Case {
     _dir: tempfile::TempDir,
     config: Config,
@@ -69,7 +70,7 @@ impl Case {
         Restore::default().run(&self.session())
     }
 
-    /// Which of the files are what the agent wrote.
+    /// For each file, whether it holds what the agent wrote.
     fn originals(&self) -> Vec<bool> {
         self.files.iter().map(|(path, was)| fs::read(path).expect("a session") == *was).collect()
     }
@@ -108,8 +109,8 @@ fn session(lines: usize) -> String {
     text
 }
 
-/// Fails step number `n` of those that write, and with `from_then_on` all later ones. Says whether
-/// it came to that.
+/// A step function that fails the `n`th write, and with `from_then_on` all later ones. It records
+/// whether that write was reached.
 fn failing(
     n: usize,
     from_then_on: bool,
@@ -157,7 +158,7 @@ fn every_step(
     unreachable!("a compaction has an end")
 }
 
-/// Whether an error says that epitome itself is wrong, or the session, and not the disk.
+/// Whether an error blames epitome or the session, and not the disk.
 fn is_our_bug(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Broken | ErrorKind::Invariant | ErrorKind::UnknownFormat)
 }
@@ -327,7 +328,7 @@ fn a_restore_of_a_session_that_was_never_compacted_gives_its_sub_agents_back() {
     assert_eq!(case.session().undoable().len(), 0);
 }
 
-/// The session, its sub-agents and the archive go to another machine.
+/// The session, its sub-agents and the archive are exported to another machine.
 #[test]
 fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
     for short in [false, true] {
@@ -350,7 +351,7 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
         let err = there.restore().expect_err("nobody agreed to what was imported");
         assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
         assert_eq!(there.originals(), before, "{short}: {err}");
-        // The one who agrees sees all that was imported, that of the sub-agents too.
+        // The user who is asked sees all imported generations, those of sub-agents too.
         let mut shown = 0;
         let agreed = |done: &[GivenBack]| {
             shown = done.iter().map(|it| it.imported.len()).sum();
@@ -361,7 +362,7 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
     }
 }
 
-/// A block is put back, and then the run is undone: what was put back is taken along.
+/// A block is put back, and then the run is undone: the block is undone with it.
 #[test]
 fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     let case = Case::new(false);
@@ -389,7 +390,7 @@ fn stored(case: &Case) -> (usize, u64) {
     sizes.fold((0, 0), |(packs, sum), (_, bytes)| (packs + 1, sum + bytes.0))
 }
 
-/// Trying a session, giving it back and trying it again keeps one copy of what goes.
+/// Compacting, restoring and compacting again stores the removed bytes once.
 #[test]
 fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
     let case = Case::new(false);
@@ -400,7 +401,7 @@ fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
         assert_eq!(case.originals(), [true; 3]);
         case.compact().expect("it is compacted again");
         let (now, bytes) = stored(&case);
-        // Times and ids of runs have other lengths.
+        // Times and run ids differ in length.
         assert!(now == packs && bytes <= once + once / 20, "{now} packs with {bytes} of {once}");
         let found = case.session().undoable();
         assert_eq!(found.len(), 1, "{found:?}");
@@ -414,7 +415,7 @@ fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
     assert_eq!(case.originals(), [true; 3]);
 }
 
-/// A copy elsewhere, compacted twice, is given back although the session was compacted again.
+/// A copy, compacted twice, is restored although the session was compacted again.
 #[test]
 fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     let case = Case::new(false);
@@ -428,7 +429,7 @@ fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     assert_eq!(fs::read(&copy).expect("a session"), case.files[0].1);
 }
 
-/// A secret in the name of a file and of a tool: what is printed of a plan is pasted into issues.
+/// Secrets in the names of a file and of a tool are hidden: plans are pasted into issues.
 #[test]
 fn a_report_hides_secrets_in_names() {
     let case = Case::new(false);

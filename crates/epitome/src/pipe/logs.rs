@@ -1,4 +1,4 @@
-//! The folder of logs: which are there, and which process has them.
+//! The folder of logs and their locks.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crate::store::{Hold, Store};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Characters of a session's name that its file has.
+/// The most characters of a session's name that are in a file's name.
 const NAME: usize = 80;
-/// Bytes in which a log's first line stands.
+/// The most bytes of a log that are read for its first line.
 const HEAD: u64 = 64 << 10;
 
 /// A folder of logs, and the locks of those that are in use.
@@ -25,7 +25,7 @@ impl Logs {
         Logs { folder, store }
     }
 
-    /// A file for a new log of this session, behind those that are there.
+    /// The path of a new log of this session, with the next free number.
     pub(super) fn next(&self, session: &str) -> PathBuf {
         let name = file_name(session);
         let number = self.numbers(&name).into_iter().max().map_or(1, |last| last.saturating_add(1));
@@ -38,7 +38,7 @@ impl Logs {
         let mut numbers = self.numbers(&name);
         numbers.sort_unstable();
         let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
-        // Names of files hold less than those of sessions: another may have a file like it.
+        // A file's name is shortened: the log of another session may have a similar one.
         paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
             let session = epitome_model::short(session, NAME);
             let what = format!("there is no log of a session {session}");
@@ -47,7 +47,7 @@ impl Logs {
         })
     }
 
-    /// Keeps other processes from a log.
+    /// Locks a log against other processes.
     pub(super) fn hold(&self, path: &Path) -> Result<Hold> {
         self.store.hold(path)
     }
@@ -57,7 +57,7 @@ impl Logs {
         self.folder.join(format!("{name}{number}.jsonl"))
     }
 
-    /// Which numbers there are of files of this name.
+    /// The numbers of the existing files with this name.
     fn numbers(&self, name: &str) -> Vec<u64> {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
         let number = |file: std::fs::DirEntry| {
@@ -65,7 +65,7 @@ impl Logs {
             let rest = file.to_str()?.strip_suffix(".jsonl")?.strip_prefix(name)?;
             match rest.strip_prefix('-') {
                 None if rest.is_empty() => Some(1),
-                // As it is written: 2 and not 02.
+                // Only numbers in their usual form: 2 and not 02.
                 Some(digits) if !digits.starts_with(['0', '+']) => {
                     digits.parse().ok().filter(|number| *number > 1)
                 }
@@ -83,7 +83,7 @@ pub fn id(path: &Path) -> Option<String> {
     epitome_formats::epitome::id(&head)
 }
 
-/// What a file may be called for a session of this name: it leads nowhere else.
+/// A file name for a session of this name. It cannot lead out of the folder.
 fn file_name(session: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = session.chars().take(NAME).map(|c| if fits(c) { c } else { '_' }).collect();

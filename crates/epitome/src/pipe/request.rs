@@ -1,5 +1,5 @@
-//! A request: an op and its members. An unknown member is refused: what a misspelt one means would
-//! not happen.
+//! Requests: an operation and its members. An unknown member is refused, because a misspelt one
+//! would be silently ignored.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// More tokens than there are.
+/// A limit above all possible counts of tokens.
 const MOST: u64 = 1_000_000_000_000;
 
-/// What an agent asks.
+/// A request of an agent.
 pub enum Request<'l> {
     Hello(Hello),
     Reset(Begin),
@@ -32,18 +32,18 @@ pub enum Request<'l> {
     Undo,
 }
 
-/// Their names, as errors tell them.
+/// The names of all operations, for error messages.
 const OPS: &str =
     "hello, reset, open, call, view, force, usage, compact, refused, answer, recall, undo";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// Whether questions for summaries are answered.
+    /// Whether the client answers questions for summaries.
     pub summaries: Option<bool>,
 }
 
-/// A session begins.
+/// Begins a session.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begin {
@@ -51,11 +51,11 @@ pub struct Begin {
     pub window: Option<u64>,
     pub overhead: Option<u64>,
     pub summaries: Option<bool>,
-    /// Tokens that the model takes which writes them.
+    /// The window of the model that writes summaries, in tokens.
     pub writer_window: Option<u64>,
 }
 
-/// A session goes on.
+/// Continues a session.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
@@ -87,7 +87,7 @@ pub struct Force<'l> {
 #[serde(deny_unknown_fields)]
 pub struct Compact {
     pub focus: Option<String>,
-    /// Tokens: the context is made small whatever its size.
+    /// The target in tokens: with it, the context is compacted whatever its size.
     pub target: Option<u64>,
 }
 
@@ -104,9 +104,9 @@ pub struct Refused {
 pub struct Recall {
     #[serde(rename = "ref")]
     pub reference: Option<String>,
-    /// A text: lines that hold it.
+    /// A text to search for: only lines that contain it are returned.
     pub search: Option<String>,
-    /// So many lines at most.
+    /// The most lines to return.
     pub limit: Option<usize>,
 }
 
@@ -147,7 +147,7 @@ enum Stop {
 
 impl<'l> Request<'l> {
     pub fn of(line: &'l [u8]) -> Result<Request<'l>> {
-        // Some shells put a mark before what they send.
+        // Some shells put a byte order mark before their output.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
             .map_err(|err| usage(format!("this is no request: {err}")))?;
@@ -156,14 +156,14 @@ impl<'l> Request<'l> {
         let op: String = op
             .and_then(|op| serde_json::from_str(op).ok())
             .ok_or_else(|| usage(format!("`op` says what is asked: {OPS}")))?;
-        // Whoever counts may number requests; the answer comes in their order.
+        // Clients may number requests with `k`. The answers come in the order of the requests.
         said.retain(|(key, _)| *key != "k");
         let asked = match op.as_str() {
             "hello" => Request::Hello(members(&op, said)?),
             "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
-            // An empty list takes all back: it has to be meant.
+            // An empty list removes everything, so it must be given explicitly.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));
             }
@@ -194,7 +194,7 @@ impl Begin {
 }
 
 impl Open {
-    /// What it says of the session, once that is known.
+    /// The session to begin with these sizes, once its name is known.
     pub fn begin(self, session: String) -> Result<Begin> {
         let Open { window, overhead, summaries, writer_window, .. } = self;
         let session = Some(session);
@@ -240,7 +240,7 @@ impl Billed {
 }
 
 impl Answer {
-    /// What a model answered, as a client tells it.
+    /// The answer of a model, as the client passes it on.
     fn reply(self) -> Result<std::result::Result<Reply, NoReply>> {
         let Answer { text, stopped, usage, failed, too_long } = self;
         let text = match (text, failed, too_long) {
@@ -270,7 +270,7 @@ impl Answer {
     }
 }
 
-/// A window that something fits into.
+/// Checks a window: it must not be 0.
 pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
     match tokens {
         Some(0) => Err(usage(format!("a `{what}` of 0 tokens holds nothing"))),
@@ -281,7 +281,7 @@ pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
     }
 }
 
-/// The members of an object as they stand, each as often as it does.
+/// The members of an object as they are written, duplicates included.
 struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -313,14 +313,14 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
     T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
-        // The place is that within one member, and tells nobody anything.
+        // serde's line and column count within one member, so they are removed from the message.
         let err = err.to_string();
         let what = err.split(" at line ").next().unwrap_or_default();
         usage(format!("`{op}`: {what}"))
     })
 }
 
-/// A request that cannot be carried out as it is written.
+/// The error for a request that cannot be carried out as it is written.
 pub fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, message)
 }

@@ -1,4 +1,4 @@
-//! The answer to a request: what is sent to the model, and what happened.
+//! The answer to a request: the view to send to the model, and what happened.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is to be sent, and what happened.
+/// The view to send to the model, and what happened.
 pub struct Sent {
-    /// What the member with the view is called: on Anthropic's API the list of messages, on another
-    /// the body of a request.
+    /// The name of the member with the view: the list of messages on Anthropic's API, the request
+    /// body on others.
     name: &'static str,
     /// The view, as JSON.
     view: String,
@@ -43,12 +43,13 @@ impl Sent {
         Ok(Sent { name, view, others })
     }
 
-    /// The same after a refusal.
+    /// The same, after the provider refused a request.
     pub fn after(self, recovery: Recovery) -> Sent {
         Sent { others: Others { refused: Some(recovery), ..self.others }, ..self }
     }
 
-    /// The line. The view may be megabytes: it is JSON already, and not parsed again.
+    /// The answer as one line. The view may be megabytes: it is JSON already, and is not parsed
+    /// again.
     pub fn line(&self) -> Result<String> {
         let others = serde_json::to_string(&self.others)
             .map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))?;

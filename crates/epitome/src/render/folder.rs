@@ -20,16 +20,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::store::{disk, write_over};
 
-/// What a folder's manifest is called.
+/// The name of a folder's manifest.
 const MANIFEST: &str = "manifest.json";
-/// The page that leads to all sessions.
+/// The name of the page that links to all sessions.
 const INDEX: &str = "index.html";
-/// What stands in such a folder beside the sessions.
+/// The files in such a folder that are not sessions.
 pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
-/// Bytes of a page in which its facts stand.
+/// The most bytes of a page that are read to find its facts.
 const HEAD: usize = 256 << 10;
 
-/// A form in which a session is read.
+/// A form in which a session is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rendered {
@@ -37,7 +37,7 @@ pub enum Rendered {
     Html,
     /// Markdown.
     Markdown,
-    /// What epitome itself reads again, and other programs.
+    /// For epitome itself, which can read it again, and for other programs.
     Json,
     /// The session's own records, as its agent writes them.
     Jsonl,
@@ -67,13 +67,14 @@ impl Rendered {
     }
 }
 
-/// Writes a session and its sub-agents into a folder, a page or more each. What was written there
-/// of the same session before is replaced; no file of another session is, neither of one in the
-/// manifest nor of the `earlier` ones, which are not in it yet. Returned with what was taken out.
+/// Renders a session and its sub-agents into a folder, one page or more each. Files of an earlier
+/// rendering of the same session are replaced. Those of other sessions never are: neither of those
+/// in the manifest nor of the `earlier` ones, which are not in it yet. Returns the listings, and
+/// what was redacted.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`; what was written before stays.
+/// `Disk`, `NoPermission`; files that were written before the error stay.
 pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
@@ -84,7 +85,8 @@ pub fn render_into(
     let mut known = ours(folder)?;
     known.extend_from_slice(earlier);
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
-    // Only the archive and folders of agents are collected: what a killed run left here is ours.
+    // `gc` cleans up only the archive and the agents' folders, so temporary files of a killed run
+    // are removed here.
     disk::sweep(folder, GcMode::Remove);
     let Names { main, parts, origin } = names(reading, &known);
     let (mut listings, mut found) = (Vec::new(), Vec::new());
@@ -143,7 +145,7 @@ fn write(
     (0..html.pages())
         .into_par_iter()
         .try_for_each(|n| put(&html.file(n), html.page(n).as_bytes()))?;
-    // Pages of a longer telling of the same session.
+    // Removes surplus pages of an earlier, longer rendering of the same session.
     let mut beyond = html.pages();
     while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
         beyond += 1;
@@ -152,7 +154,7 @@ fn write(
     Ok(Listing { name, facts, ..Listing::default() })
 }
 
-/// Adds sessions to a folder's manifest and to the page that leads to them.
+/// Adds sessions to a folder's manifest and to the page that links to them.
 ///
 /// # Errors
 ///
@@ -164,13 +166,13 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     write_index(folder, Index::new(sessions))
 }
 
-/// Adds a session to a folder's manifest that was rendered to `href` there, by whatever program.
-/// What the manifest knows of it besides stays.
+/// Adds a session to a folder's manifest that another program rendered to `href` there. Other facts
+/// that the manifest has of the session are kept.
 ///
 /// # Errors
 ///
-/// `Refused` for an address that leads out of the folder; `Disk`, `NoPermission`; what reading the
-/// session says.
+/// `Refused` for an address outside of the folder; `Disk`, `NoPermission`; the errors of reading
+/// the session.
 pub fn upsert(
     folder: &Path,
     reading: &RenderSource,
@@ -199,7 +201,7 @@ pub fn upsert(
     Ok(listing)
 }
 
-/// What a manifest says of a session, but for its files.
+/// The entry of a session in a manifest, without its files.
 ///
 /// # Errors
 ///
@@ -212,8 +214,8 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
     Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }
 
-/// Makes a folder's manifest and its index anew, from the pages that are there and from what an
-/// earlier manifest says of other files that still are.
+/// Rebuilds a folder's manifest and index from its pages, and from the entries of the earlier
+/// manifest whose other files still exist.
 ///
 /// # Errors
 ///
@@ -222,9 +224,9 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
     Ok(repair(folder, &mut |_| None)?.0)
 }
 
-/// Makes a folder's manifest and its index anew, as [`rebuild_index`] does. Of folders in it that
-/// hold pages of another program, by the name of a session each, `session` says what that session
-/// is; those of which it says nothing are left out and counted.
+/// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
+/// program: for each subfolder that is named after a session and holds pages, `session` returns the
+/// session's entry. Subfolders for which it returns none are skipped and counted.
 ///
 /// # Errors
 ///
@@ -235,7 +237,7 @@ pub fn repair(
 ) -> Result<(Index, u64)> {
     let entries = fs::read_dir(folder).map_err(|err| Error::reading(err, "the folder", folder))?;
     match ours(folder) {
-        // What is damaged is what this is for.
+        // A damaged manifest is what this repairs.
         Err(err) if err.kind() != ErrorKind::Unreadable => return Err(err),
         Ok(_) | Err(_) => {}
     }
@@ -271,7 +273,8 @@ pub fn repair(
     Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
 }
 
-/// The sessions of an earlier manifest of which files are there, sub-agents beside them.
+/// The entries of an earlier manifest whose files still exist, each sub-agent's next to its
+/// session's.
 fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();
@@ -304,7 +307,7 @@ fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
     }
 }
 
-/// Sessions with their sub-agents: the name of one begins with its session's.
+/// Puts sub-agents into their sessions: a sub-agent's name begins with that of its session.
 fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     let (mut sessions, parts): (Vec<Listing>, Vec<Listing>) =
         found.into_values().partition(|listing| !listing.name.contains('.'));
@@ -318,32 +321,32 @@ fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     sessions
 }
 
-/// Keeps others from changing a folder's manifest meanwhile: of two at once, neither entry is lost.
-/// The folder itself is what is locked, so that nothing more stands in it.
+/// Locks a folder's manifest against other processes, so that of two updates neither is lost. The
+/// lock is on the folder itself, so that no lock file is needed.
 #[cfg(unix)]
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 fn lock(folder: &Path) -> Result<fs::File> {
     let failed = |err| Error::writing(err, "the manifest", folder);
     let file = fs::File::open(folder).map_err(failed)?;
     match file.lock() {
-        // A disk without locks.
+        // A file system without locks.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         locked => locked.map(|()| file).map_err(failed),
     }
 }
 
-/// Elsewhere a folder cannot be opened.
+/// On other systems a folder cannot be opened as a file.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
 fn lock(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether an address of a manifest leads to a file below its folder.
+/// Whether an address in a manifest is a path below its folder.
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
     let is_name = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-    // A colon may be an address's.
+    // A colon may be that of a URL.
     !file.is_empty() && !file.contains([':', '"', '<', '>']) && path.components().all(is_name)
 }
 
@@ -351,7 +354,7 @@ fn is_there(folder: &Path, file: &str) -> bool {
     is_inside(file) && folder.join(file).is_file()
 }
 
-/// Whether a file tells the session of this name in another form than HTML.
+/// Whether a file is the session of this name in another form than HTML.
 fn is_of(file: &str, name: &str) -> bool {
     let extension = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
     extension.is_some_and(|extension| {
@@ -374,8 +377,8 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
     Ok(index)
 }
 
-/// The sessions of a folder's manifest. A folder in which a manifest or an index stands that
-/// epitome did not write is somebody else's.
+/// The sessions of a folder's manifest. Fails if the folder has a manifest or an index that epitome
+/// did not write.
 ///
 /// # Errors
 ///
@@ -419,8 +422,8 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
     }
 }
 
-/// The files in a folder that epitome rendered, by the names that its manifest tells and that only
-/// epitome gives.
+/// The files in a folder that epitome rendered: their names follow from those in its manifest, and
+/// only epitome chooses such names.
 pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(sessions) = ours(folder) else { return Vec::new() };
     let names: Vec<String> = sessions
@@ -455,7 +458,7 @@ fn is_ending(rest: &str) -> bool {
     is_page || number.is_empty() && ["html", "md", "json", "jsonl"].contains(&extension)
 }
 
-/// What a folder's manifest says.
+/// Reads the manifest of a folder.
 pub(crate) fn manifest(folder: &Path) -> Option<Index> {
     serde_json::from_slice(&regular::read(&folder.join(MANIFEST)).ok()?).ok()
 }

@@ -1,8 +1,8 @@
-//! What the files of a session are called in a folder of rendered sessions.
+//! File names of sessions in a folder of rendered sessions.
 //!
-//! An ordinary id is a name as it is. Where two sessions would get one name (on a disk that does
-//! not tell `x` from `X`, too), a hash tells them apart: of the id, or for copies of one session of
-//! the place of the file as well.
+//! An ordinary id is used as it is. Where two sessions would have the same name (even if only on a
+//! file system that ignores case), a hash is added: of the id, or, for copies of one session, of
+//! the file's path as well.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use super::{Member, RenderSource};
 use crate::archive::Hash;
 use crate::place::Place;
 
-/// Digits of a hash in a name, and of the place of a session in a manifest. Few on purpose: a
-/// manifest is shared, and so short a hash does not give a path away.
+/// Digits of a hash in a name, and in a session's `origin` in a manifest. Few on purpose: a
+/// manifest is shared, and a short hash does not reveal a path.
 const DIGITS: usize = 8;
 
-/// Characters of the name of a session: those of its sub-agents begin with it and are longer.
+/// The most characters of a session's name: those of its sub-agents begin with it and are longer.
 const LONGEST: usize = 64;
 
-/// The names of the files of a session, its sub-agents' behind it.
+/// The names of the files of a session and of its sub-agents.
 pub(super) struct Names {
     pub(super) main: PageName,
     pub(super) parts: Vec<PageName>,
-    /// Tells copies of one session apart.
+    /// Distinguishes copies of one session.
     pub(super) origin: Option<String>,
 }
 
-/// Chooses names that no other of the `known` sessions has.
+/// Chooses names that differ from those of all `known` sessions.
 pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     let (agent, id) = reading.session.agent_and_id();
     let origin = reading.session.path.as_deref().and_then(origin);
@@ -39,20 +39,20 @@ pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     Names { main, parts, origin }
 }
 
-/// The name of a session among those that are known.
+/// The name of a session, different from those in `known`.
 fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageName {
     let is_free = |name: &PageName| {
         known.iter().all(|it| {
             let is_other = match (it.origin.as_deref(), origin) {
-                // Of one that came from a pipe, or was rendered by an earlier version, it is not
-                // known where it is: it is taken for the same.
+                // A session from a pipe, or one rendered by an earlier version, has no origin: it
+                // is assumed to be the same.
                 (None, _) | (_, None) => it.name != name.stem(),
                 (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
             };
             !is_other || !it.name.eq_ignore_ascii_case(name.stem())
         })
     };
-    // A dot parts a session from its sub-agents.
+    // In a name, a dot separates the session from a sub-agent.
     let plain = PageName::exact(&format!("{agent}-{id}"))
         .filter(|name| !id.contains('.') && name.stem().len() <= LONGEST);
     if let Some(name) = plain.filter(&is_free) {
@@ -85,7 +85,7 @@ fn part(main: &PageName, member: &Member, others: &[PageName]) -> PageName {
     PageName::tagged(&whole, &tag(&format!("{name}\0{path}")))
 }
 
-/// What tells the place of a session from others.
+/// A short hash that distinguishes the path of a session from others.
 fn origin(path: &Path) -> Option<String> {
     let real = Place::parse(path).real().ok()?;
     Some(Hash::compute(real.as_os_str().as_encoded_bytes()).to_string()[..DIGITS].to_owned())

@@ -1,4 +1,4 @@
-//! A file of settings: its values by key, each with its line.
+//! Reads a settings file: its values by key, each with its line.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{KEYS, Key, Set, SettingSource, keys, known, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
-/// What a file sets, in its order, names of other programs as what they are here.
+/// The settings of a file, in its order, with other programs' names converted to our keys.
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
     let text =
         regular::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
@@ -35,7 +35,7 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     let thousands = |text: &str| Some(text.strip_suffix(['k', 'K'])?.parse::<i64>().ok()? * 1_000);
     match thousands(text) {
         Some(number) => Value::Integer(number),
-        // Whatever is no number, truth or list is a text.
+        // Anything that is not a number, a boolean or a list is a text.
         None => {
             let parsed: Option<Table> = format!("value = {text}").parse().ok();
             parsed.and_then(|mut table| table.remove("value")).unwrap_or_else(plain)
@@ -43,8 +43,8 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     }
 }
 
-/// The settings of another program in its own file, as a table for `epitome.toml`: its name, the
-/// table, and what there means nothing here.
+/// Converts another program's own settings file to a table for `epitome.toml`. Returns the name of
+/// the program, the table, and the settings that have no counterpart here.
 ///
 /// # Errors
 ///
@@ -66,7 +66,8 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
         }
     };
     let found = knowing(&value, |foreign| &foreign.at, |_, _| true);
-    // Or the table alone, if it holds a name that only one program has.
+    // Or the file holds the table's content at its top level, with a name that only one program
+    // has.
     let found = found.or_else(|| knowing(&value, |_| &[], is_its_own));
     let Some((foreign, table)) = found else {
         let names: Vec<&str> = FOREIGN.iter().map(|foreign| &*foreign.of).collect();
@@ -82,7 +83,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     Ok((format!("{}\n", named.to_string().trim_end()), left))
 }
 
-/// Of several programs that keep theirs in one place, the one that knows most of the names.
+/// Of several programs that could have written this file, the one of which most names are in it.
 fn knowing(
     value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [String],
@@ -99,14 +100,14 @@ fn knowing(
     best.map(|(_, foreign, table)| (foreign, table))
 }
 
-/// Whether no other program has that name, and no file of any kind is likely to.
+/// Whether only this program has that name, and it is unlikely in other kinds of files.
 fn is_its_own(foreign: &Foreign, name: &str) -> bool {
     let others = FOREIGN.iter().filter(|other| other.table != foreign.table);
     !matches!(name, "type" | "model" | "auto" | "keep")
         && others.filter(|other| other.name(name).is_some()).count() == 0
 }
 
-/// The table at a place; of a list, the first that is one.
+/// The table at a path; for a list, its first table.
 fn inner<'v>(value: &'v Value, at: &[String]) -> Option<&'v Table> {
     let found = at.iter().try_fold(value, |value, name| value.get(name))?;
     match found {
@@ -140,7 +141,7 @@ impl Reader<'_> {
             let name = if prefix.is_empty() { word.to_owned() } else { format!("{prefix}.{word}") };
             let place = self.place(key);
             let Some(value) = values.get(word) else { continue };
-            // Editors look there for the schema.
+            // Editors read the address of the schema from this key.
             if name == "$schema" {
                 continue;
             }
@@ -169,7 +170,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A table of another program's names.
+    /// The entries of a table with another program's names.
     fn foreign(
         &mut self,
         foreign: &'static Foreign,
@@ -202,7 +203,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Two programs' names that set one key say nothing together; a key of ours settles it.
+    /// Refuses two names of other programs that set one key to different values, unless our own key
+    /// is set as well.
     fn without_contradictions(self) -> Result<Vec<(&'static Key, Set)>> {
         for (n, (key, set)) in self.found.iter().enumerate() {
             let Some(by) = &set.by else { continue };
@@ -224,12 +226,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether keys stand below a name.
+/// Whether there are keys below a name.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// Where a byte stands: line and column from 1, columns in characters.
+/// The position of a byte: line and column from 1, columns in characters.
 fn place_at(path: &Path, text: &str, byte: usize) -> SettingSource {
     let before = text.get(..byte).unwrap_or(text);
     let line = 1 + before.matches('\n').count() as u64;

@@ -1,4 +1,4 @@
-//! Names that users know from other programs, and what they are here.
+//! Setting names that users know from other programs, and the keys that they correspond to.
 
 use std::sync::LazyLock;
 
@@ -8,58 +8,58 @@ use toml::Value;
 
 use super::nearest::nearest;
 
-/// A table of another program's names.
+/// The names of another program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Foreign {
-    /// What it is called in `epitome.toml`.
+    /// The name of its table in `epitome.toml`.
     pub table: String,
-    /// Whose names they are.
+    /// The name of the program.
     pub of: String,
-    /// The recipe that does as that program does.
+    /// The recipe that works like that program.
     pub recipe: Option<String>,
     /// The names.
     pub names: Vec<Name>,
-    /// Where they are in that program's own file.
+    /// The path to them in that program's own file.
     pub at: Vec<String>,
 }
 
-/// A name.
+/// A setting of another program.
 #[derive(Deserialize)]
 pub struct Name {
-    /// As that program spells it.
+    /// The name as that program spells it.
     pub name: String,
-    /// What it is here.
+    /// The corresponding setting here.
     #[serde(flatten)]
     pub to: To,
 }
 
-/// Words, each with a key.
+/// Pairs of a word and a key.
 type Keys = Vec<(String, String)>;
 
-/// What a name is here.
+/// How a value of another program is converted.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum To {
     /// The same value under this key.
     Key(String),
-    /// The same number under this key, but for 0, which says nothing.
+    /// The same number under this key; 0 is ignored.
     Positive(String),
-    /// The number so many times under this key.
+    /// The number, multiplied, under this key.
     Times(String, i64),
-    /// A table of names, each the same value under a key.
+    /// A table of names, the value of each under a key.
     Within(Keys),
-    /// `{ type, value }`, or a number of the first type: by type, the key.
+    /// `{ type, value }`, or a number of the first type: the key depends on the type.
     Typed(Keys),
     /// For `true`, these keys with these values.
     IfTrue(Vec<(String, Value)>),
-    /// For `true` and `false`, this key with one text or the other.
+    /// For `true` and `false`, this key with the first or the second text.
     Either(String, String, String),
-    /// It has to be this text.
+    /// Only this text is allowed.
     Exactly(String),
 }
 
-/// The tables.
+/// All tables.
 pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Programs {
@@ -71,19 +71,19 @@ pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
 });
 
 impl Foreign {
-    /// The table of a name.
+    /// The table with a name.
     pub fn named(table: &str) -> Option<&'static Foreign> {
         FOREIGN.iter().find(|foreign| foreign.table == table)
     }
 
-    /// A name of the table.
+    /// A name in this table.
     pub fn name(&self, name: &str) -> Option<&Name> {
         self.names.iter().find(|known| known.name == name)
     }
 }
 
 impl Name {
-    /// What a value of this name sets, or what is wrong with it.
+    /// The settings that a value of this name corresponds to, or what is wrong with it.
     pub fn set(&self, value: &Value) -> Result<Vec<(&str, Value)>, String> {
         let number = |value: &Value| value.as_integer().filter(|it| *it >= 0);
         let truth = |value: &Value| value.as_bool().ok_or_else(|| "is true or false".to_owned());
@@ -115,7 +115,7 @@ impl Name {
         }
     }
 
-    /// What it is here, for people.
+    /// The corresponding settings, in words.
     pub fn told(&self) -> String {
         match &self.to {
             To::Key(key) | To::Positive(key) | To::Either(key, ..) => key.clone(),
@@ -134,7 +134,7 @@ impl Name {
 }
 
 impl Foreign {
-    /// The schema of the table, where the schema of our own keys is known.
+    /// The JSON Schema of the table, made from the schema of our own keys.
     pub(super) fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
         let names = self.names.iter().map(|name| (name.name.clone(), name.schema(ours)));
         let names: serde_json::Map<String, serde_json::Value> = names.collect();
@@ -187,7 +187,7 @@ impl Name {
     }
 }
 
-/// A table of another program's.
+/// The settings for a nested table of another program.
 fn within<'n>(
     names: &'n [(String, String)],
     value: &Value,

@@ -1,4 +1,4 @@
-//! The keys of the settings, as their schema has them.
+//! The keys of the settings, collected from their JSON Schema.
 
 use std::sync::LazyLock;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 use super::foreign::FOREIGN;
 use super::values::schema;
 
-/// Something that can be set.
+/// A key that can be set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     /// Its name, with dots: `compaction.keep.results`.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub about: String,
-    /// What stands where nobody set it, if the recipe does not say.
+    /// Its default, if it does not depend on the recipe.
     pub default: Option<Value>,
-    /// Whether a file of a project may not set it, unless the user trusts that project.
+    /// Whether a project's file may set it only if the user trusts the project.
     pub yours: bool,
-    /// Whether it names a file.
+    /// Whether its value is a path.
     pub path: Option<PathKind>,
-    /// Whether it takes a list.
+    /// Whether its value is a list.
     pub list: bool,
-    /// Single words that it takes in place of a list.
+    /// Single words that are accepted in place of a list.
     pub words: Vec<String>,
-    /// What it takes, in words: `a whole number from 1 to 100`.
+    /// What its values are, in words: `a whole number from 1 to 100`.
     pub takes: String,
     /// Its schema.
     schema: Value,
 }
 
-/// What a path in a setting may be.
+/// What a path setting may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     /// A path.
@@ -53,7 +53,7 @@ impl Key {
         format!("EPITOME_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// Whether no number in a value is smaller or larger than its schema says.
+    /// Whether every number in a value is within the bounds of its schema.
     pub(super) fn is_within(&self, value: &toml::Value) -> bool {
         is_within(&self.schema, value)
     }
@@ -79,7 +79,7 @@ pub fn named(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// What a value of a schema is, in words.
+/// The values that a schema allows, in words.
 pub(super) fn takes(schema: &Value) -> String {
     let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
     let (names, one_of, any_of) =

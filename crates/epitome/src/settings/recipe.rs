@@ -1,4 +1,4 @@
-//! What settings change of a recipe.
+//! Applies settings to a recipe.
 
 use epitome_passes::{Level, Recipe, Stages, SummaryRule, Target, When};
 
@@ -7,12 +7,12 @@ use super::values::{Compaction, Inputs, Summary, Trigger, Values};
 use crate::backup::BackupPlace;
 
 impl Settings {
-    /// The recipe for stored sessions, by name or path, where one is set.
+    /// The recipe for stored sessions, by name or path, if one is set.
     pub fn recipe(&self) -> Option<&str> {
         self.values.compaction.recipe.as_deref()
     }
 
-    /// The recipe for contexts in use.
+    /// The recipe for live contexts, by name or path, if one is set.
     pub fn live_recipe(&self) -> Option<&str> {
         self.values.live.recipe.as_deref().or(self.recipe())
     }
@@ -24,9 +24,9 @@ impl Settings {
 }
 
 impl Values {
-    /// The recipe with what these values change of it; what is not set stays as the recipe has it.
-    /// Of two sets of values the one that counts more is applied last. With `summarise`, a recipe
-    /// without a summary gets one.
+    /// The recipe changed by these values; what is not set stays as it is in the recipe. To combine
+    /// two sets of values, apply the one with priority last. With `summarise`, a recipe without a
+    /// summary gets one.
     #[must_use]
     pub fn apply_to(&self, mut recipe: Recipe, summarise: bool) -> Recipe {
         let Values { compaction, live, .. } = self;
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// A recipe as the lines of a settings file change it.
+    /// Applies the lines of a settings file to a built-in recipe.
     fn changed(recipe: &str, settings: &str) -> Recipe {
         apply(built_in(recipe).expect("a built-in recipe"), settings)
     }
@@ -206,7 +206,7 @@ mod tests {
         let expect = PerKind { live: level, ..recipe.trigger };
         let of_trigger = changed("ion", "live.trigger.tokens = 9");
         assert_eq!(of_trigger, Recipe { trigger: expect, ..recipe });
-        // Of stored sessions, both of the recipe's members stay if one is set.
+        // For stored sessions, the recipe's other trigger stays if one of the two is set.
         let both = changed("gitclaw", "compaction.trigger.tokens = 9");
         let expect = Level { bytes: Some(102_400), ..level };
         assert_eq!(both.trigger, PerKind { stored: expect, live: Level::default() });

@@ -1,4 +1,4 @@
-//! Whether what is set makes sense: each value alone, and those that bound each other.
+//! Checks settings: each value alone, and values that limit each other.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::{Key, PathKind, Set, Settings, Values, put, trust, wrong};
 use crate::config::Config;
 use crate::error::Result;
 
-/// Characters of a wrong value that are told.
+/// The most characters of a wrong value that are shown.
 const TOLD: usize = 60;
 
-/// A value alone has to be what its key takes: what the schema says, and a recipe that is there.
+/// Checks one value: it must match the schema of its key, and a recipe must exist.
 pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
     let mut table = Table::new();
     put(&mut table, &key.name, set.value.clone());
@@ -29,7 +29,7 @@ pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
     }
 }
 
-/// A recipe of the program, one of the user's own, or a file.
+/// Checks the name of a recipe: a built-in one, one of the user's own, or a file.
 fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
     if !trust::is_name(text) {
         return if Path::new(text).is_file() {
@@ -53,11 +53,11 @@ fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
     })
 }
 
-/// One number has to be less than another, if both are set.
+/// One number must be less than another, if both are set.
 struct Bound {
     less: &'static str,
     than: &'static str,
-    /// Whether they may be the same.
+    /// Whether they may be equal.
     or_equal: bool,
 }
 
@@ -77,7 +77,7 @@ const BOUNDS: &[Bound] = &[
     Bound { less: "compaction.target", than: "compaction.trigger.tokens", or_equal: true },
 ];
 
-/// Values that bound each other, wherever each of them is set.
+/// Checks values that limit each other, wherever each of them is set.
 pub(super) fn together(settings: &Settings) -> Result<()> {
     let set = |key: &str| settings.set.get(key).and_then(|sets| sets.first());
     for bound in BOUNDS {

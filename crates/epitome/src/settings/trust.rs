@@ -1,4 +1,4 @@
-//! Where a project's file is looked for, and what it may say.
+//! Finds the settings file of a project, and limits what it may set.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::{Key, Scope, Set, wrong};
 use crate::error::Result;
 use crate::regular;
 
-/// What a project's file is called. Of two in one folder the first is read.
+/// The names of a project's settings file. Of two in one folder the first is read.
 const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 
-/// The nearest file of a project, from `here` upward. Nothing above the folder of a repository is
-/// looked at, nothing in the user's home folder, and nothing above it. A link may lead to another
-/// file of the project; one that leads elsewhere is left out, and `notes` says so.
+/// The nearest settings file of a project, from `here` upward. The search ends at the folder of a
+/// repository, and below the user's home folder. A link to a file outside of the project is
+/// ignored, and reported in `notes`.
 pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
     let is_repository = |folder: &&Path| folder.join(".git").exists();
     let repository = here.ancestors().take_while(|it| *it != home).find(is_repository);
@@ -44,7 +44,7 @@ pub(super) fn scope_of(file: &Path, trust: &Trust) -> Scope {
     if trusted { Scope::TrustedProject } else { Scope::Project }
 }
 
-/// Where paths are seen from, and whose they are.
+/// The folder to which paths are relative, and the scope of their file.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) folder: &'a Path,
@@ -52,8 +52,8 @@ pub(super) struct Ground<'a> {
     pub(super) scope: Scope,
 }
 
-/// Makes the paths of a value whole: they are seen from the folder of their file. Those of a
-/// project that nobody trusts have to stay in that folder.
+/// Makes the paths of a value absolute: they are relative to the folder of their file. Paths of an
+/// untrusted project must stay in that folder.
 pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;
@@ -87,17 +87,17 @@ pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()>
     Ok(())
 }
 
-/// Whether a recipe is called so, and no file is meant.
+/// Whether a text is the name of a recipe, and not a path.
 pub(super) fn is_name(text: &str) -> bool {
     !text.ends_with(".toml") && Path::new(text).components().count() == 1
 }
 
-/// Whether a path leads to something below a folder, through whatever links there are.
+/// Whether a path leads to something below a folder, with all links resolved.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let climbs = path.components().any(|part| part == Component::ParentDir);
     let Ok(folder) = folder.canonicalize() else { return false };
-    // What is not there yet is where the nearest folder that is there says. A link that leads to
-    // nothing may lead to something tomorrow.
+    // A path that does not exist yet is judged by its nearest existing ancestor. A dangling link
+    // counts as existing, because its target may be made later.
     let there = path.ancestors().find(|it| it.symlink_metadata().is_ok());
     let there = there.and_then(|there| there.canonicalize().ok());
     !climbs && there.is_some_and(|there| there.starts_with(folder))

@@ -1,4 +1,5 @@
-//! What can be set: the names, what they take, and what stands where nobody set anything.
+//! The types of all settings. Their doc comments are the descriptions that users see in the schema
+//! and in `epitome config --explain`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -331,8 +332,8 @@ pub struct Trust {
     pub projects: Option<Vec<PathBuf>>,
 }
 
-/// The words that a type of settings takes, each with what it means: for an option that takes the
-/// same.
+/// The words that a type of settings accepts, each with its description: for a command line option
+/// with the same values.
 pub fn words<T: JsonSchema>() -> Vec<(String, String)> {
     let schema = Value::from(schemars::schema_for!(T));
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
@@ -340,7 +341,7 @@ pub fn words<T: JsonSchema>() -> Vec<(String, String)> {
     words.map(|word| (text(&word["const"]), text(&word["description"]))).collect()
 }
 
-/// The JSON Schema of `epitome.toml`, tables of other programs' names included.
+/// The JSON Schema of `epitome.toml`, including the tables with other programs' names.
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<Values>();
@@ -358,8 +359,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Without what says nothing: TOML has no `null`, and that nothing is set is no default. With the
-/// names of recipes for editors to offer.
+/// Removes what is meaningless in TOML from the schema: there is no `null`, and an unset value is
+/// no default. Adds the names of recipes, which editors can offer.
 fn tidied(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.get("default").is_some_and(|it| it.is_null() || it.is_object()) {

@@ -1,4 +1,4 @@
-//! Counts of texts that were counted before: a replay counts the same texts many times.
+//! A cache of token counts: a replay counts the same texts many times.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use epitome_model::{Counter, Tokens};
 
-/// Shorter texts, in bytes, are counted again.
+/// Texts that are shorter, in bytes, are not cached.
 const SHORT: usize = 32;
 
-/// A counter that remembers. Its clones remember together.
+/// A counter with a cache, which its clones share.
 #[derive(Clone)]
 pub struct Remembering {
     counter: &'static dyn Counter,
@@ -17,7 +17,7 @@ pub struct Remembering {
 }
 
 impl Remembering {
-    /// Counts as another does.
+    /// Caches the counts of another counter.
     pub fn of(counter: &'static (dyn Counter + 'static)) -> Remembering {
         Remembering { counter, known: Arc::default() }
     }

@@ -1,4 +1,5 @@
-//! What a digest knows of facts, and which of them were used: what its weights are fitted to.
+//! The features of facts, and which of them were used later: the data to which the weights of a
+//! digest are fitted.
 
 use std::collections::HashSet;
 
@@ -12,14 +13,14 @@ use super::replay::say;
 use crate::Loaded;
 use crate::live::{Context, Setup};
 
-/// A fact before a place at which a compaction is forced.
+/// A fact in the context at a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownFact {
     /// The fact.
     pub fact: FactId,
-    /// What is known of it.
+    /// Its features, from which a digest ranks it.
     pub features: Features,
-    /// Whether one of the next 40 responses uses it, and nothing brought it back before.
+    /// Whether one of the next 40 responses uses it before anything brought it back.
     pub is_used: bool,
 }
 
@@ -27,7 +28,7 @@ pub struct KnownFact {
 ///
 /// # Errors
 ///
-/// What the engine says of a context in memory: that is a bug.
+/// Errors of a context in memory: these are bugs.
 pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<KnownFact>>> {
     let counter = Estimate::new();
     let history = History::from_transcript(&session.transcript, &session.source, &counter);

@@ -1,4 +1,4 @@
-//! A compaction that is forced at each cut of a session.
+//! A forced compaction at each cut of a session.
 
 use epitome_measure::{CutFigures, ForcedCompaction, LineId, References, line_ids};
 use epitome_model::Tokens;
@@ -8,14 +8,14 @@ use super::view::Pool;
 use super::{Job, Pieces};
 use crate::live::Context;
 
-/// What a forced compaction has kept.
+/// What a forced compaction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forced {
-    /// Of what was used later.
+    /// The figures for what was used later.
     pub figures: CutFigures,
-    /// Rule files, skills and marked texts of the user, before it.
+    /// The number of rule files, skills and marked texts of the user before it.
     pub pins: u64,
-    /// Of these, those of which every line that commands is there after it.
+    /// The number of those of which every rule is still there after it.
     pub kept_pins: u64,
 }
 
@@ -27,8 +27,8 @@ impl Forced {
 }
 
 impl Job<'_> {
-    /// Forces a compaction with a recipe at every cut. A cut after which nothing was used says
-    /// nothing.
+    /// Forces a compaction with a recipe at every cut. Cuts after which nothing was used are
+    /// skipped.
     pub(super) fn forced(
         &self,
         recipe: &Recipe,
@@ -56,13 +56,13 @@ impl Job<'_> {
         let view = View::new(before.transcript(), before.source(), counter);
         let view = view.with_rule_files(&recipe.rule_files);
         let pins = pins(&view, &before.transcript().context);
-        // Of long ones what commands is enough, as it is for a digest.
+        // Of long pins only the rules are compared, as a digest keeps only these.
         let pins = fitted(pins, Tokens(0), counter);
         let rules = pins.iter().filter(|pin| stands_as_it_is(pin.kind));
         let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
-        // One who forces it means it, whatever the size.
+        // Forced, so it compacts whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, counter);
         let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
@@ -74,8 +74,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether the lines of a pin are lines of the context. A plan and a list are arguments of a call,
-/// and a digest writes them otherwise.
+/// Whether a pin is kept word for word. A plan and a list are arguments of a call, and a digest
+/// writes them in another form.
 fn stands_as_it_is(kind: PinKind) -> bool {
     match kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Marked => true,

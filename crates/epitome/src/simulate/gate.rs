@@ -1,11 +1,11 @@
-//! Conditions on a simulation, for people who build agents: `recall>=0.9,cost<=0.6`.
+//! Conditions on the result of a simulation, for agent developers: `recall>=0.9,cost<=0.6`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::report::RecipeReport;
 
-/// Conditions that a recipe has to meet.
+/// Conditions that a recipe must meet.
 #[derive(Clone, Debug)]
 pub struct Gate(pub Vec<Condition>);
 
@@ -17,7 +17,7 @@ pub struct Condition {
     value: f64,
 }
 
-/// What is no condition.
+/// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GateError(String);
@@ -34,18 +34,18 @@ struct Figure {
     name: &'static str,
     of: fn(&RecipeReport) -> Option<f64>,
     kind: Kind,
-    /// Why it was not measured, if sessions are long enough.
+    /// Why it was not measured although sessions are long enough.
     none: &'static str,
 }
 
-/// What a figure is.
+/// The kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A share of something at forced compactions.
+    /// A share, at forced compactions.
     Forced,
-    /// A share of something in live contexts.
+    /// A share, in live contexts.
     Live,
-    /// A bill against another: it may be above 1.
+    /// A bill relative to another: it may be above 1.
     Cost,
 }
 
@@ -89,9 +89,9 @@ const FIGURES: [Figure; 13] = [
 ];
 
 impl Gate {
-    /// The conditions that a recipe misses, each with the figure it has: `recall>=0.9 (is 0.8812)`.
-    /// A figure that was not measured meets no condition; why it was not is said. `cuts` are the
-    /// compactions that were forced with each recipe.
+    /// The conditions that a recipe misses, each with the actual figure: `recall>=0.9 (is 0.8812)`.
+    /// A figure that was not measured misses its condition, and the text says why it was not.
+    /// `cuts` is the number of compactions that were forced with each recipe.
     pub fn missed(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
         let missed = self.0.iter().filter_map(|condition| {
             let is = (condition.figure.of)(report);

@@ -1,4 +1,4 @@
-//! A simulation as a page: the table, and what happens call by call.
+//! A simulation as an HTML page: the table, and plots over the calls.
 
 use epitome_model::MicroDollars;
 use epitome_render::{Drawn, Figures, Plot, Series};
@@ -7,14 +7,13 @@ use super::replay::LiveCall;
 use super::report::{RecipeReport, SimulateReport};
 use super::{NO_COMPACTION, Simulated};
 
-/// Sessions whose context is plotted: those with the most calls.
+/// The number of sessions whose context is plotted: those with the most calls.
 const PLOTTED: usize = 4;
-/// Points of a line, at most.
+/// The most points of a line.
 const POINTS: usize = 600;
 
 impl SimulateReport {
-    /// A page that needs nothing but itself, and has no script. `simulated` are the sessions of
-    /// the report.
+    /// A page without scripts or external files. `simulated` are the sessions of the report.
     pub fn page(&self, simulated: &[Simulated]) -> String {
         let mut longest: Vec<&Simulated> = simulated.iter().collect();
         longest.sort_by_key(|it| std::cmp::Reverse(it.report.calls));
@@ -112,7 +111,7 @@ impl SimulateReport {
     }
 }
 
-/// Not more points than can be seen; the last is always there.
+/// Keeps only as many points as can be seen, always including the last.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let every = points.len().div_ceil(POINTS).max(1);
     let last = points.len().saturating_sub(1);

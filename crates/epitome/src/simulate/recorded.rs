@@ -1,4 +1,4 @@
-//! A session as it happened: its requests, what they cost and its compactions, as far as it records
+//! A session as it happened: its requests, their cost and its own compactions, as far as it records
 //! them.
 
 use epitome_llm::Catalogue;
@@ -8,33 +8,33 @@ use serde::Serialize;
 
 use crate::render::ListPrices;
 
-/// What sessions record of themselves.
+/// What sessions record about their requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Recorded {
-    /// Requests whose tokens are recorded.
+    /// The number of requests whose tokens are recorded.
     pub requests: u64,
-    /// Their bill in millionths of a dollar; none where no price is known.
+    /// Their cost in millionths of a dollar; none if no price is known.
     pub micro_dollars: Option<MicroDollars>,
-    /// Whether the bill was larger: output, a price or a whole session is not recorded.
+    /// Whether the real cost was higher: an output, a price or a whole session is missing.
     pub at_least: bool,
-    /// The bill against no compaction of the same sessions.
+    /// The cost relative to that of the same sessions without compaction.
     pub cost: Option<f64>,
-    /// Tokens of a request, on average.
+    /// The mean tokens of a request.
     pub context: Tokens,
-    /// The share of the requests that do not fit into the window.
+    /// The share of the requests that exceed the window.
     pub over: f64,
-    /// Compactions that the sessions record.
+    /// The number of compactions that the sessions record.
     pub compactions: u64,
     #[serde(skip)]
     sums: Sums,
 }
 
-/// What figures over several sessions are made of.
+/// The sums from which the figures over several sessions are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     input: Tokens,
     over: u64,
-    /// The bill of no compaction, of sessions whose own bill is known.
+    /// The cost without compaction of the sessions whose own cost is known.
     uncompacted: MicroDollars,
 }
 
@@ -70,7 +70,7 @@ impl Recorded {
         Some(recorded.finished())
     }
 
-    /// Several sessions as one.
+    /// Combines several sessions.
     pub(super) fn over_all(sessions: &[Option<Recorded>]) -> Option<Recorded> {
         let mut all: Option<Recorded> = None;
         for one in sessions.iter().flatten() {
@@ -91,7 +91,7 @@ impl Recorded {
         Some(all.finished())
     }
 
-    /// With what follows from its sums.
+    /// Computes the figures from the sums.
     fn finished(self) -> Recorded {
         let Sums { input, over, uncompacted } = self.sums;
         let requests = self.requests.max(1);
@@ -104,14 +104,14 @@ impl Recorded {
         }
     }
 
-    /// The bill as text: `≥ $1.20` where it was larger.
+    /// The cost as text: `≥ $1.20` if it was higher.
     pub fn dollars(&self) -> Option<String> {
         let sign = if self.at_least { "≥ " } else { "" };
         self.micro_dollars.map(|dollars| format!("{sign}{dollars}"))
     }
 }
 
-/// How often something took the place of the history: a summary, or a copy of what is left of it.
+/// How often the history was replaced: by a summary, or by a copy of a part of it.
 fn compactions(transcript: &Transcript) -> u64 {
     let replaces = |entry: &Entry| {
         entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
@@ -128,7 +128,7 @@ fn compactions(transcript: &Transcript) -> u64 {
     count
 }
 
-/// To a ten thousandth: the same figure is the same text.
+/// Rounds to four decimals, so that equal figures have equal texts.
 pub(super) fn rounded(share: f64) -> f64 {
     (share * 10_000.0).round() / 10_000.0
 }

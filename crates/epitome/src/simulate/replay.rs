@@ -1,4 +1,4 @@
-//! A context in use, before every call of a session.
+//! Replays a live context before every call of a session.
 
 use std::ops::Range;
 
@@ -14,20 +14,20 @@ use crate::live::{Context, Speaker};
 /// A call of a session under one recipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCall {
-    /// What it cost in tokens, and what its response lacked.
+    /// Its cost in tokens, and the facts that its response lacked.
     pub figures: CallFigures,
-    /// What it cost where any beginning of an earlier request is cached.
+    /// Its cost if any prefix of an earlier request is cached.
     pub cost: MicroDollars,
-    /// What it cost where whole earlier requests are cached.
+    /// Its cost if only whole earlier requests are cached.
     pub cost_requests: MicroDollars,
-    /// What it would cost to read again what its edits lacked.
+    /// The cost of reading again what its edits lacked.
     pub rereads: MicroDollars,
-    /// Compactions before it, since the call before.
+    /// The number of compactions between the call before and this one.
     pub compactions: u64,
 }
 
 impl Job<'_> {
-    /// The session as it would be without any compaction.
+    /// The session without any compaction.
     pub(super) fn uncompacted(&self) -> Vec<LiveCall> {
         let mut replay = self.replay();
         let calls = 0..self.history.calls.len();
@@ -35,7 +35,7 @@ impl Job<'_> {
         calls.map(|call| self.call(&mut replay, call, view(call), 0)).collect()
     }
 
-    /// The session under a recipe, which is asked before every call.
+    /// The session under a recipe, which may compact before every call.
     pub(super) fn live(&self, recipe: &Recipe) -> crate::Result<Vec<LiveCall>> {
         let mut replay = self.replay();
         let mut pool = self.pool();
@@ -53,7 +53,7 @@ impl Job<'_> {
         Ok(calls)
     }
 
-    /// Says these entries of the history.
+    /// Appends entries of the history to a context.
     pub(super) fn say(&self, context: &mut Context, entries: Range<usize>) -> crate::Result<()> {
         say(context, &self.history.entries[entries], self.source)
     }
@@ -80,8 +80,8 @@ impl Job<'_> {
         }
     }
 
-    /// Whether the call before was so long ago that nothing is cached any more. Without recorded
-    /// times it never is.
+    /// Whether the call before was so long ago that the cache has expired. Never, if the session
+    /// records no times.
     fn is_cold(&self, call: usize) -> bool {
         let time = |call: usize| moment(self.history.calls[call].time.as_deref()?);
         let Some(before) = call.checked_sub(1) else { return false };
@@ -90,7 +90,7 @@ impl Job<'_> {
     }
 }
 
-/// Says these entries of a history.
+/// Appends entries of a history to a context.
 pub(super) fn say(
     context: &mut Context,
     entries: &[Entry],

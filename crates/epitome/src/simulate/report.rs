@@ -1,4 +1,4 @@
-//! What a simulation comes to, in the documented JSON.
+//! The report of a simulation, as the documented JSON.
 
 use epitome_model::{MicroDollars, Tokens, Transcript, plural};
 use serde::Serialize;
@@ -11,21 +11,21 @@ use super::{Job, NO_COMPACTION, PROMPT, Simulate, Simulated};
 /// A simulation of sessions. See `docs/json.md`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulateReport {
-    /// Each recipe over all sessions; the first is no compaction.
+    /// The figures of each recipe over all sessions; the first is no compaction.
     pub recipes: Vec<RecipeReport>,
-    /// The sessions as they happened, if they record it.
+    /// The sessions as they happened, if they record their usage.
     pub recorded: Option<Recorded>,
-    /// Calls of models.
+    /// The number of calls of models.
     pub calls: u64,
-    /// Tokens that were said.
+    /// The tokens of all messages.
     pub tokens: Tokens,
-    /// Compactions that were forced with each recipe.
+    /// The number of compactions that were forced with each recipe.
     pub cuts: u64,
     /// The context window.
     pub window: Tokens,
-    /// What every request has in addition to the messages, as the engine is told.
+    /// The tokens of every request in addition to the messages, as configured for the engine.
     pub overhead: Tokens,
-    /// The same, as it is billed, of sessions that do not record enough requests.
+    /// The same in the bill, for sessions that do not record enough requests.
     pub prompt: Tokens,
     /// For how many seconds a request is cached.
     pub ttl: u64,
@@ -46,64 +46,64 @@ pub struct SessionReport {
     pub agent: &'static str,
     /// Calls of the model.
     pub calls: u64,
-    /// Tokens that were said.
+    /// The tokens of all messages.
     pub tokens: Tokens,
-    /// Compactions that were forced.
+    /// The number of forced compactions.
     pub cuts: u64,
-    /// The model whose prices count.
+    /// The model whose prices are used.
     pub priced_as: String,
-    /// What every request has in addition to the messages, as it is billed.
+    /// The tokens of every request in addition to the messages, as billed.
     pub prompt: Tokens,
-    /// The session as it happened, if it records it.
+    /// The session as it happened, if it records its usage.
     pub recorded: Option<Recorded>,
-    /// Its figures with each recipe, as those of all sessions.
+    /// The session's figures with each recipe.
     pub recipes: Vec<RecipeReport>,
 }
 
-/// What a recipe comes to. Shares are from 0 to 1; a figure is absent where nothing was measured.
+/// The figures of a recipe. Shares are from 0 to 1; a figure that was not measured is absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecipeReport {
     /// Its name; `none` for no compaction.
     pub recipe: String,
     /// Of forced compactions: the share of the tokens that stays.
     pub kept: Option<f64>,
-    /// The share of the facts of the next calls, by rarity, that the context holds.
+    /// The share of the facts used by the next calls, weighted by rarity, that the context holds.
     pub recall: Option<f64>,
-    /// The same in whole lines.
+    /// The same for facts that are still in their whole line.
     pub in_line: Option<f64>,
-    /// The same, with what can be recalled or read again.
+    /// The same, including facts that can be recalled or read again.
     pub recoverable: Option<f64>,
-    /// The share of what sets rules that stays, every line.
+    /// The share of the pins (texts that set rules) of which every line is kept.
     pub pins: Option<f64>,
     /// The share of later edits for which a file has to be read again.
     pub rereads: Option<f64>,
-    /// Live: the bill against no compaction, where any beginning of a request is cached.
+    /// Live: the cost relative to no compaction, if any prefix of a request is cached.
     pub cost: Option<f64>,
-    /// The same where whole earlier requests are cached.
+    /// The same if only whole earlier requests are cached.
     pub cost_bp: Option<f64>,
-    /// The first with the bill of reading again what edits lacked.
+    /// `cost`, including that of reading again what edits lacked.
     pub cost_rereads: Option<f64>,
-    /// The bills in millionths of a dollar.
+    /// The cost in millionths of a dollar.
     pub micro_dollars: MicroDollars,
-    /// See `cost_bp`.
+    /// The cost for `cost_bp`.
     pub micro_dollars_bp: MicroDollars,
-    /// The share of the facts of each response that the context held.
+    /// The share of the facts used by each response that the context held.
     pub call_recall: Option<f64>,
-    /// The same of facts that last stood more than ten calls before.
+    /// The same for facts that last occurred more than ten calls before.
     pub far_recall: Option<f64>,
-    /// Tokens of a request, on average.
+    /// The mean tokens of a request.
     pub context: Tokens,
-    /// The share of the calls whose request does not fit into the window.
+    /// The share of the calls whose request exceeds the window.
     pub over: f64,
     /// The share of the edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
-    /// Compactions.
+    /// The number of compactions.
     pub compactions: u64,
     #[serde(skip)]
     sums: Sums,
 }
 
-/// What figures over several sessions are made of.
+/// The sums from which the figures over several sessions are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     calls: u64,
@@ -147,7 +147,7 @@ impl SessionReport {
 }
 
 impl RecipeReport {
-    /// The heads of a table of recipes: what [`cells`](RecipeReport::cells) has.
+    /// The headings of a table of recipes: the columns of [`cells`](RecipeReport::cells).
     pub const HEADS: [&str; 14] = [
         "recipe",
         "kept",
@@ -165,7 +165,7 @@ impl RecipeReport {
         "re-reads",
     ];
 
-    /// What each column but the first is.
+    /// The meaning of each column but the first.
     pub const LEGEND: [(&str, &str); 13] = [
         ("kept", "of forced compactions, tokens after of those before"),
         ("recall", "facts that the next 40 calls use and the compacted context holds"),
@@ -244,7 +244,7 @@ impl RecipeReport {
         report.finished()
     }
 
-    /// Several sessions as one: means over sessions of what is a mean, sums of what is a sum.
+    /// Combines several sessions: means of shares, sums of counts.
     fn over_all(of: &[&RecipeReport]) -> RecipeReport {
         let shares = |share: fn(&RecipeReport) -> Option<f64>| {
             mean(of.iter().filter_map(|report| share(report)))
@@ -288,7 +288,7 @@ impl RecipeReport {
         report.finished()
     }
 
-    /// With what follows from its sums.
+    /// Computes the figures from the sums.
     fn finished(self) -> RecipeReport {
         let Sums { calls, over, context, pins, rereads, live_rereads, .. } = self.sums;
         let share = |(part, of): (u64, u64)| (of > 0).then(|| rounded(part as f64 / of as f64));
@@ -324,7 +324,7 @@ impl SimulateReport {
         recorded.chain(self.recipes.iter().map(RecipeReport::cells)).collect()
     }
 
-    /// What was found of the first recipe, and how the sessions went, in two sentences.
+    /// The result for the first recipe, and how the sessions went, in two sentences.
     pub fn finding(&self) -> String {
         let [none, first, ..] = self.recipes.as_slice() else { return String::new() };
         let share = |share: f64| format!("{:.0}%", share * 100.0);
@@ -347,7 +347,7 @@ impl SimulateReport {
         format!("{found}{}", self.as_it_happened())
     }
 
-    /// What the sessions themselves cost, in a sentence.
+    /// The cost that the sessions record, in a sentence.
     fn as_it_happened(&self) -> String {
         let Some(recorded) = &self.recorded else { return String::new() };
         let Some(dollars) = recorded.micro_dollars else { return String::new() };
@@ -360,7 +360,7 @@ impl SimulateReport {
         format!(" As it happened, {compactions}, {what} cost {at_least}{dollars}.")
     }
 
-    /// What these sessions come to together.
+    /// The report of these sessions together.
     pub fn of(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
         let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
         let recipe = |n: usize| {
@@ -388,7 +388,7 @@ impl SimulateReport {
     }
 }
 
-/// Says what each recipe costs against the first, which is none.
+/// Sets the cost of each recipe relative to the first, which is no compaction.
 fn compare(recipes: &mut [RecipeReport]) {
     let Some(MicroDollars(none)) = recipes.first().map(|none| none.micro_dollars) else { return };
     let ratio = |cost: u64| (none > 0).then(|| rounded(cost as f64 / none as f64));

@@ -1,4 +1,4 @@
-//! What a context sends, as pieces that can be measured.
+//! The context that is sent, as measured blocks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use epitome_model::Counter;
 use super::Pieces;
 use crate::live::Outgoing;
 
-/// Pieces that were measured before, by id.
+/// Blocks that were measured before, by id.
 #[derive(Clone)]
 pub struct Pool {
     known: HashMap<u64, Arc<MeasuredBlock>>,
-    /// The pieces of each item of one context's log: what an item says never changes.
+    /// The blocks of each item in one context's log: an item's content never changes.
     items: Vec<Option<Pieces>>,
 }
 
 impl Pool {
-    /// With the pieces of a history: most of what is sent is what was said.
+    /// A pool that begins with the blocks of a history: most blocks that are sent are unchanged.
     pub fn of(pieces: &[Arc<MeasuredBlock>]) -> Pool {
         let known = pieces.iter().map(|piece| (piece.id, piece.clone())).collect();
         Pool { known, items: Vec::new() }
     }
 
-    /// The pieces for another context.
+    /// The same pool for another context.
     pub fn for_another(&mut self) -> &mut Pool {
         self.items.clear();
         self
     }
 
-    /// The pieces of a view.
+    /// The blocks of a view.
     pub fn pieces(&mut self, view: Outgoing<'_>, counter: &dyn Counter) -> Pieces {
         let (transcript, source) = (view.transcript(), view.source());
         self.items.resize(transcript.items.len(), None);

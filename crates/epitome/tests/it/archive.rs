@@ -238,7 +238,7 @@ fn a_killed_writer_leaves_whole_packs_only() {
         }
         writer.kill().expect("killed");
         writer.wait().expect("waited");
-        // What it still said before it was killed is promised, too; the last line may be torn.
+        // Lines that were printed before the kill are promises as well; the last line may be torn.
         let rest: Vec<String> = lines.collect();
         for line in rest.iter().take(rest.len().saturating_sub(1)) {
             note(line);
@@ -309,8 +309,8 @@ fn only_what_nobody_refers_to_is_collected() {
     assert_eq!(left, [pack(1), pack(2), mark(1), mark(2)]);
 }
 
-/// A pack that is moved back from the trash finds its name free, and goes there again beside what
-/// is there.
+/// A pack that was restored from the trash is trashed again: it is put next to the earlier one and
+/// does not replace it.
 #[test]
 fn the_trash_takes_the_place_of_nothing() {
     let (home, archive) = home();

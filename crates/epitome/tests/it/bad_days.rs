@@ -30,7 +30,7 @@ const ANSWER: &str = "## Task state\nThe test is mended.\n## Files\nsrc/date.rs\
     `cargo test` passed.\n## Errors\nNone.\n## Decisions\nNone.\n## User guidance\nNone.\n\
     ## Next steps\nFebruary.";
 
-/// Nobody waits in a test.
+/// A clock that never waits.
 struct NoWait;
 
 impl Clock for NoWait {

@@ -52,7 +52,7 @@ pub fn lost(said: &[(String, Tokens)], sent: &str, budget: Option<Tokens>) -> Ve
     should_be.filter(|(text, _)| !sent.contains(text)).map(|(text, _)| text.clone()).collect()
 }
 
-/// What a model concludes, in the languages of some who use it.
+/// Conclusions of a model in several languages.
 const TEXTS: [&str; 5] = [
     "Die Sperre geht in Runde {} verloren, sobald beide Seiten warten.",
     "第{}轮的问题在于两个线程互相等待。",

@@ -279,7 +279,7 @@ fn what_a_killed_cursor_left_in_the_log_is_read_and_stays_there() {
     let write =
         "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";
     cursor.execute(write, []).expect("an update");
-    // As it stands on disk at this moment: the log, and no index of it.
+    // The files on disk at this moment: the database and its log, but not the index of the log.
     let left = tempfile::tempdir().expect("a folder");
     for end in ["", "-wal"] {
         let from = format!("{}{end}", database.display());

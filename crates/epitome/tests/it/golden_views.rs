@@ -32,8 +32,8 @@ fn read(context: &mut Context, n: usize, bytes: usize) {
     call(context, &id, "Read", &given, &result);
 }
 
-/// Results just below and above each number of a source, tools that are left alone, an error, a
-/// giant, and three results at once that nobody has answered.
+/// Results just below and above each limit of a source, tools that are exempt, an error, a very
+/// long result, and three results at once without a response.
 fn history(setup: Setup) -> Context {
     let mut context = Context::in_memory(setup);
     context.user("Read them all, and say what is in them.").expect("memory is written");

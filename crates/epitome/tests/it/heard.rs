@@ -1,4 +1,5 @@
-//! Messages of wires: each is understood whole, or refused before anything was said.
+//! Messages in each API format: each is understood as a whole, or refused before anything is
+//! appended.
 
 use epitome::ErrorKind;
 use epitome::live::{self, Context, Setup};
@@ -46,9 +47,9 @@ fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(Err
     said.err().map(|err| (err.kind(), err.to_string()))
 }
 
-/// Of each wire, what it does not understand, and how that is told: a line each.
+/// For each API format, messages that it does not understand and the error for each: one per line.
 const FOREIGN: &str = include_str!("heard/foreign.txt");
-/// Of each wire, what it understands with what stands beside it. All of them say "Hi".
+/// For each API format, messages with additional members that it ignores. All of them say "Hi".
 const BESIDE: &str = include_str!("heard/beside.txt");
 
 fn fields<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
@@ -193,7 +194,7 @@ fn view(wire: &str, context: &Context) -> String {
     }
 }
 
-/// One thing said: words, or a call and its result.
+/// A message of the conversation: a text, or a call and its result.
 #[derive(Clone, Debug)]
 enum Talk {
     User(String),
@@ -212,7 +213,7 @@ fn talk() -> impl Strategy<Value = Vec<Talk>> {
     prop::collection::vec(one, 1..12)
 }
 
-/// As each wire spells it, in no order of keys and with others beside.
+/// The message in an API format, with keys in an unusual order and additional members.
 fn spelt(wire: &str, talk: &Talk) -> Vec<Value> {
     match (wire, talk) {
         ("anthropic", Talk::User(words)) => vec![json!({ "content": [

@@ -25,7 +25,7 @@ fn key_lines() -> Vec<String> {
     (0..6).map(|n| fixtures::planted::like("[A-Za-z0-9+/]{64}", n)).collect()
 }
 
-/// What an early result explains, between lines that nobody needs.
+/// A key that an early result explains, between lines that are of no use.
 fn explained(text: &str) -> String {
     let filler: String = (0..80).map(|n| format!("setting_{n} = value {n} of many\n")).collect();
     let pem = format!(
@@ -102,7 +102,7 @@ impl Case {
         History::open(&self.config, &self.path, None, version).expect("a session")
     }
 
-    /// Every output that somebody may be given, with its name. The first is the copy.
+    /// Every output that users can get from a session, with its name. The first is the copy.
     fn outputs(&self, version: Version) -> Vec<(&'static str, String)> {
         let mut outputs = vec![("copy", copy(&self.history(version)))];
         let (config, path) = (&self.config, &self.path);

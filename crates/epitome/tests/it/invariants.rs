@@ -170,7 +170,7 @@ fn check_native(
     let spliced = planned.spliced().expect("the splices lie apart");
     let after = bytes_of(&spliced);
 
-    // 1: Nothing that stands there changes, or marks are put there alone.
+    // 1: Existing bytes do not change, or only marks are set.
     match session.format.native.expect("an own way") {
         Native::Append(_) => assert_eq!(&after[..before.len()], before, "it is appended"),
         Native::Mark(mark) => check_marks(mark, &planned),
@@ -232,7 +232,7 @@ fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
     }
 }
 
-/// Lets a summary stand for the beginning of a session, and checks every invariant on the way.
+/// Replaces the beginning of a session by a summary, and checks every invariant on the way.
 fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let text = "Words that stand for what went before: \"quoted\", and\non two lines.";
     let session = load(agent, before);
@@ -291,9 +291,9 @@ fn total(transcript: &Transcript, source: &Vec<u8>, counter: &dyn Counter) -> To
     epitome_model::weigh(transcript, source, counter).total()
 }
 
-/// Every short text of the model is still sent, whole; of those that a digest stands for, at least
-/// the newest that take a tenth of its budget. A recipe that cuts messages out of the middle takes
-/// their texts along.
+/// Every short text of the model is still sent, whole; of those that a digest replaces, at least
+/// the newest that take a tenth of its budget. A recipe that cuts messages out of the middle
+/// removes their texts as well.
 fn check_conclusions(
     before: &Loaded<Vec<u8>>,
     (after, bytes): (&Transcript, &Vec<u8>),
@@ -311,8 +311,7 @@ fn check_conclusions(
     assert_eq!(conclusions::lost(&said, &sent, budget), Vec::<String>::new(), "what was concluded");
 }
 
-/// Every line that carries an error still stands in the result that it stood in, or in one that a
-/// resume sends after it.
+/// Every line with an error is still in its result, or in a later one that a resume sends.
 fn check_errors(agent: &str, before: &[u8], after: &[u8]) {
     let (before, after) = (load(agent, before), load(agent, after));
     let outputs = |session: &Loaded<Vec<u8>>, item: usize| -> Vec<(bool, String)> {

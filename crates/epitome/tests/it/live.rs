@@ -26,7 +26,7 @@ fn with_stored_passes(recipe: &str) -> Setup {
     Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(200_000))
 }
 
-/// With a recipe that stands in a test.
+/// A setup with a recipe from the test itself.
 fn custom(recipe: &str) -> Setup {
     Setup::new(Recipe::parse(recipe).expect("a recipe")).with_counter(Estimate::new())
 }

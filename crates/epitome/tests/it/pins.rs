@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const AGENTS: [&str; 6] = ["pi", "claude", "codex", "gemini", "opencode", "epitome"];
 
-/// Where rules come from, and what each says: nothing of it is said elsewhere.
+/// Rules, one from each source; each text occurs only there.
 const RULES: [&str; 5] = [
     "the user forbids commits on Fridays",
     "the user wants short names between marks",

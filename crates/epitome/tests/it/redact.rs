@@ -33,7 +33,7 @@ fn redact(agent: &str, bytes: &[u8]) -> (Vec<u8>, Transcript) {
     (written, copy.session.transcript)
 }
 
-/// Something that a rule finds: the text that it stands in, and what is found of it.
+/// A text with a secret that a rule finds, and the secret.
 fn plant() -> impl Strategy<Value = (String, String)> {
     (0..finder().rules().count(), 0_u64..1000).prop_filter_map("it is found", |(idx, seed)| {
         let rule = finder().rule(idx);
@@ -112,7 +112,7 @@ fn values(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// A session with something in the place of one of its strings.
 fn with(bytes: &[u8], at: prop::sample::Index, inside: &str) -> Option<(Vec<u8>, usize)> {
-    // Only where every line is JSON: elsewhere strings are not told from what is between them.
+    // Only where every line is JSON: elsewhere strings cannot be told from the text between them.
     let text = std::str::from_utf8(bytes).ok()?;
     let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).is_ok();
     if !whole(text) && !text.lines().all(|line| line.trim().is_empty() || whole(line)) {
@@ -127,7 +127,7 @@ fn with(bytes: &[u8], at: prop::sample::Index, inside: &str) -> Option<(Vec<u8>,
     Some((planted, start))
 }
 
-/// Whether a text stands in a string of JSON, or in JSON or base64 within it.
+/// Whether a text is in a string of JSON, or in JSON or base64 within such a string.
 fn holds(text: &str, secret: &str) -> bool {
     let inside = |value: &Value| {
         let mut open = vec![value];
@@ -154,7 +154,7 @@ fn holds(text: &str, secret: &str) -> bool {
     text.contains(secret) || json(text) || text.lines().any(json) || text.split(' ').any(encoded)
 }
 
-/// What makes the structure of a transcript: who says what kind of thing, and what answers what.
+/// The structure of a transcript: roles, kinds of blocks, and which result belongs to which call.
 fn shape(transcript: &Transcript) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     let mut nth = |id: &str| {
@@ -239,8 +239,8 @@ fn session() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Whatever rule it is of, wherever it stands, however it is written: it is gone, and nothing
-    /// else is.
+    /// A secret is removed whichever rule finds it, wherever it is and however it is encoded;
+    /// everything else is unchanged.
     #[test]
     fn what_is_planted_in_a_session_is_gone(
         session in session(),

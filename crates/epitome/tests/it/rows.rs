@@ -17,7 +17,7 @@ use epitome_tokens::Estimate;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// As OpenCode 1.18.33 makes them, without the columns that nobody here reads.
+/// The tables of OpenCode 1.18.33, without the columns that are not used here.
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
     CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL,
@@ -253,7 +253,7 @@ fn what_no_row_can_hold_is_refused_and_nothing_is_written() {
         ("{\"table\":\"part\"", "{}\n{\"table\":\"part\""),
     ] {
         let session = world.open();
-        // Beside a change that could be written.
+        // The line is combined with a valid change of another.
         let lines = text(session.source()).replace("Go", "No").replace(from, to);
         let done = session.replace(|out| Ok(out.write_all(lines.as_bytes())?));
         assert_eq!(done.expect_err(to).kind(), ErrorKind::Broken);

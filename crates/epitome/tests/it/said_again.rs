@@ -1,4 +1,4 @@
-//! Results that a session says more than once: they are said once afterwards, or not at all.
+//! Results that are recorded several times in a session: a compaction leaves one copy, or none.
 
 use epitome::Loaded;
 use epitome::compaction::CompactionPlan;
@@ -7,7 +7,7 @@ use epitome_model::{Block, Tokens};
 use epitome_passes::{Keep, PerKind, Recipe, Target, built_in};
 use epitome_tokens::Estimate;
 
-/// A session in which each result stands twice.
+/// A session in which each result is recorded twice.
 fn session() -> Loaded<Vec<u8>> {
     let source = fixtures::get("gemini", "pricing").bytes();
     let format = named("gemini").expect("a known agent");

@@ -71,7 +71,7 @@ impl World {
         self.dir.path().join("opencode/storage/session/global/ses_a.json")
     }
 
-    /// What the session says: who, and the words.
+    /// The roles and texts of the session.
     fn said(&self) -> Vec<(Role, String)> {
         let session = epitome::storage::load(&self.path(), None).expect("a session");
         assert_eq!((session.format.name, session.faults.len()), ("opencode", self.faults));

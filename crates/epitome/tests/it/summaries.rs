@@ -61,7 +61,7 @@ impl Session {
             "claude" => vec![json!({"parentUuid": newest.id, "isSidechain": false, "uuid": id,
                 "type": "user", "message": {"role": "user", "content": GO_ON},
                 "timestamp": time})],
-            // Codex sends the words of the user beside a summary, so there is an answer, too.
+            // Codex sends the user's messages in addition to a summary, so there is an answer, too.
             "codex" => [("user", "input_text"), ("assistant", "output_text")]
                 .map(|(role, kind)| {
                     json!({"timestamp": time, "type": "response_item", "payload": {

@@ -430,7 +430,7 @@ fn a_small_context_is_made_smaller_for_nobody_who_names_no_target() {
         assert_eq!(context.events(), [Event::Skipped { why, reason, over_target: None }], "{who}");
         let results = context.report().entries - entries;
         assert_eq!(results, u64::from(why == EventReason::Tool), "the call has its result");
-        // Who names a target means it, and is not told of what another one was asked to look at.
+        // A request with a target replaces the one before it, including its focus.
         context.ask_for_compaction(None, Some(Tokens(100)));
         let Next::Ask(question) = context.step().expect("memory is written") else {
             panic!("{who}: nothing is asked")

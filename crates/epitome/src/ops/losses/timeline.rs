@@ -1,4 +1,4 @@
-//! Where the compactions of a session are, and what its context was on either side of each.
+//! Finds the compactions of a session, and its context before and after each.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,20 +16,20 @@ use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_store::original::places;
 
-/// A session as it was before all its compactions of epitome, with what was appended since, and
-/// each of its states.
+/// A session as it was before all compactions by epitome, with what was appended since, and its
+/// state before and after each of them.
 pub(in crate::ops) struct Timeline<'a> {
     format: &'static Format,
-    /// The session as it was.
+    /// The uncompacted session.
     whole: Spliced<'a>,
-    /// The session before and after each compaction of epitome, with what was appended since.
+    /// The session before and after each compaction by epitome, with what was appended since.
     states: Vec<(Spliced<'a>, Spliced<'a>)>,
     generations: Vec<Generation>,
-    /// Where each compaction of epitome is in the session as it was.
+    /// The offset of each compaction by epitome in the uncompacted session.
     places: Vec<u64>,
-    /// The session as it was.
+    /// The uncompacted session.
     pub transcript: Transcript,
-    /// What could not be found out.
+    /// What could not be determined, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -41,18 +41,19 @@ pub(in crate::ops) struct Found {
     pub recipe: Option<String>,
     pub time: Option<String>,
     pub line: Option<u64>,
-    /// What of the session as it was is before it, and where what it put in its place ends.
+    /// The length of the uncompacted session before the compaction, and its length including what
+    /// the compaction put in place of the history.
     pub ends: (u64, u64),
-    /// What is before it without what the agent added at its end: the beginning of the compaction,
-    /// where an agent records that as well.
+    /// The length before the compaction without records that the agent appended as a part of it,
+    /// for agents that record where a compaction begins.
     pub begins: Option<u64>,
-    /// Of the agent's own: the summary.
+    /// The summary, of an agent's own compaction.
     pub summary: Option<String>,
-    /// Of epitome's: its index.
+    /// The index in [`Timeline::states`], of a compaction by epitome.
     pub own: Option<usize>,
-    /// The items that came later.
+    /// The indexes of the items that came later.
     pub later: Vec<usize>,
-    /// The names of what is in the archive.
+    /// The references of the archived texts.
     pub removed: Vec<Ref>,
 }
 
@@ -74,13 +75,13 @@ impl Default for Found {
     }
 }
 
-/// The contexts on either side of a compaction.
+/// The contexts before and after a compaction.
 pub(in crate::ops) struct Moment<'t> {
     pub before: (Transcript, Prefix<'t>),
     pub after: (Transcript, Prefix<'t>),
 }
 
-/// The beginning of a source.
+/// The first `len` bytes of a source.
 pub(in crate::ops) struct Prefix<'t> {
     source: &'t dyn Source,
     len: u64,
@@ -132,7 +133,7 @@ impl<'a> Timeline<'a> {
         Ok(Timeline { format, whole, states, generations, places, transcript, notes })
     }
 
-    /// The session as it was.
+    /// The uncompacted session.
     pub fn whole(&self) -> &dyn Source {
         &self.whole
     }
@@ -162,13 +163,13 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// Those of the agent: where a summary, or a copy of the history, is among the records.
+    /// The agent's own compactions: records that hold a summary, or a copy of the history.
     fn agents(&self) -> Vec<Found> {
         let mut found = Vec::new();
         let mut left = self.agents_in(&self.transcript);
         let mut known = HashSet::new();
         while let Some(mut one) = left.pop() {
-            // Some agents write the whole history again, with the summary that is in it.
+            // Some agents write the whole history again, with the earlier summary in it.
             if let Some(first) =
                 one.summary.as_deref().and_then(|text| self.first(text, one.ends.0))
             {
@@ -183,8 +184,8 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The record with which a summary came into the context, if it was there already at `end`; and
-    /// the session before it.
+    /// The record with which a summary first came into the context, if that is before `end`, and
+    /// the session before that record.
     fn first(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         let read = |end: u64| {
             let source = Prefix { source: &self.whole, len: end };
@@ -210,7 +211,7 @@ impl<'a> Timeline<'a> {
         Some((read(before), Found { ends: (before, last), line, later, ..Found::default() }))
     }
 
-    /// Those whose records are in a transcript of the session, or of its beginning.
+    /// The compactions whose records are in a transcript of the session, or of its beginning.
     fn agents_in(&self, session: &Transcript) -> Vec<Found> {
         let items = &session.items;
         let mut found = Vec::new();
@@ -252,7 +253,7 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The end of the line in which something ends. Some records have many entries, and some agents
+    /// The end of the line that contains an offset. Some records have many entries, and some agents
     /// ignore a record without its line feed.
     fn line_end(&self, mut end: u64) -> u64 {
         const STEP: u64 = 64 << 10;
@@ -268,13 +269,13 @@ impl<'a> Timeline<'a> {
         end
     }
 
-    /// The items behind a place.
+    /// The indexes of the items at and after an offset.
     fn from(&self, place: u64) -> Vec<usize> {
         let items = self.transcript.items.iter().enumerate();
         items.filter(|(_, item)| item.record().span.start >= place).map(|(idx, _)| idx).collect()
     }
 
-    /// The contexts on either side of a compaction.
+    /// The contexts before and after a compaction.
     pub fn at(&self, found: &Found) -> Moment<'_> {
         if let Some(n) = found.own {
             let (before, after) = &self.states[n];
@@ -285,7 +286,7 @@ impl<'a> Timeline<'a> {
             };
         }
         let (begins, ends) = found.ends;
-        // What a compaction of epitome before it had taken was not there any more.
+        // What an earlier compaction by epitome had removed was not in the context any more.
         let n = self.places.iter().filter(|place| **place <= begins).count();
         let here = |place: u64| match n.checked_sub(1) {
             None => self.prefix(&self.whole, place),
@@ -311,7 +312,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// The session before and after each of its compactions; none if that is not known to the byte.
+/// The states before and after each compaction; none if they cannot be restored to the byte.
 fn states_of<'a, S: Source>(
     session: &'a Loaded<S>,
     archive: &Archive,
@@ -344,12 +345,13 @@ fn unknown(n: usize, why: &str) -> String {
     format!("{what} of epitome cannot be told apart from the rest: {why}")
 }
 
-/// Whether an entry is of a record that takes the place of the history.
+/// Whether an entry is of a record that replaces the history.
 fn is_compaction(entry: &Entry) -> bool {
     entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
 }
 
-/// Whether an item belongs to a compaction that began before it: what the agent adds by itself.
+/// Whether an item is part of a compaction that began before it: a record that the agent writes by
+/// itself.
 fn is_of_compaction(item: &Item) -> bool {
     match item {
         Item::Kept(_) => true,

@@ -1,10 +1,10 @@
-//! Facts that were used later: as a person counts them, with a file once.
+//! Groups the facts that were used later: each file is counted once.
 
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::UsedFact;
 
-/// The facts without those that are a part of another: of a file that is named by its path, the
-/// end of the path, the name, and the name without its extension.
+/// Removes facts that are a part of another: for a file named by its path, the end of the path, the
+/// file name, and the name without its extension.
 pub(super) fn one_per_file(facts: Vec<UsedFact>) -> Vec<UsedFact> {
     let paths: Vec<String> =
         facts.iter().filter(|it| it.kind == FactKind::Path).map(|it| it.fact.clone()).collect();
@@ -22,8 +22,8 @@ fn is_part_of(part: &str, path: &str) -> bool {
     part.len() < path.len() && (is_end(path) || stem.is_some_and(is_end))
 }
 
-/// A path with the slash that is no part of a fact, if it is below a folder of users: only with it
-/// is known whose folder that is.
+/// The leading slash is not part of a fact. Adds it to a path below a folder of users, because only
+/// with it the user's name is recognised.
 pub(super) fn with_slash(used: &UsedFact) -> String {
     let is_of_user = ["Users/", "home/", "root/"].iter().any(|it| used.fact.starts_with(it));
     match used.kind {

@@ -1,5 +1,5 @@
-//! The losses of a compaction as people read them: groups in order, titles, amounts in words. What
-//! is of the session is not made fit for a terminal or a page: its caller does that.
+//! The losses of a compaction as they are shown: groups in order, titles, amounts in words. Texts
+//! of the session are not escaped for a terminal or a page: the caller must do that.
 
 use std::cmp::Reverse;
 
@@ -10,12 +10,12 @@ use epitome_passes::response_name;
 
 use super::{CompactedBy, CompactionLosses, Piece};
 
-/// Some of what a compaction took, under one title.
+/// Losses under one title.
 #[derive(Clone, Debug)]
 pub struct LossGroup<'a> {
-    /// What they have in common.
+    /// The title.
     pub title: String,
-    /// What they are.
+    /// The losses.
     pub members: LossMembers<'a>,
     /// Whether they matter least: what can be read or run again, and what was resolved.
     pub is_rest: bool,
@@ -30,11 +30,11 @@ pub enum LossMembers<'a> {
     Facts(Vec<&'a str>),
     /// Files.
     Files(Vec<&'a str>),
-    /// None: the title says it all.
+    /// None: the title says everything.
     None,
 }
 
-/// The command that gets a piece back, with `REF` for its name.
+/// The command that gets a piece back, with the placeholder `REF` for its reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WayBack {
     /// It puts the piece back into the session.
@@ -49,7 +49,7 @@ impl CompactionLosses {
         self.by == CompactedBy::Epitome && self.generation.is_none()
     }
 
-    /// Which program made it: `claude's own`, `by epitome, recipe s06`.
+    /// The program that made it: `claude's own`, `by epitome, recipe s06`.
     pub fn maker(&self, agent: &str) -> String {
         match (self.by, &self.recipe) {
             (CompactedBy::Agent, _) => format!("{agent}'s own"),
@@ -58,7 +58,7 @@ impl CompactionLosses {
         }
     }
 
-    /// What left, by kind: `1 rule (80), 2 file reads (9.1k)`.
+    /// The removed amounts by kind: `1 rule (80), 2 file reads (9.1k)`.
     pub fn amounts(&self) -> String {
         let amounts = self.left.iter();
         let amounts: Vec<String> = amounts
@@ -67,7 +67,7 @@ impl CompactionLosses {
         if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(", ") }
     }
 
-    /// How many facts are gone, as a sentence.
+    /// The number of removed facts, as a sentence.
     pub fn facts_sentence(&self) -> String {
         let facts = self.facts;
         let before = plural(facts.before, "fact");
@@ -79,7 +79,7 @@ impl CompactionLosses {
         format!("Of {before} (paths, names, numbers) {} {gone}{later}.", facts.gone)
     }
 
-    /// What left in groups, those that matter most first.
+    /// The losses in groups, those that matter most first.
     pub fn groups(&self) -> Vec<LossGroup<'_>> {
         let mut groups = Vec::new();
         let rules = self.pieces_where(|it| is_one_of(it, &[LostKind::Rule, LostKind::Plan]));
@@ -105,7 +105,7 @@ impl CompactionLosses {
         groups
     }
 
-    /// How a piece is had again; none if there is no command for any.
+    /// How to get a piece back; none if there is no command for any.
     pub fn way_back(&self) -> Option<WayBack> {
         let form = |command: &str, piece: &Piece| {
             let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
@@ -117,7 +117,7 @@ impl CompactionLosses {
         restore.map(WayBack::Restore).or_else(|| show().map(WayBack::Show))
     }
 
-    /// Why no piece can be put back alone, where none can.
+    /// Why the pieces cannot be put back, for a compaction whose pieces cannot.
     pub fn why_not_restored(&self) -> &'static str {
         match self.by {
             CompactedBy::Agent => "the agent took them out itself",
@@ -129,7 +129,8 @@ impl CompactionLosses {
         self.pieces.iter().filter(|it| is_wanted(it)).collect()
     }
 
-    /// What was read or run again because it had left, the most expensive first.
+    /// The calls that were repeated because their results had been removed, the most expensive
+    /// first.
     fn repeated_calls(&self) -> Option<LossGroup<'_>> {
         let mut pieces = self.pieces_where(is_repeated);
         let tokens = |piece: &Piece| piece.lost.again.map(|it| it.call_tokens + it.result_tokens);
@@ -139,7 +140,7 @@ impl CompactionLosses {
         LossGroup::of_pieces(&title, pieces)
     }
 
-    /// The number of calls that were made again for another reason.
+    /// The number of calls that were repeated for another reason.
     fn changed_calls(&self) -> Option<LossGroup<'_>> {
         let is_changed =
             |it: &Piece| it.lost.again.is_some_and(|it| it.because == Because::Changed);
@@ -152,8 +153,8 @@ impl CompactionLosses {
         Some(LossGroup::new(&title, LossMembers::None))
     }
 
-    /// Facts that were used though they were gone, the most telling first. Of a path and its last
-    /// names the first that is found.
+    /// The removed facts that were used later, the most telling first. Of a path and its last
+    /// components, only the first found.
     fn facts_used_later(&self) -> Vec<&str> {
         let mut found: Vec<&UsedFact> = self.facts_used.iter().collect();
         found.sort_by_key(|it| rank(it));
@@ -166,7 +167,7 @@ impl CompactionLosses {
         facts
     }
 
-    /// What is in no other group; of a plan the largest first.
+    /// The pieces that are in no other group; those of a plan with the largest first.
     fn rest(&self) -> Option<LossGroup<'_>> {
         const OF_OTHER_GROUPS: [LostKind; 5] =
             [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];
@@ -198,7 +199,7 @@ impl Piece {
         is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
     }
 
-    /// What is known of it in addition to its name: its size, its number, how it was needed later.
+    /// Details to show with its name: its size, its number, how it was needed later.
     pub fn details(&self) -> Vec<String> {
         let lost = &self.lost;
         let part = if lost.partly { " of it" } else { "" };
@@ -234,7 +235,7 @@ fn is_repeated(piece: &Piece) -> bool {
     piece.lost.again.is_some_and(|it| it.is_loss())
 }
 
-/// Names of files first; what any program has last.
+/// The sort key of a fact: names of files first, words that occur in any program last.
 fn rank(used: &UsedFact) -> u8 {
     let is_file = || {
         let extension = used.fact.rsplit_once('.').map(|(_, it)| it);

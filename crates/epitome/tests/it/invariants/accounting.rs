@@ -67,7 +67,7 @@ const KEYS: &[&str] = &[
     "stop_reason",
 ];
 
-/// Every such value of every record, with where it stands.
+/// Every such value of every record, with its path.
 pub fn values(bytes: &[u8]) -> Vec<String> {
     // A damaged byte may go with what an edit takes away: the rest of its line is read all the
     // same.

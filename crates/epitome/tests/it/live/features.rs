@@ -88,7 +88,7 @@ fn what_somebody_wants_otherwise_holds_live() {
     ] {
         assert_eq!(cleared(&talk(settings)), expect, "{settings}");
     }
-    // Who asks for it takes what there is.
+    // A compaction that is requested is not held to the minimum.
     let mut context = talk("compaction.clear_at_least = 50_000");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(cleared(&context), (2, false));
@@ -154,7 +154,7 @@ fn a_summary_is_asked_for_and_stands_for_what_is_old() {
     assert_eq!(question.why, EventReason::Hard);
     assert_eq!(question.ask.max_tokens, 12_500);
     assert!(question.ask.prompt.contains("<user>Read them all.</user>"), "{}", question.ask.prompt);
-    // Who asks again is asked the same.
+    // A second call returns the same question.
     assert_eq!(context.step().expect("memory is written"), Next::Ask(question.clone()));
     let answer = reply(&rule("pi"), "Forty files were to be read.");
     context.answer(Ok(answer)).expect("memory is written");
@@ -240,7 +240,7 @@ fn an_overflow_is_tried_once_more_with_less() {
     assert!(after.0 <= before.0 / 2 * 9 / 10, "{after} of {before}");
     let again = context.refused(Some(400), body).expect("memory is written");
     assert!(matches!(again, Recovery::Final { .. }), "{again:?}");
-    // A response in between begins anew.
+    // A response in between resets the count.
     context.assistant(&[Said::text("Done.")]).expect("memory is written");
     assert!(matches!(context.refused(Some(429), body), Ok(Recovery::NotAnOverflow)));
 }

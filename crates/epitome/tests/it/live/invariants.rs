@@ -64,7 +64,7 @@ fn check(
         let view = told(&context.as_it_is());
         let compactions = context.report().compactions;
         let now = sent(&context);
-        // What was said is only ever added to, and nothing that was shortened grows.
+        // The log is append-only, and nothing that was shortened grows.
         assert!(context.log().starts_with(&log), "the log is only added to");
         context.log().clone_into(&mut log);
         // What did not fit the window was made small in other ways than by sliding.
@@ -87,7 +87,7 @@ fn check(
             }
         }
         before = Some((compactions, view, now));
-        // Nobody sends a request in which results are missing.
+        // No request is sent while results are missing.
         if is_answered(&context) {
             let prefix = cached.filter(|(then, _)| *then == compactions);
             let text = list(wire, &context);
@@ -136,7 +136,7 @@ fn check_errors(context: &Context) {
     };
     let sent = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let sent: Vec<String> = sent.filter_map(text_of).collect();
-    // What was said stands in the log before what is left of it.
+    // In the log, an original comes before what is left of it.
     let mut calls = HashSet::new();
     let said = view.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
     let first = said.filter_map(|block| match block {
@@ -161,8 +161,8 @@ fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     assert_eq!(conclusions::lost(&said, &sent, target), Vec::<String>::new(), "it was concluded");
 }
 
-/// Everything comes back: once all compactions are taken back, all is sent that was said, in its
-/// order, and what was truncated on ingest stands behind its reference.
+/// Everything comes back: once all compactions are undone, every message is sent in its order, and
+/// what was truncated on ingest is found by its reference.
 fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: &mut Context) {
     while context.undo().expect("memory is written") {}
     let mut whole = Context::in_memory(Setup::new(Recipe {
@@ -321,7 +321,7 @@ fn check_view(wire: &Api, context: &Context) {
             Block::Text(text) => text.read(view.source()).trim().to_owned(),
             _ => String::new(),
         });
-        // What stands for a picture is not of the user.
+        // The stub of a picture is not the user's text.
         let words = words.filter(|words| Stub::parse(words).is_none());
         for words in words.filter(|_| !sent.contains(&item)) {
             assert!(

@@ -1,4 +1,5 @@
-//! What sets rules is in a context in use after every compaction, whoever writes its summaries.
+//! Texts that set rules are in a live context after every compaction, whichever model writes its
+//! summaries.
 
 use epitome_passes::{BUILT_IN, SummaryRule};
 

@@ -1,5 +1,4 @@
-//! What is left of results in a live context: what was truncated on ingest, what somebody took
-//! back.
+//! What is left of results in a live context: after truncation on ingest, and after an undo.
 
 use epitome::live::{self, Context, Said};
 use epitome_model::{Lines, Ref, Stub, Tokens};
@@ -36,7 +35,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     context.view().expect("a disk");
     assert_eq!(context.events(), [Event::Breaker { tokens, reason }]);
     assert_eq!(results(&context), before);
-    // Nor by who goes on with the log, nor because a provider counts otherwise.
+    // Nor when the log is opened again, nor because a provider counts differently.
     drop(context);
     let mut context = live::open(&path, setup()).expect("a log");
     context.billed(Tokens(tokens.0 * 5 / 4));
@@ -45,7 +44,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     assert_eq!((results(&context).len(), context.report().compactions), (6, 0));
     assert_eq!(results(&context)[..5], before[..]);
     assert!(!context.events().iter().any(|it| matches!(it, Event::Started { .. })));
-    // But when it has grown, or when it is full, or when somebody asks.
+    // But it does when the context has grown, when it is full, or on request.
     drop(context);
     let grown = |context: &mut Context| read_lines(context, "6.rs", 30);
     let full = |context: &mut Context| context.billed(Tokens(9_001));

@@ -127,7 +127,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     context.answer(Ok(reply)).expect("memory is written");
     let text = summary(&context);
     assert!(text.ends_with(&format!("He found \"{fact}\" in ports, and [struck].")), "{text}");
-    // What a summary stands for is not read again, whatever was taken back before.
+    // What a summary replaces is not read again, even after an undo.
     context.assistant(&[Said::call("q", "Read", r#"{"path":"q"}"#)]).expect("memory");
     context.tool(&[Said::output("q", lines("q", 40))]).expect("memory is written");
     context.assistant(&[Said::text("That, too.")]).expect("memory is written");

@@ -12,7 +12,7 @@ use super::*;
 
 const SUMMARY: &str = "What was done: \"all of it\".\nAnd what is left: nothing.";
 
-/// Lets a summary stand for everything but the last turn.
+/// Replaces everything but the last turn by a summary.
 fn summarise(world: &World) -> epitome::Result<(Archive, epitome::archive::SessionKey)> {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
@@ -113,7 +113,7 @@ fn a_summary_goes_nowhere_when_something_was_added_in_its_place() {
     let file = world.open();
     let lines = text(file.source());
     let made = summary_lines(&world);
-    // A part of the last message would stand before the summary.
+    // A new part of the last message would come before the summary.
     let insert = "INSERT INTO part VALUES ('prt_5', 'msg_4', 'ses_a', 1, 2, '{}')";
     world.connection().execute(insert, []).expect("one");
     let before = world.all();
