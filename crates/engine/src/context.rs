@@ -1,7 +1,7 @@
-//! A context while an agent uses it: what was said goes in, what to send comes out.
+//! The context of an agent in use: messages go in, and what to send to the model comes out.
 //!
-//! Messages are kept in a log that is only ever added to; what is sent is the log and the edits
-//! behind it. See `docs/library.md`.
+//! All messages are kept in an append-only log. Compactions are lines of the log as well: what is
+//! sent is the log with the edits of these lines applied. See `docs/library.md`.
 
 mod append;
 mod apply;
@@ -86,22 +86,23 @@ pub struct Context {
     attempt: Attempt,
 }
 
-/// What is known of the log, so that it need not be read again.
+/// What was learned from the log, so that it is not read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// Texts of results, which a new one may repeat.
+    /// Lines of results that were sent, which a new result may repeat.
     seen: SeenLines,
-    /// What it held with the last answer of the model.
+    /// State of `seen` at the last response of the model.
     answered: SeenMark,
     calls: Calls,
-    /// The bytes of the messages of a client.
+    /// Hashes of the messages that a client sent, to recognise them when it sends them again.
     bytes: KnownBytes,
-    /// What digests know of the log.
+    /// Facts of the log, indexed for digests.
     index: FactIndex,
 }
 
 impl Knowledge {
-    /// Reads the calls of a log whose end was taken away; digests index it again.
+    /// Reads the calls again after the end of the log was removed; the index for digests starts
+    /// over.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.log().transcript().entries() {
@@ -112,33 +113,33 @@ impl Knowledge {
     }
 }
 
-/// Compactions that were asked for, and summaries that are asked for them.
+/// A requested compaction, and the summary that is being written for it.
 #[derive(Default)]
 struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
     /// What the next summary should look at.
     focus: Option<String>,
-    /// What summaries took, but for the pending one.
+    /// What all summaries cost so far, without the pending one.
     spent: AskTotals,
     /// A compaction that the user, the model or a program asked for.
     request: Option<CompactionRequest>,
-    /// What came of the last one.
+    /// The outcome of the last requested compaction.
     outcome: Option<Outcome>,
 }
 
-/// How far the attempt to make the context small has come.
+/// The state of the current attempt to make the context smaller.
 #[derive(Clone, Default)]
 struct Attempt {
-    /// Items before this one may have been sent.
+    /// The number of items that may have been sent already.
     sent: usize,
-    /// Whether it has written a step: what follows is taken back with it.
+    /// Whether a step of this attempt was written: undo takes later steps back together with it.
     has_begun: bool,
     /// Requests that a provider refused as too long, since its last answer.
     overflows: u32,
-    /// Whether an invariant refused a cut of the middle: then no other is tried.
+    /// Whether a middle cut violated an invariant: then none is tried again.
     is_cut_refused: bool,
-    /// The steps of a compaction that is prepared, on a copy.
+    /// The steps taken, if this is the copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,
 }
 
@@ -153,7 +154,7 @@ impl fmt::Debug for Context {
 pub enum Next {
     /// Send the view.
     Send,
-    /// Ask a model, and say what it answered: [`Context::answer`]. Then ask again what is next: a
+    /// Ask a model, and pass its reply to [`Context::answer`]. Then call [`Context::step`] again: a
     /// long history takes several questions.
     Ask(Question),
 }
@@ -165,22 +166,22 @@ impl Context {
         Context::from_log(setup, log)
     }
 
-    /// A context whose log is kept in a journal, which is still empty.
+    /// A context whose log is kept in a journal that is empty.
     ///
     /// # Errors
     ///
-    /// What the journal says.
+    /// Those of the journal.
     pub fn create(journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::create(journal, &setup.id, &setup.origin)?;
         Ok(Context::from_log(setup, log))
     }
 
-    /// The context of a log that a journal holds already, as it was left. `bytes` is the whole log.
+    /// Resumes the context of an existing log. `bytes` is the whole content of the journal.
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if it is no log, `NewerFormat` if a newer epitome wrote it, and what the
-    /// journal says when a torn last line is ended.
+    /// `UnknownFormat` if `bytes` is no log, `NewerFormat` if a newer epitome wrote it, and the
+    /// errors of the journal if an incomplete last line has to be ended.
     pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::resume(bytes, journal)?;
         Ok(Context::from_log(setup, log))
@@ -206,8 +207,8 @@ impl Context {
         context
     }
 
-    /// What to send now: whatever is due is done first. A summary that would have to be asked for
-    /// is left out; who has a model asks [`step`](Context::step) before.
+    /// What to send now. All due work is done first, except summaries: a caller with a model for
+    /// them calls [`step`](Context::step) before.
     ///
     /// # Errors
     ///
@@ -216,9 +217,9 @@ impl Context {
         self.view_with(|_| Err(NoReply::Nobody))
     }
 
-    /// What to send now, as [`view`](Context::view), but `write` writes the summaries: it is asked
-    /// once a question, and answers or says why there is no answer. Without one the context stays
-    /// as the passes have left it, and an event says why.
+    /// What to send now, as [`view`](Context::view), except that summaries are written by `write`:
+    /// it is called once per question, and returns the answer or why there is none. Without an
+    /// answer the context stays as the passes left it, and an event says why.
     ///
     /// # Errors
     ///
@@ -233,27 +234,27 @@ impl Context {
         Ok(self.as_it_is())
     }
 
-    /// What would be sent if nothing were due.
+    /// What to send, without doing work that is due.
     pub fn as_it_is(&self) -> Outgoing<'_> {
         let rule = self.setup.recipe.stages.live.summary.as_ref();
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
-            // A digest may stand alone, and is sent as a message then. It stays one, so that what
-            // was sent is sent again when more is said.
+            // A digest that is alone is sent as a user message. Keep it one when messages follow,
+            // so that the request still begins with the same bytes (prompt cache).
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
         Outgoing::new(self.transcript(), self.log.bytes(), summary)
     }
 
-    /// Whether a digest is sent.
+    /// Whether the context contains a digest.
     fn is_digested(&self) -> bool {
         let mut blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
         blocks.any(|block| is_digest(block, self.log.bytes()))
     }
 
-    /// What is to be done before the next request; all but questions is done at once.
+    /// Returns what to do before the next request. All due work except questions is done here.
     ///
     /// # Errors
     ///
@@ -270,13 +271,14 @@ impl Context {
             match self.machine.step(&gauge) {
                 NextStep::Send => {
                     self.tell()?;
-                    // A model that asked while another compaction was under way is answered, too.
+                    // The model may have called the tool while another compaction was under way:
+                    // answer it.
                     self.notice()?;
                     if self.ask.request.is_some() {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // A digest that the breaker leaves the next time is no step of this attempt.
+                    // If the circuit breaker adds a digest later, it is not part of this attempt.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -284,7 +286,7 @@ impl Context {
                 NextStep::Digest(why) => self.fall_back(why)?,
                 NextStep::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.ask.pending = Some(pending),
-                    // Nothing failed: there is nothing to do.
+                    // No failure: everything is kept, so there is nothing to summarise.
                     Err(reason) if reason == ALL_KEPT => {
                         self.machine.unanswered(why, &gauge, reason);
                     }
@@ -297,9 +299,9 @@ impl Context {
         }
     }
 
-    /// Makes the context small now; `focus` is what a summary should look at. It aims at half of
-    /// the recipe's target, and at a quarter of the window at most. One that is small already
-    /// (`live.tool.min_tokens`) stays as it is, as with the tool.
+    /// Makes the context small now; the summary pays attention to `focus`. The target is half of
+    /// the recipe's target, and at most a quarter of the window. A context below
+    /// `live.tool.min_tokens` stays as it is, as with the tool.
     ///
     /// # Errors
     ///
@@ -308,8 +310,8 @@ impl Context {
         self.compact_to(focus, None)
     }
 
-    /// The same, but no smaller than it takes to come down to the target. Who names one means it,
-    /// whatever the size: 0 is as small as can be.
+    /// As [`compact`](Context::compact), but stops as soon as the context is within `target`. A
+    /// named target applies to small contexts as well; 0 means as small as possible.
     ///
     /// # Errors
     ///
@@ -320,10 +322,10 @@ impl Context {
         Ok(self.ask.outcome.clone().expect("what was asked for is done before a view"))
     }
 
-    /// The same before the next request: who has a model for the summary asks
-    /// [`step`](Context::step) then.
+    /// Requests what [`compact_to`](Context::compact_to) does, for before the next request. A
+    /// caller with a model for the summary then calls [`step`](Context::step).
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
-        // What is under way already was worth while.
+        // A compaction that is already under way was worth starting.
         let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
             let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
@@ -333,7 +335,7 @@ impl Context {
         }
         self.ask.focus = focus.map(Into::into);
         self.leave();
-        // A model that asked as well is told the same.
+        // If the model called the tool as well, its calls get the same outcome.
         let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
         self.machine.force(EventReason::Manual);
         if let Some(target) = target {
@@ -342,18 +344,19 @@ impl Context {
         self.asked_by(EventReason::Manual, calls);
     }
 
-    /// Keeps a text as it is in every summary from now on.
+    /// Adds a text that every later summary contains word for word.
     pub fn protect(&mut self, text: impl Into<String>) {
         self.setup.protected.push(text.into());
     }
 
-    /// Who is to write summaries from now on; nobody else's window counts.
+    /// Sets the model that writes summaries. Its window alone limits the length of the questions.
     pub fn set_writer(&mut self, writer: Writer) {
         self.setup.writer = Some(writer);
     }
 
-    /// Takes the last compaction back, with all of its steps. Says whether there was one. Until the
-    /// context has grown by 5 per cent, or somebody asks, only a full window is compacted again.
+    /// Takes the last compaction back, with all of its steps. Returns whether there was one. Until
+    /// the context has grown by 5 per cent, or a compaction is requested, only a full window is
+    /// compacted.
     ///
     /// # Errors
     ///
@@ -373,14 +376,14 @@ impl Context {
         }
         self.recount();
         self.hold();
-        // A full window is compacted before the next request all the same.
+        // A full window must be compacted before the next request nevertheless.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.resume_held(self.tokens());
         }
         Ok(true)
     }
 
-    /// Takes back the last step: it was of no use.
+    /// Takes back the last step, which did not help.
     fn take_back_step(&mut self) -> Result<()> {
         self.leave();
         self.log.append(undo(Undone::Refused).as_bytes())?;
@@ -391,7 +394,7 @@ impl Context {
         Ok(())
     }
 
-    /// Whoever took a compaction back wants what it took.
+    /// After an undo, keeps the context from being compacted again at once.
     fn hold(&mut self) {
         let Some(sent) = self.log.log().undone() else { return };
         let items = self.transcript().context.iter().take(sent);
@@ -399,12 +402,12 @@ impl Context {
         self.machine.hold(self.setup.overhead + then);
     }
 
-    /// What happened since this was last asked.
+    /// Removes and returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         self.machine.events()
     }
 
-    /// The log as it stands on disk.
+    /// The bytes of the log, as they are on disk.
     pub fn log(&self) -> &[u8] {
         self.log.bytes()
     }

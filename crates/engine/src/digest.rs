@@ -1,5 +1,5 @@
-//! The digest stage, of a stored session as of a context in use: the old part of a context becomes
-//! one entry made of its own lines.
+//! The digest stage, shared by stored sessions and contexts in use: the old part of a context is
+//! replaced by one entry that is made of lines of the session.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
@@ -11,29 +11,29 @@ use crate::summary::says_more_than_a_summary;
 pub(crate) struct Digesting<'a, 't> {
     pub rule: &'a DigestRule,
     pub view: &'a View<'t>,
-    /// The place in the context at which the old part ends.
+    /// The place in the context where the old part ends.
     pub end: usize,
-    /// Tokens that the whole context is to come to.
+    /// Tokens that the whole context may have afterwards.
     pub budget: Tokens,
-    /// Tokens that are sent around the digest.
+    /// Tokens that the API format adds around the digest.
     pub around: Tokens,
 }
 
 /// A digest, and what it replaces.
 pub(crate) struct Chosen {
     pub digest: Digest,
-    /// The items that go, in the order in which they are sent.
+    /// The items that it replaces, in the order in which they are sent.
     pub items: Vec<usize>,
 }
 
 impl Digesting<'_, '_> {
-    /// The digest; none if nothing is old, or nothing of it is worth a line. `said` returns the
-    /// items that it is made of, for those that go and those that stay; `tokens` counts an item
-    /// that stays.
+    /// Makes the digest. `None` if nothing is old, or no line of it is worth keeping. `said`
+    /// returns the items to make it of, given those that go and those that stay; `tokens` counts an
+    /// item that stays.
     ///
     /// # Errors
     ///
-    /// `Refused` if what sets rules is more than the budget.
+    /// `Refused` if what sets rules alone exceeds the budget.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

@@ -1,21 +1,20 @@
-//! Where a context keeps its log.
+//! The storage of a context's log.
 
 use epitome_error::Result;
 
-/// Where the log of a context is kept. The engine holds the log in memory and writes it here first:
-/// a line that is not in the journal is not in the context either.
+/// The storage of a context's log. The engine holds the log in memory, and writes each line here
+/// first: a line that is not in the journal is not in the context either.
 ///
-/// A file is one (`epitome::live::create`), a database table or a test can be another.
+/// A file is a journal (`epitome::live::create`); a database table or a test can be another.
 pub trait Journal: Send {
-    /// Adds whole lines at the end. All bytes are added or none: after an error the journal is as
-    /// it was.
+    /// Appends whole lines: all bytes or none. After an error the journal is unchanged.
     ///
     /// # Errors
     ///
-    /// `Disk` and its like, if they cannot be written.
+    /// `Disk` or a similar kind, if they cannot be written.
     fn append(&mut self, lines: &[u8]) -> Result<()>;
 
-    /// Returns when all that was added survives a crash.
+    /// Returns once everything that was appended survives a crash.
     ///
     /// # Errors
     ///

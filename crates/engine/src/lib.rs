@@ -1,9 +1,9 @@
-//! The engine inside an agent's loop: what was said goes in, what to send comes out.
+//! Context management inside an agent's loop: messages go in, and what to send comes out.
 //!
 //! A [`Context`] holds every message in a log and decides before each request what is sent: it
-//! shortens results on their way in, runs the passes of a recipe when a trigger says so, asks for a
-//! summary, and answers a provider's refusal of a request that is too long. It is pure but for its
-//! [`Journal`], which keeps the log.
+//! truncates results on ingest, runs the passes of a recipe when a trigger is reached, asks for a
+//! summary, and makes the context smaller if a provider refuses a request as too long. It does no
+//! input or output except through its [`Journal`], which stores the log.
 //!
 //! ```
 //! use epitome_engine::{Context, Said, Setup};

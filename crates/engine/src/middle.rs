@@ -1,4 +1,4 @@
-//! What is cut out of the middle of a log, of a context in use as of a stored one.
+//! Cuts messages out of the middle of a log, shared by stored sessions and contexts in use.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use epitome_model::{
 };
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
-/// What a rule cuts out of a log, with the text that is sent in its place; nothing if that would
-/// save nothing. Replies of which something is kept or pinned stay. `tokens` counts an item.
+/// The items that a rule cuts out of a log, with the text that is sent in their place; `None` if
+/// that saves nothing. Replies of which something is kept or pinned stay. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,
@@ -41,7 +41,7 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // With what earlier cuts took.
+    // Include what earlier cuts removed.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);
@@ -56,7 +56,7 @@ pub(crate) fn middle_cut(
     (saved > counter.count(&text) + TOKENS_AROUND).then_some(Cut { items, text, messages })
 }
 
-/// The same of a stored log.
+/// As `middle_cut`, for the log of a stored session.
 pub fn stored_middle_cut(
     source: &dyn Source,
     rule: (&TrimRule, &RuleFiles),

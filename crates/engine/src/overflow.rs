@@ -1,7 +1,7 @@
-//! A provider that refuses a request as too long: how that is known.
+//! Recognises a provider's refusal of a request as too long.
 //!
-//! What counts is what the provider says itself: the kind of its error, and the beginning of its
-//! message. Services quote what they were sent, and a session may hold any words.
+//! Only the provider's own words count: the kind of its error, and the beginning of its message.
+//! Services quote the request in errors, and a session may contain any text.
 
 mod families;
 mod refusal;
@@ -15,36 +15,37 @@ use refusal::Refusal;
 /// A request that was too long for its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Overflow {
-    /// Whose words said so, or who else speaks like that.
+    /// The provider of the model, or one whose errors have the same text.
     pub provider: &'static str,
-    /// Tokens that the model takes, if it was told.
+    /// The model's limit in tokens, if the error names it.
     pub limit: Option<Tokens>,
-    /// Tokens that the request had, if it was told.
+    /// Tokens of the request, if the error names them.
     pub asked: Option<Tokens>,
-    /// How it is known.
+    /// How the overflow was recognised.
     pub known: KnownBy,
 }
 
-/// How it is known that a request was too long.
+/// How an overflow was recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KnownBy {
-    /// The service says so.
+    /// By the text or the kind of the error.
     Words,
-    /// A status that says nothing else.
+    /// By an HTTP status that has no other meaning.
     Status,
-    /// A refusal without a word. Some mean this; who has sent little may know better.
+    /// By a refusal without any text. Some services refuse like this, so it may mean something
+    /// else: the caller should check that the request was large.
     Silence,
 }
 
-/// Bytes of a message in which it says what is wrong: behind them it quotes and advises.
+/// Bytes at the start of a message that are searched: after them it quotes and gives advice.
 const BEGINNING: usize = 120;
 
-/// Statuses of refusals for other reasons, whatever their words.
+/// HTTP statuses of other refusals, whatever the text.
 const OTHER_REASONS: [u16; 7] = [401, 402, 403, 404, 408, 409, 429];
 
-/// Whether a refusal says that the request was too long: its status if there is one, and its body,
-/// also if that is a stream of events in which one says so behind a status of 200.
+/// Recognises the refusal of a request that is too long, by its HTTP status, if known, and its
+/// body. The body may be an event stream that reports the error after a status of 200.
 ///
 /// ```
 /// use epitome_engine::overflow;
@@ -66,7 +67,7 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     let refusal = if is_refused {
         Refusal::read(body)
     } else {
-        // The text of an answer may contain anything: only an error in it counts.
+        // The text of a response may contain anything: only an error in it counts.
         Refusal::from_body(body)?
     };
     if PASSING.iter().any(|words| refusal.says(words)) {
@@ -89,10 +90,10 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     }
 }
 
-/// Limit and size of the request, where a message tells them.
+/// The limit and the size of the request, where a message names them.
 fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option<Tokens>) {
     let at = message.find(from).unwrap_or(0);
-    // Commas between digits are none, and numbers of one or two digits count no tokens.
+    // Drop thousands separators; numbers of fewer than three digits are no token counts.
     let plain = message[at..].replace(',', "");
     let found = plain.split(|c: char| !c.is_ascii_digit()).filter(|digits| digits.len() >= 3);
     let mut found = found.filter_map(|digits| digits.parse().ok().map(Tokens));
@@ -104,7 +105,7 @@ fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option
             (found.next(), asked)
         }
     };
-    // What is less than the limit is a part of the request, or what it asked for as an answer.
+    // A number below the limit is a part of the request, or the size of the answer.
     (limit, asked.filter(|asked| limit.is_none_or(|limit| *asked > limit)))
 }
 

@@ -1,8 +1,8 @@
-//! A compaction of a stored session, tried in memory.
+//! Compacts a stored session in memory.
 //!
-//! Stages plan, one after the other: each sees what the earlier ones left. The format writes the
-//! plan into the session's bytes, the result is read again as if another program had written it,
-//! compared with what it was, and counted. Nothing is written to disk here.
+//! The stages plan one after the other: each sees what the earlier ones left. The format writes the
+//! plan into the session's bytes; the result is read again as if another program had written it,
+//! compared with the original, and counted. Nothing is written to disk here.
 
 mod digest;
 mod native;
@@ -38,17 +38,16 @@ pub use summary::{check_holds_a_summary, no_summaries};
 /// How a compaction is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As the agent itself does it ([`epitome_formats::Native`]): by a record of its own behind the
-    /// end of the session, which replaces for a resume what is before it, or by its marks on
-    /// results.
+    /// As the agent itself does it ([`epitome_formats::Native`]): by a record at the end of the
+    /// session, which a resume reads in place of what is before it, or by marks on results.
     Native,
-    /// In the records themselves: the file becomes smaller, too.
+    /// In the records themselves: the file becomes smaller as well.
     Rewrite,
     /// As the agent's own record of a summary that replaces the beginning of the history.
     Summary,
 }
 
-/// What a compaction of a session comes to. Nothing of it is written yet.
+/// The result of a compaction of a session, not yet written to disk.
 pub struct CompactionPlan<'a, S> {
     /// The session.
     pub session: &'a Loaded<S>,
@@ -56,41 +55,41 @@ pub struct CompactionPlan<'a, S> {
     pub recipe: Recipe,
     /// How it is written.
     pub way: Way,
-    /// The edits, and what was counted for them.
+    /// The edits, with their token counts.
     pub compaction: Plan,
-    /// What a summary or a digest replaces; none without one.
+    /// What a summary or a digest replaces, if there is one.
     pub stands_for: Option<StandsFor>,
-    /// What of the recipe is left out, and why.
+    /// The parts of the recipe that are left out, and why.
     pub notes: Vec<Note>,
-    /// The replacements that carry the edits out, each with the place of its edit.
+    /// The byte replacements that carry out the edits, each with the place of its edit.
     pub splices: Vec<(Splice, At)>,
-    /// The bytes that are not sent any more, each with the place of its edit.
+    /// The bytes that are no longer sent, each with the place of its edit.
     pub removed: Vec<(Span, At)>,
-    /// Invariants that it would break. If there are any, it is refused.
+    /// The invariants that it would violate. If there are any, it is refused.
     pub violations: Vec<Violation>,
     /// The session afterwards, read again.
     pub after: Transcript,
-    /// What a resume sends afterwards, counted again.
+    /// Tokens of a resume afterwards, counted again.
     pub tokens_after: Tokens,
     /// Length of the file afterwards.
     pub bytes_after: Bytes,
 }
 
-/// What the stages of a recipe come to, before it is written.
+/// The plan of all stages of a recipe.
 enum Staged<'a, S> {
-    /// A digest, which is written in one way alone.
+    /// A digest, which can be written in only one way.
     Digest(Box<CompactionPlan<'a, S>>),
-    /// Edits, and what of the recipe is left out.
+    /// Edits, and the parts of the recipe that are left out.
     Edits(Box<Plan>, Vec<Note>),
 }
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
-    /// Tries a compaction that rewrites the session.
+    /// Makes a compaction that rewrites the session.
     ///
     /// # Errors
     ///
-    /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be:
-    /// it names the first that cannot.
+    /// `ReadOnly` if sessions of this format are never written; `Broken`, with the first edit that
+    /// cannot be written.
     pub fn new(
         session: &'a Loaded<S>,
         recipe: &Recipe,
@@ -99,12 +98,13 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         CompactionPlan::by(Way::Rewrite, session, recipe, counter)
     }
 
-    /// Tries a compaction that is written in one of its ways.
+    /// Makes a compaction that is written in this way.
     ///
     /// # Errors
     ///
     /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
-    /// [`Way::Native`], `Refused` if this session takes none; what reading the session says.
+    /// [`Way::Native`], `Refused` if this session cannot have one; the errors of reading the
+    /// session.
     pub fn by(
         way: Way,
         session: &'a Loaded<S>,
@@ -119,8 +119,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// Tries a compaction in the way that sessions of this agent get unless the user says how: the
-    /// agent's own where that is its default and holds all there is, else rewriting.
+    /// Makes a compaction in the default way of this agent: the agent's own where that is its
+    /// default and can express all edits, else a rewrite.
     ///
     /// # Errors
     ///
@@ -142,17 +142,17 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// The session afterwards, laid over the one before.
+    /// The session afterwards, as its original bytes with replacements.
     ///
     /// # Errors
     ///
-    /// Never, as the splices have been laid once before; the type says it might.
+    /// None in practice: the same replacements were applied before.
     pub fn spliced(&self) -> Result<Spliced<'_>> {
         let splices = self.splices.iter().map(|(splice, _)| splice.clone()).collect();
         Spliced::new(&self.session.source, splices)
     }
 
-    /// Refuses a compaction that would break an invariant; `path` names the session.
+    /// Refuses a compaction that would violate an invariant; `path` names the session.
     ///
     /// # Errors
     ///
@@ -162,8 +162,9 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         self.check_is_known_again().map_err(|err| err.at(path))
     }
 
-    /// Refuses a compaction after which the archive would not know the session by its file: two
-    /// logs in one file may look like the other's when records of the first are shorter.
+    /// Refuses a compaction after which the archive could not recognise the session by its file.
+    /// This can happen with two logs in one file, when shorter records of one look like those of
+    /// the other.
     fn check_is_known_again(&self) -> Result<()> {
         let spliced = self.spliced()?;
         let (before, after) = (format_of(&self.session.source), format_of(&spliced));
@@ -176,18 +177,18 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the compaction changes nothing.
     pub fn is_empty(&self) -> bool {
         self.splices.is_empty()
     }
 
-    /// What is kept whole, and why.
+    /// What stays whole, and why.
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
     }
 }
 
-/// A session, and what its stages need.
+/// A session with the settings that its stages need.
 struct Stages<'a, 'r, S> {
     session: &'a Loaded<S>,
     recipe: &'r Recipe,
@@ -209,8 +210,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         View::new(transcript, source, self.counter).with_rule_files(&self.recipe.rule_files)
     }
 
-    /// Runs the stages of the recipe: a digest of what is old; or else a cut of the middle, and
-    /// then the passes over what is left.
+    /// Runs the stages of the recipe: a digest of the old part; or else a middle cut, followed by
+    /// the passes over what it leaves.
     fn plan(&self, way: Way) -> Result<Staged<'a, S>> {
         let mode = mode_of(way, self.session)?;
         let stages = &self.recipe.stages.stored;
@@ -235,8 +236,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(Staged::Edits(Box::new(plan), notes))
     }
 
-    /// Writes a plan as the agent itself would. Where a session has something in it that the
-    /// agent's records cannot hold, the same plan is written into the records.
+    /// Writes a plan as the agent itself would. If the agent's records cannot express it for this
+    /// session, the same plan is written as a rewrite.
     fn written_in_own_way_or_rewritten(
         &self,
         plan: Plan,
@@ -246,14 +247,14 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
             Ok(_) | Err(_) => {
                 let mut plan = plan;
-                // Nothing is cut out of records that stay.
+                // A rewrite cannot cut messages out.
                 plan.edits.retain(|planned| !matches!(planned.edit.at, At::Items { .. }));
                 self.written(Way::Rewrite, plan, notes)
             }
         }
     }
 
-    /// Writes a plan of edits in one way, as far as that way reaches.
+    /// Writes the edits of a plan that this way can express.
     fn written(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
         if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
             native::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
@@ -265,7 +266,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(planned)
     }
 
-    /// Carries a plan out in memory: writes it, reads the result again, verifies and counts it.
+    /// Carries out a plan in memory: writes it, reads the result again, verifies and counts it.
     fn attempt(&self, way: Way, plan: Plan) -> Result<CompactionPlan<'a, S>> {
         let session = self.session;
         let Loaded { format, source, transcript, .. } = session;
@@ -294,7 +295,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         };
         let tokens_after = match mode {
             WriteMode::Splice | WriteMode::Mark => recount(&plan, after_side, self.counter),
-            // A record behind the end replaces what is before it.
+            // An appended record replaces all records before it.
             WriteMode::Append => weigh(&after, &spliced, self.counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));
@@ -315,8 +316,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         })
     }
 
-    /// The bytes that are not sent any more, each with the place of its edit: those that the edits
-    /// of blocks replace, or would replace in the records.
+    /// The bytes that are no longer sent, each with the place of its edit: those that the edits of
+    /// blocks replace, or would replace in a rewrite.
     fn removed(
         &self,
         plan: &Plan,
@@ -324,7 +325,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         splices: &[(Splice, At)],
     ) -> Result<Vec<(Span, At)>> {
         let Loaded { format, source, transcript, .. } = self.session;
-        // A record that is added behind the end takes no bytes away.
+        // An appended record removes no bytes.
         let end = Source::len(source);
         let spans = |splices: &[(Splice, At)]| {
             let taken = splices.iter().filter(|(splice, _)| splice.span.start < end);
@@ -341,7 +342,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// How a way of writing is carried out in a session.
+/// The write mode of a way for a session.
 ///
 /// # Errors
 ///
@@ -371,7 +372,7 @@ fn unwritten(format: &Format, way: Way, err: Unwritable) -> Error {
     }
 }
 
-/// Refuses a compaction of the session at `path` that would break an invariant.
+/// Refuses a compaction of the session at `path` that would violate an invariant.
 ///
 /// # Errors
 ///
@@ -393,16 +394,16 @@ pub fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
     }
 }
 
-/// Why a plan has no edits, if the reason is that the target is reached already.
+/// A note, if a plan has no edits because the context is within the target already.
 fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
     let Plan { edits, tokens_before: tokens, .. } = plan;
-    // Per cent of a known window are tokens by now.
+    // Shares of a known window have been converted to tokens before.
     let target = recipe.target.stored?.tokens(None)?;
     let is_why = edits.is_empty() && *tokens <= target;
     is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
 }
 
-/// Why a target is missed, if the reason is what sets rules.
+/// A note, if the target is missed because of pinned rules.
 fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
     let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);

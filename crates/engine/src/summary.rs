@@ -1,43 +1,43 @@
-//! How a summary begins, of a stored session as of a context in use.
+//! Begins a summary, of a stored session or a context in use.
 
 use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
 use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
 
-/// Tokens of a window that nobody has named.
+/// The window, in tokens, of a model whose window is unknown.
 pub const WINDOW: Tokens = Tokens(32_000);
 
-/// What is to be summarised, and how.
+/// What to summarise, and how.
 pub struct SummaryRequest<'a> {
-    /// The session or the log.
+    /// The transcript of the session or the log.
     pub transcript: &'a Transcript,
     /// Its bytes.
     pub source: &'a dyn Source,
-    /// What this recipe keeps at the end stays.
+    /// The recipe, whose rules say what is kept at the end.
     pub recipe: &'a Recipe,
-    /// How tokens are counted and reasoning is bound.
+    /// The tokenizer, and how reasoning is bound to its history.
     pub options: Options<'a>,
-    /// How the summary is written.
+    /// The rule for writing the summary.
     pub rule: SummaryRule,
-    /// The window and the tokenizer of the model that writes.
+    /// The window and the tokenizer of the summarising model.
     pub writer: Writer,
 }
 
-/// A summary that is begun.
+/// A summary that has been begun.
 pub struct StartedSummary {
-    /// Items that it will stand for, as they are sent.
+    /// The items that it will replace, in the order in which they are sent.
     pub items: Vec<usize>,
-    /// Items that stay behind it.
+    /// The items that are kept after it.
     pub kept: Vec<usize>,
     /// The questions and answers.
     pub writing: Summarising,
 }
 
 impl SummaryRequest<'_> {
-    /// The first question; nothing, if there is nothing to summarise, or why there is none. `end`
-    /// moves the place in the context at which it ends; `said` tells, of what goes and what stays,
-    /// what is read of it and what was ever said.
+    /// Makes the first question. `Ok(None)` if there is nothing to summarise, `Err` with the reason
+    /// if there can be no summary. `end` may move the place in the context where the old part ends.
+    /// `said` returns, for the items that go and stay, the items to read and all original items.
     pub fn begin(
         self,
         end: impl FnOnce(usize) -> usize,
@@ -62,17 +62,17 @@ impl SummaryRequest<'_> {
     }
 }
 
-/// A recipe that keeps what this one keeps and does nothing else.
+/// A recipe with only the rules of what this one keeps.
 pub fn keeping(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
-/// The context up to the end that is kept, and that end.
+/// The context in two parts: what goes, and the end that is kept.
 pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
     let context = &transcript.context;
     let mut end =
         context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);
-    // A call goes with its results.
+    // A call stays together with its results.
     let places: HashMap<usize, usize> =
         context.iter().enumerate().map(|(at, &item)| (item, at)).collect();
     for unit in units(transcript) {
@@ -86,8 +86,8 @@ pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'
     context.split_at(end)
 }
 
-/// Whether there is something to summarise: what the agent itself says is said again anyway, and
-/// what stands before a summary is what an earlier one left beside it.
+/// Whether there is anything to summarise. The agent's own entries do not count, as it adds them
+/// again; nor does what is before an earlier summary, which that one left in place.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let entry = |item: usize| transcript.items[item].entry();
     let is_summary = |block: &Block| matches!(block, Block::Summary(_));

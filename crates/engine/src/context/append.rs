@@ -1,4 +1,4 @@
-//! What is said: each entry goes into the log, is counted, and is shortened before it is sent.
+//! Adding messages: each entry is written to the log, counted, and truncated before it is sent.
 
 use epitome_formats::epitome::{Said, Speaker};
 use epitome_model::{Role, Tokens, Usage};
@@ -8,16 +8,16 @@ use super::Context;
 use epitome_error::Result;
 
 impl Context {
-    /// Words of the user.
+    /// Adds a message of the user.
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; nothing was said then.
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn user(&mut self, words: &str) -> Result<()> {
         self.push(&Speaker::default(), &[Said::text(words)])
     }
 
-    /// A response of the model.
+    /// Adds a response of the model.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl Context {
         self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
     }
 
-    /// A response of the model, and what the provider counted for it.
+    /// Adds a response of the model, with the usage that the provider counted for it.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Context {
         self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
     }
 
-    /// Results of calls.
+    /// Adds results of calls.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Context {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
     }
 
-    /// Anything that anybody says.
+    /// Adds an entry of any role.
     ///
     /// # Errors
     ///
@@ -56,9 +56,10 @@ impl Context {
         self.take_entry(item, speaker)
     }
 
-    /// Puts an entry into the log. Returns its item, which is then to be taken.
+    /// Writes an entry to the log and returns its item. The caller must then pass it to
+    /// `take_entry`.
     pub(super) fn log_entry(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
-        // What a model says in one go is one response, in however many entries.
+        // Consecutive entries of the model are one response, and share a group.
         let last = self.transcript().context().next_back().map(|(_, entry)| entry);
         let before =
             last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());
@@ -68,7 +69,7 @@ impl Context {
         self.log.push(&Speaker { group, ..*speaker }, said)
     }
 
-    /// Takes an entry that is in the log: it is counted, and shortened before it is sent.
+    /// Counts an entry that is in the log, and truncates it before it is sent.
     pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
         self.count(item);
         self.learn_for_digest(item);

@@ -1,4 +1,4 @@
-//! Every change of what is sent goes through here: it is verified before it is written.
+//! The one place where what is sent is changed: each change is verified before it is written.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use super::Context;
 use super::excerpt::{Excerpt, difference};
 use super::log::Trial;
 
-/// A step of a compaction that is prepared.
+/// A step of a compaction that is prepared on a copy.
 #[derive(Clone, Debug)]
 pub(super) enum PreparedStep {
-    /// A plan of this recipe is carried out; whether it is taken back with the step before it.
+    /// Carry out a plan of this recipe. `continues`: undo takes it back with the step before it.
     Apply { plan: Box<Plan>, recipe: Option<String>, continues: bool },
-    /// The last step is taken back.
+    /// Take back the last step.
     TakeBack,
 }
 
@@ -45,7 +45,7 @@ impl Context {
         Ok(())
     }
 
-    /// The line of the log that carries out a plan.
+    /// Returns the log line that carries out a plan.
     ///
     /// # Errors
     ///
@@ -56,15 +56,15 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, if that violates no invariant: the same that a stored
-    /// session is verified with. The caller recounts.
+    /// Adds a line that carries out a plan, if that violates no invariant (those that a stored
+    /// session is verified with). The caller must count again.
     ///
     /// # Errors
     ///
-    /// `Refused`, which names the first new violation; `Disk` if the line cannot be written. The
-    /// log is then what it was.
+    /// `Refused` with the first new violation; `Disk` if the line cannot be written. The log is
+    /// then unchanged.
     pub(super) fn add_line(&mut self, line: &[u8], plan: &mut Plan) -> Result<()> {
-        // What was counted when it was said is not counted again.
+        // Reuse the counts of the items when they were added.
         let items: Vec<usize> = plan.block_edits().map(|it| it.edit.at.item()).collect();
         for item in items {
             let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();
@@ -77,7 +77,8 @@ impl Context {
         match violations.first() {
             None => self.log.keep(trial),
             Some(first) => {
-                // The lines of the log say nothing to the caller.
+                // The violation's line numbers are those of the log, which the caller does not
+                // know.
                 let what = format!("{} ({})", first.what, first.invariant);
                 self.log.discard(trial);
                 Err(Error::new(ErrorKind::Refused, what))
@@ -86,15 +87,15 @@ impl Context {
     }
 }
 
-/// A log with a line that is tried. Lines only add items: all others are what they were.
+/// The log before and with a trial line. A line only adds items; existing items do not change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,
 }
 
 impl Changed<'_> {
-    /// The invariants that the line violates. Edits leave calls and results where they are, which
-    /// is compared: nothing but the part of the context that has them all needs to be looked at.
+    /// The invariants that the line violates. Edits do not move calls and results, so only the part
+    /// of the context that differs is checked.
     fn violations(
         &self,
         plan: &Plan,
@@ -122,7 +123,7 @@ impl Changed<'_> {
     }
 }
 
-/// A plan for a transcript in which items are at other places; those without one are left out.
+/// The plan with items renumbered by `place`; edits of items without a new place are left out.
 pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
     let places = |items: &[usize]| items.iter().filter_map(|&item| place(item)).collect();
     let edit = |planned: &PlannedEdit| {

@@ -194,7 +194,7 @@ fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
     assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64));
 }
 
-/// What is said in a random context: broken ones as well.
+/// A step of a random conversation, which may be invalid.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     User,
@@ -242,7 +242,7 @@ fn random_edit() -> impl Strategy<Value = RandomEdit> {
     )
 }
 
-/// A context in which this was said: results answer one of the last calls.
+/// A context after these steps; results answer one of the last calls.
 fn context_of(steps: &[Step]) -> Context {
     let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
     let mut calls = Vec::new();
@@ -269,7 +269,7 @@ fn context_of(steps: &[Step]) -> Context {
     context
 }
 
-/// A random line, and what is said to be its plan.
+/// A random log line, and a plan that may not match it.
 fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
     let (transcript, source) = (context.transcript(), context.log.bytes());
     let (mut lines, mut planned) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The calls of a log: what each does, and which wait for their results.
+//! The calls of a log: what each does, and which have no result yet.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -11,9 +11,9 @@ pub struct KnownCall {
     /// Its tool and its target, in a few words.
     pub what: Box<str>,
     pub kind: ToolKind,
-    /// Item and block at which it was said.
+    /// Item and block of its first occurrence.
     pub at: (usize, usize),
-    /// Its number among those of the log, from 1.
+    /// Its number among the calls of the log, from 1.
     pub number: u64,
 }
 
@@ -28,13 +28,13 @@ pub struct OpenCall {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls(Vec<OpenCall>);
 
-/// What the id of a result begins with that names only its tool.
+/// Prefix of the id of a result that names its tool but no call.
 pub const NO_CALL: &str = "no call of ";
-/// What is between the id of a call and a number, when there was such an id before. Every API takes
-/// these characters.
+/// Separates an id from a number that makes it unique, if an earlier call has the same id. Every
+/// API accepts these characters in ids.
 pub const AGAIN: &str = "_again_";
 
-/// The id that a call was made with, of one whose id was there before.
+/// The original id of a call whose id was made unique with [`AGAIN`].
 pub fn without_again(id: &str) -> &str {
     match id.rsplit_once(AGAIN) {
         Some((made, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => made,
@@ -43,18 +43,18 @@ pub fn without_again(id: &str) -> &str {
 }
 
 impl OpenCalls {
-    /// The calls.
+    /// The open calls, in order.
     pub fn iter(&self) -> impl Iterator<Item = &OpenCall> {
         self.0.iter()
     }
 
-    /// A call is made.
+    /// Adds a call.
     pub fn make(&mut self, call: &Call) {
         self.0.push(OpenCall { id: call.id.clone(), tool: call.name.clone() });
     }
 
-    /// A result names this id, or its tool alone: the id of the call that it answers, which is open
-    /// no more.
+    /// Removes the open call that a result answers, by its id or by its tool alone, and returns its
+    /// id.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
         let find = |is: &dyn Fn(&OpenCall) -> bool| self.0.iter().position(is);
         let name = id.strip_prefix(NO_CALL);
@@ -64,13 +64,13 @@ impl OpenCalls {
         Some(self.0.remove(found).id)
     }
 
-    /// Takes what an entry calls and answers.
+    /// Adds the calls of an entry, and removes those that its results answer.
     pub fn link(&mut self, entry: &Entry) {
         for block in &entry.blocks {
             match block {
                 Block::Call(call) => self.make(call),
                 Block::Output(output) => {
-                    // The newest of an id is the one that is answered.
+                    // Of several calls with one id, the newest is answered.
                     let answered = self.0.iter().rposition(|open| open.id == output.call);
                     answered.map(|at| self.0.remove(at));
                 }
@@ -80,11 +80,11 @@ impl OpenCalls {
     }
 }
 
-/// The calls of a log.
+/// All calls of a log, with those that are open.
 #[derive(Clone, Default)]
 pub struct Calls {
     known: HashMap<Box<str>, KnownCall>,
-    /// Their ids, by their numbers.
+    /// The ids of the calls, by number.
     ids: Vec<Box<str>>,
     open: OpenCalls,
 }
@@ -116,13 +116,13 @@ impl Calls {
         &self.open
     }
 
-    /// Takes an entry that is sent last.
+    /// Adds an entry at the end of the context.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         self.learn(item, entry, source);
         self.open.link(entry);
     }
 
-    /// Remembers what the calls of an entry do.
+    /// Records what the calls of an entry do.
     pub fn learn(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Call(call) = said else { continue };
@@ -136,7 +136,7 @@ impl Calls {
             let (kind, at) = (call.kind, (item, block));
             let new = KnownCall { what, kind, at, number };
             match self.known.entry(call.id.clone()) {
-                // It is where it was said first.
+                // The place and the number of its first occurrence stay.
                 hash_map::Entry::Occupied(mut known) => {
                     let KnownCall { at, number, .. } = *known.get();
                     known.insert(KnownCall { at, number, ..new });
@@ -149,7 +149,7 @@ impl Calls {
         }
     }
 
-    /// Finds out again which calls are open: other items are sent now.
+    /// Determines the open calls again, after the context has changed.
     pub fn reopen(&mut self, transcript: &Transcript) {
         self.open = OpenCalls::default();
         transcript.context().for_each(|(_, entry)| self.open.link(entry));

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::Context;
 
-/// A kind of content of a request, in the order in which it is shown.
+/// A kind of content of a request. The order of the variants is that of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// What every request sends that is not in the log: tools.
+    /// Content of every request that is not in the log, as tool definitions.
     Overhead,
     /// The system prompt.
     Prompt,
@@ -33,21 +33,20 @@ pub enum Content {
     Other,
 }
 
-/// What one kind takes of a request.
+/// The share of a request that one kind of content has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// The kind.
     pub content: Content,
-    /// Its tokens, as counted here, with what an API puts around each block.
+    /// Its tokens by our count, including what an API adds around each block.
     pub tokens: Tokens,
-    /// Its blocks.
+    /// The number of its blocks.
     pub blocks: u64,
 }
 
 impl Context {
-    /// What fills the window, by kind; kinds of which nothing is sent are left out. The sum is the
-    /// count of this context, which differs from what a provider counts
-    /// ([`usage`](Context::usage)).
+    /// The share of each kind of content that is sent. The shares add up to our count of this
+    /// context, which differs from the provider's ([`usage`](Context::usage)).
     pub fn contents(&self) -> Vec<Share> {
         let transcript = self.transcript();
         let mut sums: BTreeMap<Content, (Tokens, u64)> = BTreeMap::new();

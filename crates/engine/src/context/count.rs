@@ -1,37 +1,37 @@
-//! What a context weighs, kept up to date entry by entry.
+//! The size of a context, updated with every entry.
 
 use epitome_model::{
     Block, CHARS_AROUND, Counter, Entry, Output, Role, Source, Span, TOKENS_AROUND, Text, Tokens,
     Transcript, block_chars, block_tokens,
 };
 
-/// Tokens by item and block, and what is sent in sum.
+/// Tokens by item and block, and totals of what is sent.
 #[derive(Clone, Default)]
 pub struct Counts {
     items: Vec<Vec<Tokens>>,
-    /// Characters by item, with what a wire puts around them.
+    /// Characters by item, including what the API format adds around them.
     chars: Vec<u64>,
     total: Total,
-    /// Whether the model said the last entry that is sent.
+    /// Whether the last entry of the context is the model's.
     last: Option<bool>,
 }
 
-/// What is sent, in sum.
+/// Totals of what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// Tokens, with what a wire puts around them.
+    /// Tokens, including what the API format adds around blocks.
     pub tokens: Tokens,
-    /// Of these, what a wire puts around them.
+    /// The part of `tokens` that the API format adds.
     pub frames: Tokens,
-    /// Bytes as they stand in the log.
+    /// Bytes, as in the log.
     pub bytes: u64,
-    /// Characters as they stand in the log, with what a wire puts around them.
+    /// Characters as in the log, including what the API format adds around them.
     pub chars: u64,
     /// Results.
     pub results: u64,
     /// Turns of the user.
     pub turns: u64,
-    /// Messages: neighbours of one side are one.
+    /// Messages, where neighbouring entries of the same side count as one.
     pub messages: u64,
 }
 
@@ -41,7 +41,7 @@ impl Counts {
         &self.items
     }
 
-    /// What is sent, in sum.
+    /// Totals of what is sent.
     pub fn total(&self) -> Total {
         self.total
     }
@@ -62,7 +62,7 @@ impl Counts {
         sent
     }
 
-    /// Takes a new entry at the end.
+    /// Counts a new entry at the end.
     pub fn add(
         &mut self,
         item: usize,
@@ -74,7 +74,7 @@ impl Counts {
         self.send(item, transcript, source);
     }
 
-    /// An entry that was the last to be sent says something else.
+    /// Counts the last entry of the context again after it was edited.
     pub fn replace(
         &mut self,
         old: usize,
@@ -95,7 +95,7 @@ impl Counts {
         self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
-    /// Counts every item, sent or not: those of a log that is resumed.
+    /// Counts every item of a resumed log, whether it is sent or not.
     pub fn know_all(
         &mut self,
         transcript: &Transcript,
@@ -105,7 +105,7 @@ impl Counts {
         (0..transcript.items.len()).for_each(|item| self.know(item, transcript, source, counter));
     }
 
-    /// Counts what is sent anew.
+    /// Counts the whole context again.
     pub fn all(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
         self.total = Total::default();
         self.last = None;

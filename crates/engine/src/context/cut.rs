@@ -1,20 +1,20 @@
-//! Where a summary ends and what is kept begins.
+//! Where the summarised part of a context ends and the kept part begins.
 
 use epitome_model::{Block, Role, Source, Transcript};
 
-/// Where a turn that goes on can be cut.
+/// A place to cut an unfinished turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CutPlace {
-    /// Here.
+    /// Cut at this place.
     At(usize),
-    /// Nowhere that was asked for: what is kept would not begin with reasoning. It would here, at
-    /// the last place before.
+    /// No place in the wanted range lets the kept part begin with reasoning. This is the last place
+    /// before that range that does.
     Before(usize),
 }
 
-/// Where to cut a turn that goes on, so that what is kept of it begins with reasoning, as it did:
-/// Anthropic refuses it otherwise while the model thinks. As near before `end` as can be and not
-/// before `least`, or else behind it, and not behind `most`; where no response begins so, at `end`.
+/// Finds a place to cut an unfinished turn so that the kept part begins with reasoning: Anthropic
+/// refuses it otherwise in thinking mode. Returns the nearest place before `end` that is not before
+/// `least`, else the nearest after `end` up to `most`; `end` if no response begins with reasoning.
 pub(super) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,

@@ -15,7 +15,7 @@ fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool
     blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
 }
 
-/// Where the messages of the user begin that the model has not answered yet, or the end.
+/// The place of the first user message without an answer of the model, or the end.
 fn current_request(transcript: &Transcript) -> usize {
     let is_user = |&&item: &&usize| {
         transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
@@ -23,14 +23,14 @@ fn current_request(transcript: &Transcript) -> usize {
     transcript.context.len() - transcript.context.iter().rev().take_while(is_user).count()
 }
 
-/// Whether a digest saves a twentieth of what it stands for. One that saves less costs more in the
-/// provider's cache than it will ever give back.
+/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving costs
+/// more (the provider's cache is invalidated) than it returns.
 fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
     digest.0 * 20 <= stands_for.0 * 19
 }
 
 impl Context {
-    /// Adds a digest, if the recipe has one, to what the passes did.
+    /// Adds a digest, if the recipe has one, after the passes.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -59,10 +59,11 @@ impl Context {
         Ok(by_tier)
     }
 
-    /// Puts a digest in place of what is old, so that the context comes to so many tokens. Returns
-    /// whether it did: not if the context is as small already, or would hardly get smaller.
+    /// Replaces the old part of the context by a digest, so that the context has at most `target`
+    /// tokens. Returns whether it did: not if the context is small enough already, or would hardly
+    /// become smaller.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
-        // What a digest reads it knows the next time.
+        // The index keeps what this digest reads for the next one.
         let mut index = std::mem::take(&mut self.known.index);
         let is_put = self.put_digest_with(&mut index, rule, target);
         self.known.index = index;
@@ -76,7 +77,7 @@ impl Context {
         target: Tokens,
     ) -> Result<bool> {
         let target = self.in_counts(target);
-        // The target is without what a wire adds to each block, and most blocks go.
+        // The target does not include what the API format adds to each block, and most blocks go.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
             return Ok(false);
@@ -85,16 +86,16 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // Once most blocks are gone, the same part of the context stays.
+        // Compute the tail before blocks go, so that the next digest keeps the same part.
         let least = rule.longest_tail(&view, target);
-        // What the model has not seen is digested as well if it is more than half of the target:
-        // whole, it would leave no room for what it is about.
+        // Messages that the model has not seen are digested as well if they exceed half of the
+        // target: kept whole, they would leave no room for the context that they are about.
         let end = self.end_of_old(least, rule.tail(&view, target), least);
-        // What the user asks for now stays word for word.
+        // The current request of the user stays word for word.
         let end = end.min(current_request(transcript));
         let said = |old: &[usize], kept: &[usize]| {
             let mut said = as_said(transcript, kept);
-            // A model's summary says what no line does.
+            // A model's summary contains what no line of the log does.
             said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
             said.sort_unstable();
             said

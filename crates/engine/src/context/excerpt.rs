@@ -1,19 +1,19 @@
-//! A part of a context that can be looked at alone, however long the context is.
+//! A part of a transcript as a transcript of its own, to check a long context in little time.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use epitome_model::{Block, Entry, Output, Transcript};
 
-/// Some items of a transcript, and those of them that are sent.
+/// Some items of a transcript, with those of them that are sent.
 pub struct Excerpt {
-    /// Where each item is in the whole; sorted.
+    /// The items' indices in the whole transcript; sorted.
     items: Vec<usize>,
     transcript: Transcript,
 }
 
 impl Excerpt {
-    /// These items, of which those in `context` are sent, in that order.
+    /// An excerpt of `items`, of which those in `context` are sent, in that order.
     pub fn new(whole: &Transcript, mut items: Vec<usize>, context: &[usize]) -> Excerpt {
         items.sort_unstable();
         items.dedup();
@@ -30,23 +30,23 @@ impl Excerpt {
         &self.transcript
     }
 
-    /// Where these items of the whole are in the excerpt; those that it does not have are left out.
+    /// The places of these items of the whole in the excerpt; items outside of it are left out.
     pub fn places(&self, items: &[usize]) -> Vec<usize> {
         items.iter().filter_map(|&item| self.place(item)).collect()
     }
 
-    /// Where an item of the whole is in the excerpt.
+    /// The place of an item of the whole in the excerpt.
     pub fn place(&self, item: usize) -> Option<usize> {
         self.items.binary_search(&item).ok()
     }
 
-    /// The item of the whole that is here in the excerpt.
+    /// The item of the whole at a place of the excerpt.
     pub fn item(&self, place: usize) -> usize {
         self.items[place]
     }
 }
 
-/// The items of a context from the first of `items` on, in the order in which they are sent.
+/// The context from the first of `items` on.
 pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
     let context = &transcript.context;
     let mut left = items.len();
@@ -58,7 +58,7 @@ pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t
     &context[from..]
 }
 
-/// The items that hold the calls of these results: the newest of each id.
+/// The items that hold the calls of these results: the newest call of each id.
 pub fn calls_of(transcript: &Transcript, results: &[usize]) -> Vec<usize> {
     let mut wanted: HashSet<&str> = results
         .iter()
@@ -89,8 +89,8 @@ fn outputs(entry: &Entry) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// Where two contexts differ: in each the range that has all differences, and all items of the
-/// context before that are meant to differ. Elsewhere both are the same items.
+/// The ranges in which two contexts differ, and the items before these ranges that were expected
+/// to differ. Outside of the ranges both contexts hold the same items.
 pub fn difference(
     before: &[usize],
     after: &[usize],

@@ -1,5 +1,5 @@
-//! What is done where nothing else makes the context fit the window: a digest of what is old,
-//! whatever the recipe has, and then shorter results of what is new. No model is needed for it.
+//! The last resort when the context does not fit the window: a digest of the old part, whatever
+//! the recipe says, and then shorter results in the new part. Needs no model.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// Of what a request may have, in per cent: what a digest aims at, as in the default recipe.
+/// Target of the digest, in per cent of what a request may have; that of the default recipe.
 const AIM: u64 = 45;
-/// What it may take if the rules alone need more than that.
+/// Target if pinned rules alone exceed `AIM`.
 const MOST: u64 = 90;
-/// What it aims at if the newest messages take the rest.
+/// Target if the newest messages leave no more room.
 const LEAST: u64 = 10;
 
 impl Context {
@@ -47,8 +47,8 @@ impl Context {
         Ok(())
     }
 
-    /// Puts a digest in place of what is old, within a limit. Returns why it cannot, if what stays
-    /// is larger by itself.
+    /// Replaces the old part by a digest, so that the context is within a limit. Returns why that
+    /// is impossible, if what stays is too large by itself.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,
@@ -62,7 +62,7 @@ impl Context {
         }
     }
 
-    /// The same to so many tokens.
+    /// As `digest_within`, with this target for the digest.
     fn digest_to(
         &mut self,
         target: Tokens,

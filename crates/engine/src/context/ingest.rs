@@ -1,4 +1,4 @@
-//! Results are shortened before they are first sent.
+//! Truncates results on ingest, before they are first sent.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,7 +12,7 @@ use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
 use epitome_error::{ErrorKind, Result};
 
-/// Bytes of an entry that is read for digests when it is said.
+/// Entries with more bytes are not indexed for digests when they are added.
 const LEARNED: u64 = 1 << 20;
 
 impl Context {
@@ -45,8 +45,8 @@ impl Context {
         Ok(())
     }
 
-    /// Shortens the largest results that the model has not answered, if they are too much together.
-    /// Those that were sent before stay as they were sent.
+    /// Truncates the largest results that the model has not answered, if together they are too
+    /// large. Results that were sent before do not change.
     pub(super) fn preview(&mut self) -> Result<()> {
         let ingest = self.setup.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
@@ -102,7 +102,7 @@ impl Context {
         newest
     }
 
-    /// Notes again which lines the results hold that the model has not answered yet.
+    /// Records the lines of the unanswered results again.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -112,7 +112,7 @@ impl Context {
         self.known.seen = seen;
     }
 
-    /// Notes which lines the results of an entry hold.
+    /// Records the lines of an entry's results.
     pub(super) fn see(&self, seen: &mut SeenLines, entry: &Entry) {
         for block in &entry.blocks {
             if let Block::Output(output) = block {
@@ -122,14 +122,14 @@ impl Context {
         }
     }
 
-    /// The edits but for those of what sets rules: that is sent whole.
+    /// The edits without those of rule files, skills and the like, which are sent whole.
     fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if edits.is_empty() {
             return edits;
         }
         let items: HashSet<usize> = edits.iter().map(|edit| edit.at.item()).collect();
         let transcript = self.transcript();
-        // What sets rules is known by its call, and by what was said after it.
+        // Whether a result sets rules depends on its call and on later entries.
         let newest = from_first(transcript, &items);
         let with_calls = [&calls_of(transcript, newest), newest].concat();
         let excerpt = Excerpt::new(transcript, with_calls, newest);
@@ -144,8 +144,8 @@ impl Context {
         edits
     }
 
-    /// Writes what is left of results. Returns whether it did: what would violate an invariant is
-    /// sent as it is, and an event says why.
+    /// Writes edits of results. Returns whether it did: if they violate an invariant the results
+    /// are sent whole, and an event says why.
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
@@ -164,8 +164,8 @@ impl Context {
         }
     }
 
-    /// Counts what is sent now in place of the entries of these edits: the last items, in the same
-    /// order. What a provider counted did not hold them yet.
+    /// Counts the edited entries again. They are the last items, in the same order, and no bill of
+    /// the provider includes them yet.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
@@ -176,11 +176,11 @@ impl Context {
         }
     }
 
-    /// Reads what is complete with this entry for the next digest, if the recipe has one.
+    /// Indexes what became complete with this entry for the next digest, if the recipe has one.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();
-        // Of hundreds of megabytes the lines are not kept unless a digest is made of them.
+        // Lines of very large entries are read only when a digest is made.
         if entry.is_none_or(|entry| entry.record.span.len() > LEARNED) {
             return;
         }
@@ -189,7 +189,7 @@ impl Context {
         let entry_of = |item: usize| transcript.items[item].entry();
         let blocks = entry_of(item).into_iter().flat_map(|entry| &entry.blocks);
         for (block, said) in blocks.enumerate() {
-            // A call is complete with its result.
+            // A call becomes complete with its result.
             let (at, number, result) = match said {
                 Block::Call(_) => continue,
                 Block::Output(output) => match self.known.calls.get(&output.call) {
@@ -216,7 +216,7 @@ mod tests {
     use super::super::{Said, Setup};
     use super::*;
 
-    /// A recipe that previews results of more than 3,000 characters, and leaves out what repeats.
+    /// A recipe that previews results longer than 3,000 characters and leaves out repeated lines.
     fn recipe() -> Recipe {
         let mut recipe = built_in("s08").expect("a built-in recipe");
         let mut rule = recipe.stages.live.ingest.expect("it has the stage");

@@ -1,25 +1,25 @@
-//! The bytes of the messages of a list that was given before.
+//! Hashes of the messages that a client passed before.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The bytes of the messages of a context, as hashes, as far as they are known: a message that is
-/// given again need not be parsed.
+/// Hashes of a context's messages as the client wrote them, where known: a message with the same
+/// bytes need not be parsed again.
 #[derive(Clone, Debug, Default)]
 pub struct KnownBytes(Vec<Option<u64>>);
 
 impl KnownBytes {
-    /// Remembers the bytes of a message; what was behind it is forgotten.
+    /// Sets the hash of the last message and forgets those after it.
     pub fn set_last(&mut self, at: usize, hash: Option<u64>) {
         self.0.resize(at, None);
         self.0.push(hash);
     }
 
-    /// Whether the message at a place had these bytes.
+    /// Whether the message at this place had these bytes.
     pub fn is_known(&self, at: usize, hash: u64) -> bool {
         self.0.get(at) == Some(&Some(hash))
     }
 
-    /// Remembers the bytes of the message at a place.
+    /// Sets the hash of the message at this place.
     pub fn set(&mut self, at: usize, hash: u64) {
         if self.0.len() <= at {
             self.0.resize(at + 1, None);

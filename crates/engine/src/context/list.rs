@@ -1,5 +1,5 @@
-//! A whole list of messages, as an agent keeps it: the context takes what is new in it, and goes
-//! back to where the list differs from what was said before.
+//! Accepts the whole message list of an agent: adds its new messages, and goes back to an earlier
+//! place where the list no longer agrees with the log.
 
 use std::collections::HashSet;
 
@@ -14,37 +14,37 @@ use super::known_messages::hash_of;
 use super::wire::{ParsedMessage, named};
 use super::{Context, Outgoing};
 
-/// How a list of messages differs from what was said before.
+/// How a list of messages differs from the messages of the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListChange {
-    /// Messages at its beginning that were said before.
+    /// Messages at the beginning of the list that the context has already.
     pub known: u64,
-    /// Messages that were said behind these, and are not in the list.
+    /// Messages of the context after these that are not in the list.
     pub left: u64,
     /// Messages of the list that are new.
     pub new: u64,
 }
 
-/// The beginning of a list that was said before.
+/// The beginning of a list that the context has already.
 #[derive(Default)]
 struct Prefix {
-    /// Messages.
+    /// Number of messages.
     len: usize,
-    /// Of those that are prompts, by their ids, the texts that they have now.
+    /// The current texts of the prompts among them, by entry id.
     prompts: Vec<(Box<str>, String)>,
 }
 
-/// How a message compares with one that was said.
+/// How a message of a list compares with the message of the context at the same place.
 enum Compared {
     Same,
-    /// Both are prompts: the id of the entry, and the text that it has now.
+    /// Both are prompts: the id of the entry, and its text in the list.
     Prompt(Box<str>, String),
     Other,
 }
 
 impl Context {
-    /// What to send for this whole list of messages, as [`sync`](Context::sync) takes it and
-    /// [`view`](Context::view) does what is due.
+    /// Takes a whole list of messages as [`sync`](Context::sync) does, and returns what to send as
+    /// [`view`](Context::view) does.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -71,11 +71,11 @@ impl Context {
         self.view()
     }
 
-    /// Takes a whole list of messages of an API: all that an agent has said and heard so far. What
-    /// was said before is found again, and what is new in the list is added. Where the list is
-    /// another one or ends before, the context goes back to that place: compactions of what is not
-    /// in the list are taken back, and the log keeps what was said. A prompt that has another text
-    /// gets that text. `billed` is what [`push_messages`](Context::push_messages) takes.
+    /// Takes the whole list of messages that an agent has, in an API's format. Messages that the
+    /// context has already are recognised, new ones are added. Where the list differs or is
+    /// shorter, the context goes back to that place: compactions of messages that are not in the
+    /// list are undone, and the log still keeps these messages. A prompt with a changed text is
+    /// updated. `billed` is that of [`push_messages`](Context::push_messages).
     ///
     /// # Errors
     ///
@@ -106,12 +106,12 @@ impl Context {
         Ok(ListChange { known: count(known), left, new })
     }
 
-    /// The messages at the beginning of a list that were said before.
+    /// The longest prefix of a list that the context has already.
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
         let said = self.log.log().message_items();
-        // The calls that are open behind so many messages.
+        // The calls that are open after the messages compared so far.
         let (mut open, mut linked) = (OpenCalls::default(), 0);
         for (at, (message, items)) in messages.iter().zip(said).enumerate() {
             let hash = hash_of(message);
@@ -132,10 +132,10 @@ impl Context {
         prefix
     }
 
-    /// Compares a message with one that was said in these items, while these calls are open.
+    /// Compares a message with the one in these items; `open` are the open calls before it.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
-        // What the context said itself is before it.
+        // Items that the context added itself precede those of the message.
         let skipped = items.len().checked_sub(parsed.entries.len());
         let Some(items) = skipped.map(|skipped| &items[skipped..]) else {
             return Compared::Other;
@@ -145,7 +145,7 @@ impl Context {
         for (&item, (is_prompt, entry)) in items.iter().zip(&parsed.entries) {
             let was_prompt = transcript.head.prompt.contains(&item);
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
-            // A prompt is what it says now; anything else, what was said.
+            // A prompt is compared with its current text, any other entry with its original text.
             let now = id.and_then(|id| self.log.log().item(id)).filter(|_| was_prompt);
             let said = transcript.items[now.unwrap_or(item)].entry();
             let (Some(said), Some(id), true) = (said, id, was_prompt == *is_prompt) else {
@@ -168,8 +168,8 @@ impl Context {
         Compared::Same
     }
 
-    /// Goes back to where so many messages were said: what was said behind them is no part of the
-    /// conversation any more, and compactions of it are taken back.
+    /// Goes back to the state after this number of messages: later ones no longer belong to the
+    /// conversation, and compactions of them are undone.
     fn go_back(&mut self, messages: usize) -> Result<()> {
         self.leave();
         let gone = self.said_behind(messages);
@@ -188,8 +188,8 @@ impl Context {
         Ok(())
     }
 
-    /// The items in which the messages behind the first ones were said. A result that the context
-    /// itself gave to a call of these belongs to them.
+    /// The items of the messages after the first `messages` ones, with the results that the context
+    /// itself gave to calls among them.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.log();
         let mut items: Vec<usize> =
@@ -214,8 +214,8 @@ impl Context {
     }
 }
 
-/// An entry as the log spells it, without an id and with the ids of calls as they were made.
-/// `answers` says which call a result answers.
+/// An entry as a log line, without its id and with the original ids of calls. `answers` returns
+/// the call that a result answers.
 fn spelled(
     entry: &Entry,
     prompt: bool,

@@ -61,7 +61,7 @@ fn is_valid(context: &Context) -> bool {
     invariants.check(context.transcript(), context.log.bytes()).is_empty()
 }
 
-/// What is sent for a list that was said message by message.
+/// What is sent after the messages of a list were added one by one.
 fn said_one_by_one(list: &[String]) -> String {
     let mut context = Context::in_memory(setup());
     for message in list {
@@ -244,8 +244,8 @@ fn edit() -> impl Strategy<Value = Edit> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What is sent for a list is what is sent if its messages are said one by one, whatever lists
-    /// there were before; compactions aside.
+    /// The same is sent for a list as after its messages were added one by one, whatever lists were
+    /// passed before; compactions aside.
     #[test]
     fn a_list_is_sent_as_if_it_were_said_message_by_message(
         edits in prop::collection::vec(edit(), 1..12),

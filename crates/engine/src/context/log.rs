@@ -1,4 +1,4 @@
-//! The log of a context: in memory, and in a journal if it has one.
+//! The log of a context: in memory, and in a journal if there is one.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::{Log, Origin, Said, Speaker, add_line, header};
@@ -7,18 +7,18 @@ use epitome_model::{Record, Span};
 
 use crate::Journal;
 
-/// A log that is only ever added to.
+/// An append-only log.
 #[derive(Default)]
 pub struct ContextLog {
     bytes: Vec<u8>,
     log: Log,
     lines: u64,
     journal: Option<Box<dyn Journal>>,
-    /// Where the lines begin that are written together, while they are gathered.
+    /// Where the lines begin that wait to be written together, while gathering.
     gathered: Option<usize>,
 }
 
-/// A line that is in memory and not in the journal.
+/// A line that is in memory but not yet in the journal.
 pub struct Trial {
     start: usize,
     items: usize,
@@ -26,12 +26,12 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The number of items without the line. Lines only add items: each of them is what it was.
+    /// The number of items without the line. A line only adds items; existing items do not change.
     pub fn items(&self) -> usize {
         self.items
     }
 
-    /// The items that are sent without the line, in order.
+    /// The context without the line.
     pub fn sent(&self) -> &[usize] {
         &self.sent
     }
@@ -46,14 +46,14 @@ impl ContextLog {
         log
     }
 
-    /// A new log in a journal that is still empty.
+    /// A new log in a journal that is empty.
     pub fn create(mut journal: Box<dyn Journal>, id: &str, origin: &Origin) -> Result<ContextLog> {
         let log = ContextLog::in_memory(id, origin);
         journal.append(&log.bytes)?;
         Ok(ContextLog { journal: Some(journal), ..log })
     }
 
-    /// The log that a journal already holds: `bytes` is all of it.
+    /// The log of a journal whose whole content is `bytes`.
     pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>) -> Result<ContextLog> {
         let is_log = epitome_formats::sniff(&bytes).is_some_and(|it| it.name == "epitome");
         if !is_log {
@@ -61,7 +61,7 @@ impl ContextLog {
         }
         let mut log = ContextLog { bytes, journal: Some(journal), ..ContextLog::default() };
         log.read();
-        // A later version may say things behind which this one cannot go on.
+        // A later version may have lines that this version would misread.
         if log.log.transcript().head.version.as_deref() != Some("1") {
             return Err(Error::new(ErrorKind::NewerFormat, "a newer epitome wrote this log"));
         }
@@ -71,42 +71,43 @@ impl ContextLog {
         Ok(log)
     }
 
-    /// The same log without a journal.
+    /// A copy without a journal.
     pub fn copy(&self) -> ContextLog {
         let ContextLog { bytes, log, lines, .. } = self;
         let (bytes, log) = (bytes.clone(), log.clone());
         ContextLog { bytes, log, lines: *lines, ..ContextLog::default() }
     }
 
-    /// All bytes.
+    /// The bytes of the log.
     pub fn bytes(&self) -> &Vec<u8> {
         &self.bytes
     }
 
-    /// What they say.
+    /// The log, parsed.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
-        // Items only become more, so that no number is given twice.
+        // Items are never removed, so that their count is an unused id.
         let item = self.log.transcript().items.len();
-        // What is said may be hundreds of megabytes: it is copied once.
+        // A message may have hundreds of megabytes: copy it only once.
         let start = self.bytes.len();
         add_line(&mut self.bytes, &item.to_string(), speaker, said);
         self.added(start)?;
         Ok(item)
     }
 
-    /// Adds a line, line feed included: on disk first, unless lines are gathered.
+    /// Adds a line that ends with a line feed: to disk first, unless lines are gathered.
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(line);
         self.added(start)
     }
 
-    /// Takes the line that begins at `start`, when it is on disk or others are gathered.
+    /// Writes the line that begins at `start` to the journal, unless lines are gathered, and parses
+    /// it.
     fn added(&mut self, start: usize) -> Result<()> {
         if self.gathered.is_none()
             && let Err(err) = self.write_from(start)
@@ -118,8 +119,8 @@ impl ContextLog {
         Ok(())
     }
 
-    /// Adds a line in memory alone: it is then [kept](ContextLog::keep) or
-    /// [discarded](ContextLog::discard).
+    /// Adds a line in memory alone. The caller must then [keep](ContextLog::keep) or
+    /// [discard](ContextLog::discard) it.
     pub fn try_line(&mut self, line: &[u8]) -> Trial {
         let transcript = self.log.transcript();
         let (items, sent) = (transcript.items.len(), transcript.context.clone());
@@ -129,7 +130,7 @@ impl ContextLog {
         trial
     }
 
-    /// Writes the line that was tried. If it cannot be written, it is discarded.
+    /// Writes the trial line to the journal. If that fails, the line is discarded.
     pub fn keep(&mut self, trial: Trial) -> Result<()> {
         match self.gathered.map_or_else(|| self.write_from(trial.start), |_| Ok(())) {
             Ok(()) => Ok(()),
@@ -140,30 +141,30 @@ impl ContextLog {
         }
     }
 
-    /// Forgets the line that was tried. That is rare: the lines before it are read again.
+    /// Discards the trial line. This is rare, and reads all lines before it again.
     pub fn discard(&mut self, trial: Trial) {
         self.bytes.truncate(trial.start);
         self.read();
     }
 
-    /// Gathers what is added from now on.
+    /// Begins to gather lines, which are then written together.
     pub fn gather(&mut self) {
         self.gathered.get_or_insert(self.bytes.len());
     }
 
-    /// Writes what was gathered at once: a program that is killed leaves all of it or nothing.
+    /// Writes the gathered lines in one piece: a killed program leaves either all of them or none.
     pub fn write_gathered(&mut self) -> Result<()> {
         self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }
 
-    /// Forgets what was added behind so many bytes, and is not on disk.
+    /// Removes what was added after the first `len` bytes, which must not be on disk.
     pub fn forget(&mut self, len: usize) {
         self.gathered = None;
         self.bytes.truncate(len);
         self.read();
     }
 
-    /// Writes what is in memory from `start` on.
+    /// Writes the bytes from `start` on to the journal.
     fn write_from(&mut self, start: usize) -> Result<()> {
         match &mut self.journal {
             Some(journal) => journal.append(&self.bytes[start..]),
@@ -171,12 +172,12 @@ impl ContextLog {
         }
     }
 
-    /// Returns when all of it is in the journal for good.
+    /// Returns once the whole log survives a crash.
     pub fn flush(&self) -> Result<()> {
         self.journal.as_ref().map_or(Ok(()), |journal| journal.flush())
     }
 
-    /// Reads all bytes anew.
+    /// Parses all bytes again.
     fn read(&mut self) {
         let ContextLog { bytes, log, lines: n, .. } = self;
         (*log, *n) = (Log::default(), 0);
@@ -186,7 +187,7 @@ impl ContextLog {
         });
     }
 
-    /// A torn last line becomes one that is whole and says nothing.
+    /// Ends an incomplete last line, which then is a whole line without meaning.
     fn end_line(&mut self) -> Result<()> {
         self.bytes.push(b'\n');
         self.write_from(self.bytes.len() - 1)

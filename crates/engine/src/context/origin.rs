@@ -1,4 +1,4 @@
-//! Where a conversation is held, how its context is kept small, and the prompt that depends on it.
+//! Where a conversation takes place, with which model and recipe, and its prompt.
 
 use epitome_error::Result;
 use epitome_formats::epitome::{Origin, origin_line, said_again};
@@ -6,13 +6,13 @@ use epitome_formats::epitome::{Origin, origin_line, said_again};
 use super::Context;
 
 impl Context {
-    /// Where the conversation is held, and by which model and recipe, as far as its log says.
+    /// Working folder, model and recipe of the conversation, as far as the log has them.
     pub fn origin(&self) -> &Origin {
         self.log.log().origin()
     }
 
-    /// Says in the log that the conversation is held elsewhere, or by another model or recipe, from
-    /// here on. What is not said stays as it is.
+    /// Records in the log that folder, model or recipe change from here on. Fields that are not set
+    /// keep their values.
     ///
     /// # Errors
     ///
@@ -26,8 +26,8 @@ impl Context {
         self.append_line(&origin_line(&updated))
     }
 
-    /// Gives the prompt another text from here on. Returns whether there is a prompt. The log keeps
-    /// what it was.
+    /// Replaces the text of the prompt from here on. Returns whether there is a prompt. The log
+    /// keeps the old text.
     ///
     /// # Errors
     ///
@@ -94,14 +94,14 @@ mod tests {
         assert!(context.usage().tokens > small, "it is counted");
         context.user("Go on.").unwrap();
 
-        // As it is read again.
+        // The same as when the log is read again.
         let (bytes, mut log) = (context.log().to_vec(), epitome_formats::epitome::Log::default());
         epitome_formats::lines(&bytes, |line| log.line(&line, &mut ()));
         assert_eq!(log.origin(), &origin("/b", "m/one"));
         assert_eq!(log.transcript().context, context.transcript().context);
         let last = epitome_formats::epitome::last_origin(&bytes);
         assert_eq!(last.as_ref(), Some(context.origin()));
-        // The head says where it began.
+        // The first line of the log keeps the first origin.
         assert_eq!(epitome_formats::epitome::origin(&bytes), Some(origin("/a", "m/one")));
     }
 }

@@ -1,5 +1,5 @@
-//! A provider that refuses a request as too long: the one retry. How it is known stands in
-//! `overflow.rs`.
+//! Makes the context smaller after a provider refused a request as too long, for one retry. The
+//! crate's module `overflow` recognises such refusals.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,41 +13,41 @@ use tracing::debug_span;
 use super::Context;
 use epitome_error::{ErrorKind, Result};
 
-/// What becomes of a request that was refused.
+/// What to do after a refused request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "recovery", rename_all = "kebab-case")]
 pub enum Recovery {
-    /// It was not too long: the context is as it was.
+    /// The request was not too long: the context is unchanged.
     NotAnOverflow,
     /// The context is smaller now: send it once more.
     Retry {
-        /// What the refused request sent.
+        /// Tokens of the refused request.
         before: Tokens,
-        /// What the next one sends.
+        /// Tokens of the next request.
         after: Tokens,
     },
-    /// Only a summary can make it fit, and there is somebody to write one: do what
-    /// [`step`](Context::step) says, ask [`recovered`](Context::recovered), then send it once more.
+    /// Only a summary can make the context small enough, and there is a model for it: do what
+    /// [`step`](Context::step) returns, call [`recovered`](Context::recovered), and send it again.
     Summarise {
         /// What the refused request sent.
         before: Tokens,
-        /// What the next one would send without a summary.
+        /// Tokens of the next request without a summary.
         after: Tokens,
     },
     /// It cannot be made to fit.
     Final {
-        /// What is too big, largest first.
+        /// The largest parts of the context, largest first.
         because: Vec<String>,
     },
 }
 
-/// Of what fitted last, or of the limit that was told, in per cent: the provider counts
-/// differently than we do, or there would have been no overflow.
+/// What a retry may have, in per cent of the last request that fitted, or of the provider's limit:
+/// the provider counts more than we do, or there had been no overflow.
 const MARGIN: u64 = 90;
 
 impl Context {
-    /// What to do with a request that was refused. An overflow is tried once more with a smaller
-    /// context; the next overflow before a response is final.
+    /// Decides what to do after a refused request. After an overflow the context is made smaller
+    /// for one retry; another overflow before a response is final.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Context {
         if self.attempt.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
-        // What was asked is about a context that is another one now.
+        // A pending question is about the context before this change.
         self.leave();
         let before = self.tokens();
         let wanted = self.fitting(&told);
@@ -95,7 +95,7 @@ impl Context {
             return Ok(Recovery::Retry { before, after });
         }
         let because = self.largest();
-        // What did not help is taken back.
+        // Take back steps that did not help.
         while self.log.log().compactions() > stands {
             self.take_back_step()?;
         }
@@ -105,7 +105,7 @@ impl Context {
         Ok(Recovery::Final { because })
     }
 
-    /// Carries out a recipe that makes as much room as it takes, except for what was to stay.
+    /// Runs a recipe until the context is within a limit, except for what must stay.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -124,7 +124,7 @@ impl Context {
                 }
                 Ok(())
             }
-            // It is taken back already; what others did stands, and the next is tried.
+            // The step is taken back already; earlier steps stay, and the next one is tried.
             Err(err) if err.kind() == ErrorKind::Refused => {
                 self.machine.part_failed(why, err.to_string());
                 Ok(())
@@ -133,9 +133,9 @@ impl Context {
         }
     }
 
-    /// What became of a recovery once [`step`](Context::step) says that the context can be sent:
-    /// one that waited for a summary is final if the context is no smaller than what was refused.
-    /// Any other is what it was.
+    /// The final result of a recovery, once [`step`](Context::step) returns that the context can be
+    /// sent: one that waited for a summary is final if the context is no smaller than the refused
+    /// request. Any other is returned unchanged.
     pub fn recovered(&self, recovery: Recovery) -> Recovery {
         match recovery {
             Recovery::Summarise { before, .. } if self.tokens() >= before => {
@@ -148,8 +148,8 @@ impl Context {
         }
     }
 
-    /// Whether it can be one: a refusal without a word may mean anything, and means nothing of the
-    /// kind where the window is not half full.
+    /// Whether a refusal can be an overflow: one without a message may mean anything, and is not
+    /// taken for one while less than half of the window is used.
     fn may_be(&self, told: &Overflow) -> bool {
         let window = self.machine.usable();
         let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);
@@ -159,11 +159,11 @@ impl Context {
         }
     }
 
-    /// What a request may come to after an overflow.
+    /// The size, by our count, that a request may have after an overflow.
     fn fitting(&self, told: &Overflow) -> Tokens {
         let now = self.tokens();
         let share = |tokens: Tokens| Tokens(tokens.0 * MARGIN / 100);
-        // What the provider counted for it tells how our count compares.
+        // Scale the limit by the provider's count of the refused request.
         let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
             Some(asked) => super::size::scaled(limit, now, asked),
             None => limit,
@@ -172,7 +172,7 @@ impl Context {
         [Some(now), limit, reserved].into_iter().flatten().map(share).min().unwrap_or(now)
     }
 
-    /// What is largest in the context, in words.
+    /// Descriptions of the largest parts of the context.
     pub(super) fn largest(&self) -> Vec<String> {
         let transcript = self.transcript();
         let view = View::new(transcript, self.log.bytes(), &*self.setup.counter)

@@ -1,4 +1,4 @@
-//! A compaction that is prepared on a copy of a context, while the context itself goes on.
+//! Prepares a compaction on a copy of a context while the context itself stays in use.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use epitome_passes::{EventReason, NoReply, Reply};
 use super::apply::{PreparedStep, moved};
 use super::{Attempt, Context, Next, Pending, Question, Summarising};
 
-/// A compaction on a copy of a context. It can be worked on in another thread, and is then given
-/// back to its context: [`Context::swap`].
+/// A compaction that is made on a copy of a context. It can run in another thread; the context then
+/// adopts the result with [`Context::swap`].
 ///
 /// ```
 /// use epitome_engine::{Context, Said, Setup};
@@ -44,24 +44,24 @@ use super::{Attempt, Context, Next, Pending, Question, Summarising};
 /// ```
 pub struct Preparation {
     copy: Context,
-    /// Bytes of the log that was copied, and items in it.
+    /// Bytes and items of the log when it was copied.
     read: usize,
     items: usize,
-    /// What was sent then.
+    /// The context when it was copied.
     sent: Vec<usize>,
     question: Option<Question>,
     is_done: bool,
 }
 
 impl Preparation {
-    /// Goes on until a model is to be asked, or all is done.
+    /// Works until a model must be asked, or the compaction is done.
     pub fn work(&mut self) {
         if self.question.is_some() || self.is_done {
             return;
         }
         match self.copy.step() {
             Ok(Next::Ask(question)) => self.question = Some(question),
-            // It has no journal, so that nothing else can fail than what the copy reports.
+            // A copy has no journal: it fails only in ways that it reports itself.
             Ok(Next::Send) | Err(_) => self.is_done = true,
         }
     }
@@ -71,7 +71,7 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a model was asked for it.
+    /// Whether a model was asked for this preparation.
     pub fn has_asked(&self) -> bool {
         self.question.is_some() || self.copy.ask.spent.asks > 0
     }
@@ -81,7 +81,7 @@ impl Preparation {
         self.is_done
     }
 
-    /// The answer to the question, or why there is none. Without a question, nothing happens.
+    /// Takes the answer to the question, or why there is none. Does nothing without a question.
     pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) {
         if self.question.take().is_some() && self.copy.answer(reply).is_err() {
             self.is_done = true;
@@ -98,7 +98,7 @@ impl fmt::Debug for Preparation {
     }
 }
 
-/// Two are equal if they are about the same log, and have come equally far.
+/// Equal if they belong to the same log and have made the same progress.
 impl PartialEq for Preparation {
     fn eq(&self, other: &Preparation) -> bool {
         self.read == other.read
@@ -109,9 +109,9 @@ impl PartialEq for Preparation {
 }
 
 impl Context {
-    /// A copy on which the next compaction is to be prepared, if the recipe wants that
-    /// (`live.background`) and it is time: once each time that the context comes near its trigger.
-    /// Ask when [`step`](Context::step) said that the context can be sent.
+    /// Returns a copy on which to prepare the next compaction, if the recipe has `live.background`
+    /// and the context comes near its trigger: once each time it does. To be called when
+    /// [`step`](Context::step) has returned that the context can be sent.
     pub fn prepare(&mut self) -> Option<Preparation> {
         let gauge = self.gauge();
         if self.ask.pending.is_some() || !self.machine.prepares(&gauge) {
@@ -130,10 +130,9 @@ impl Context {
         self.machine.due(&self.gauge()).is_some()
     }
 
-    /// Puts what was prepared in place of what it was made of; what was said since stays behind it.
-    /// Returns whether it did: not if the context is no longer what it was then, but for what was
-    /// said since, and not if nothing was made smaller. Then nothing happens. What was asked for it
-    /// counts either way.
+    /// Adopts a prepared compaction; messages added since stay after it. Returns whether it did:
+    /// not if the context has changed otherwise since, and not if nothing became smaller; then the
+    /// context stays as it is. What the preparation spent on summaries counts in either case.
     ///
     /// # Errors
     ///
@@ -162,7 +161,7 @@ impl Context {
         Ok(true)
     }
 
-    /// Takes the steps that were taken on a copy: what was said since is kept behind them.
+    /// Repeats the steps that were taken on the copy; messages added since are kept after them.
     fn take_steps(&mut self, prepared: &Preparation) -> Result<()> {
         let Preparation { copy, items, sent, .. } = prepared;
         let since = self.transcript().items.len() - items;
@@ -187,7 +186,7 @@ impl Context {
         Ok(())
     }
 
-    /// The same context without a journal and without what was spent.
+    /// A copy without the journal and with nothing spent.
     fn copy(&self) -> Context {
         let Context { log, setup, machine, counts, bill, known, ask, attempt } = self;
         Context {

@@ -94,7 +94,7 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
         let before = context.usage().tokens;
         assert!(context.swap(prepared).expect("memory"), "{name}");
         assert_eq!(texts(&context), [expect, behind].concat(), "{name}");
-        // It is told, can be taken back, and is what the log says.
+        // It is reported, can be undone, and is in the log.
         let events = context.events();
         let [
             Event::Started { why: EventReason::Background, .. },
@@ -112,7 +112,7 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
     }
 }
 
-/// A summary of all that was said has what came since behind it.
+/// A summary of the whole context has what was added since after it.
 #[test]
 fn a_summary_of_everything_is_put_before_what_was_said_since() {
     let mut context = near(summary());

@@ -1,4 +1,4 @@
-//! A summary is a question: the context asks it, whoever drives it answers.
+//! Summaries: the context returns a question for a model, and the caller brings the answer.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,16 +19,16 @@ use super::tool::LastResponse;
 use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What a model is asked for a summary.
+/// A question for the model that writes the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Why the context is made small.
     pub why: EventReason,
-    /// What is asked: it fits the window of whoever writes, answer included.
+    /// The request; it fits the window of the summarising model, answer included.
     pub ask: Ask,
-    /// What the summary will stand for: items of the transcript, in the order they are sent.
+    /// The items that the summary will replace, in the order in which they are sent.
     pub items: Vec<usize>,
-    /// What is sent behind it as it is.
+    /// The items after the summary that are sent unchanged.
     pub kept: Vec<usize>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// What was asked so far.
+    /// What the questions so far cost.
     pub(super) fn spent(&self) -> AskTotals {
         self.writing.spent()
     }
@@ -53,17 +53,17 @@ impl Pending {
     }
 }
 
-/// Why there is nothing to ask.
+/// The reason for which there is no question.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 impl Context {
-    /// The answer to the last question, or why there is none. A long history takes several: ask
-    /// [`step`](Context::step) for the next. Without a summary the context stays as the passes have
-    /// left it.
+    /// Takes the answer to the last question, or why there is none. A long history takes several
+    /// questions: call [`step`](Context::step) for the next. Without a summary the context stays as
+    /// the passes left it.
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written, `Refused` if nothing was asked.
+    /// `Disk` if the log cannot be written, `Refused` if there is no question.
     pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<()> {
         let asked = self.ask.pending.take();
         let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
@@ -116,14 +116,14 @@ impl Context {
         Ok(())
     }
 
-    /// Leaves a question unanswered. What was answered before it was paid for.
+    /// Drops the pending question. What its earlier answers cost still counts.
     pub(super) fn leave(&mut self) {
         if let Some(pending) = self.ask.pending.take() {
             self.ask.spent += pending.spent();
         }
     }
 
-    /// Begins a summary; or says why there is nothing to summarise.
+    /// Begins a summary, or returns why there is nothing to summarise.
     pub(super) fn begin(&mut self, why: EventReason) -> std::result::Result<Pending, String> {
         let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
@@ -143,7 +143,7 @@ impl Context {
             window: self.setup.window.unwrap_or(WINDOW),
             counter: self.setup.counter.clone(),
         });
-        // What is kept leaves room in a small window.
+        // In a small window the kept part must leave room for the rest.
         let mut recipe = self.setup.recipe.clone();
         if let Some(usable) = self.machine.usable() {
             recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));
@@ -155,13 +155,13 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// Where the part of the context ends that a summary or a digest may stand for, as near to
-    /// `end` as can be, and not before `least`: both are places in the context, as is `unseen`.
+    /// The end of the part of the context that a summary or a digest may replace: the place nearest
+    /// to `end` that is not before `least`. `least`, `end` and `unseen` are places in the context.
     pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        // A response stays, with its results, until all of them are there. So do results that the
-        // model has not seen yet, if the recipe keeps those and their response begins at `unseen`
-        // or behind it.
+        // The last response stays, with its results, until it has all of them. So do results that
+        // the model has not seen yet, if the recipe keeps them and their response begins at or
+        // after `unseen`.
         let last = LastResponse::from_transcript(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
         let is_unseen = newest == Some(Role::Tool) && last.begins >= unseen;
@@ -177,15 +177,15 @@ impl Context {
         }
     }
 
-    /// Whether what is behind this place is at most half of what a request may have: of the window
-    /// if it is known, or of what is sent.
+    /// Whether the context from this place on has at most half of the tokens that a request may
+    /// have: half of the window if it is known, else half of the context.
     fn is_half(&self, begin: usize) -> bool {
         let weights = self.transcript().context[begin..].iter().map(|&item| self.counts.item(item));
         let all = self.machine.usable().unwrap_or(self.counts.total().tokens);
         weights.sum::<Tokens>().0 <= all.0 / 2
     }
 
-    /// The first place in the context before which there is half of what is before `end`.
+    /// The place in the context before which there is half of the tokens before `end`.
     fn half_of(&self, end: usize) -> usize {
         let weights = self.transcript().context[..end].iter().map(|&item| self.counts.item(item).0);
         let half = weights.clone().sum::<u64>().div_ceil(2);
@@ -196,7 +196,7 @@ impl Context {
         sums.take_while(|sum| *sum < half).count() + 1
     }
 
-    /// Puts a text, as a summary, in the place of these items.
+    /// Replaces these items by a summary with this text.
     pub(super) fn put(&mut self, text: &str, items: &[usize]) -> Result<()> {
         let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
         let sent: Vec<usize> = self.transcript().context.clone();
@@ -211,7 +211,7 @@ impl Context {
         }
         let total = self.counts.total();
         let tokens = total.tokens - total.frames;
-        // What was said since it was asked is kept as well.
+        // Messages added after the question are kept as well.
         let summary = Summary { text: text.to_owned(), kept: sent[last + 1..].to_vec(), tokens };
         self.apply(Plan::of_edit(Edit::summary(summary, &sent, "summary")), None)
     }

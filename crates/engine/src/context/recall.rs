@@ -1,4 +1,4 @@
-//! What was removed, from the log.
+//! Recalls removed content from the log.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -12,15 +12,15 @@ use serde::Serialize;
 
 use super::Context;
 
-/// The name of the tool that recalls: what it returned before is not searched.
+/// The name of the recall tool. Its own results are not searched.
 pub const RECALL: &str = "recall";
 
-/// What a name stands for.
+/// The content that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The results of calls, texts of the model, or what was removed. Empty if no call has one.
+    /// The results of calls, texts of the model, or a removed text. Empty if no call has a result.
     pub text: String,
-    /// Of calls: what the model said in the responses that made them.
+    /// For calls: the texts of the model in the responses that made them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<SaidText>,
 }
@@ -28,17 +28,17 @@ pub struct Recalled {
 /// A line in which a text was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hit {
-    /// The name by which the whole is recalled: `#12`, `@7`, `k7f3a9c2`.
+    /// The name by which the whole text is recalled: `#12`, `@7`, `k7f3a9c2`.
     #[serde(rename = "ref")]
     pub name: String,
-    /// The number of the line in it, from 1.
+    /// The number of the line in that text, from 1.
     pub line: u64,
     /// The line.
     pub text: String,
 }
 
 impl Context {
-    /// What was removed under a reference, from the log: the words, or a picture as a `data:` URL.
+    /// The removed content of a reference: the text, or an image as a `data:` URL.
     pub fn recall(&self, reference: &Ref) -> Option<String> {
         if let Some(messages) = self.recall_cut(reference) {
             return Some(messages);
@@ -69,8 +69,8 @@ impl Context {
         })
     }
 
-    /// Of each result that is sent, and not as it was said: its call, and the reference under which
-    /// [`recall`](Context::recall) gives the whole, whether what is sent names it or not.
+    /// For each result that is not sent whole: the id of its call, and the reference with which
+    /// [`recall`](Context::recall) returns the whole, whether the sent text names it or not.
     pub fn references(&self) -> Vec<(&str, Ref)> {
         let (log, source) = (self.log.log(), self.log.bytes());
         let outputs = |item: usize| {
@@ -91,8 +91,8 @@ impl Context {
             .collect()
     }
 
-    /// What a name stands for: the results of calls and what the model said with them, texts of the
-    /// model, or what was removed under a reference. None: nothing is known by this name.
+    /// The content that a name refers to: results of calls with the model's texts next to them,
+    /// texts of the model, or what was removed under a reference. `None` if the name is unknown.
     ///
     /// ```
     /// use epitome_engine::{Context, Said, Setup};
@@ -127,9 +127,8 @@ impl Context {
         }
     }
 
-    /// The results of calls of the session as they were said, by the numbers that a digest gives
-    /// them, from 1. Of several calls each result has its number before it. None: no such call has
-    /// a result.
+    /// The whole results of calls, by the numbers that a digest gives the calls, from 1. For
+    /// several calls each result has its number before it. `None` if no such call has a result.
     pub fn recall_calls(&self, calls: RangeInclusive<u64>) -> Option<String> {
         let found = results_of_calls(self.transcript(), self.log.bytes(), &calls);
         if calls.start() == calls.end() {
@@ -140,10 +139,10 @@ impl Context {
         (!told.is_empty()).then(|| told.join("\n\n"))
     }
 
-    /// The lines of all that was said in which a text is found, whether they are sent or not, in
-    /// their order and at most so many, each with the name by which the whole is recalled. Capitals
-    /// do not count. A line that was said several times is found where it was said first; what was
-    /// recalled before is not looked through again.
+    /// Searches all lines of the log for a text, whether they are sent or not. Returns at most
+    /// `most` lines in order, each with the name by which the whole text is recalled. Case is
+    /// ignored. A repeated line is found once, at its first occurrence; results of the recall tool
+    /// are skipped.
     pub fn search(&self, text: &str, most: usize) -> Vec<Hit> {
         let (transcript, source) = (self.transcript(), self.log.bytes());
         let (calls, responses) = (call_numbers(transcript), response_numbers(transcript));
@@ -199,8 +198,8 @@ impl Context {
         hits
     }
 
-    /// What the model said that is not sent any more, or not all of it, in its order.
-    /// [`recall_name`](Context::recall_name) returns it.
+    /// The model's texts that are not sent any more, or not whole, in order.
+    /// [`recall_name`](Context::recall_name) returns such a text.
     pub fn unsent_texts(&self) -> Vec<SaidText> {
         let source = self.log.bytes();
         let mut sent: HashSet<String> = HashSet::new();

@@ -1,4 +1,4 @@
-//! A step that runs the passes: what they plan is written to the log, or taken back.
+//! The step that runs the passes: writes their plan to the log, or takes it back.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Context {
             }
             EventReason::Request | EventReason::Overflow => None,
         };
-        // Who has to come down, or asked for it, takes what there is.
+        // If the context must become smaller, or a compaction is requested, any saving is taken.
         let at_least = match why {
             EventReason::Trigger | EventReason::Background | EventReason::Request => {
                 self.setup.recipe.at_least
@@ -53,7 +53,7 @@ impl Context {
         self.conclude(why, before, outcome)
     }
 
-    /// Reports what came of the passes.
+    /// Reports the result of the passes.
     pub(super) fn conclude(
         &mut self,
         why: EventReason,
@@ -67,7 +67,7 @@ impl Context {
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }
-            // The log could not be written: that is for the caller to know.
+            // If the log cannot be written, the caller must know.
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
                 self.ask.request.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
@@ -78,7 +78,7 @@ impl Context {
         }
     }
 
-    /// Runs the passes of a recipe and writes what they plan. Says how many edits each has made.
+    /// Runs the passes of a recipe and writes their plan. Returns the number of edits by pass.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let options = Options {
@@ -91,14 +91,14 @@ impl Context {
         let sent: Vec<bool> = self.counts.sent(transcript);
         let is_sent = |edit: &Edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. });
         plan.edits.retain(|it| is_sent(&it.edit));
-        // What saves nothing would only spoil the prompt cache.
+        // Edits that save nothing would only invalidate the prompt cache.
         if plan.edits.iter().all(|it| it.tokens == Tokens(0)) {
             return Ok(BTreeMap::new());
         }
         self.write_plan(&recipe.name, plan)
     }
 
-    /// Writes the edits of a recipe. Returns how many each pass has made.
+    /// Writes the edits of a recipe. Returns the number of edits by pass.
     pub(super) fn write_plan(&mut self, recipe: &str, plan: Plan) -> Result<BTreeMap<String, u64>> {
         let by_pass = plan.by_pass().into_iter();
         let by_tier = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::Journal;
 
-    /// A journal that keeps nothing.
+    /// A journal that discards all lines.
     struct Nowhere;
 
     impl Journal for Nowhere {

@@ -1,4 +1,4 @@
-//! How a context is used, and what is told of it.
+//! The settings of a context, and reports on it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use epitome_passes::{AskTotals, Recipe, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
-/// How a context is used.
+/// The settings of a context.
 #[derive(Clone)]
 pub struct Setup {
     pub(super) recipe: Recipe,
@@ -23,8 +23,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With a recipe, exact counts of o200k, and a window that is not known: then nothing that is
-    /// a share of it is ever reached.
+    /// Settings with a recipe, exact counts of o200k, and an unknown window: thresholds that are a
+    /// share of the window are then never reached.
     pub fn new(recipe: Recipe) -> Setup {
         Setup {
             recipe,
@@ -39,57 +39,57 @@ impl Setup {
         }
     }
 
-    /// With the window of the model.
+    /// Sets the window of the model.
     #[must_use]
     pub fn with_window(mut self, window: Tokens) -> Setup {
         self.window = Some(window);
         self
     }
 
-    /// With what every request sends that is not in the log: a system prompt, tools.
+    /// Sets the tokens of what every request has besides the log: a system prompt, tools.
     #[must_use]
     pub fn with_overhead(mut self, overhead: Tokens) -> Setup {
         self.overhead = overhead;
         self
     }
 
-    /// With another way to count.
+    /// Sets another tokenizer.
     #[must_use]
     pub fn with_counter(mut self, counter: impl Counter + Send + 'static) -> Setup {
         self.counter = Arc::new(counter);
         self
     }
 
-    /// With a model that writes summaries: what it takes, and how it counts. Without one, a
-    /// question is made for a model like that of the context.
+    /// Sets the model that writes summaries: its window and tokenizer. Without one, questions are
+    /// made for a model like that of the context.
     #[must_use]
     pub fn with_writer(mut self, writer: Writer) -> Setup {
         self.writer = Some(writer);
         self
     }
 
-    /// With what every summary should look at.
+    /// Sets what every summary pays attention to.
     #[must_use]
     pub fn with_focus(mut self, focus: impl Into<String>) -> Setup {
         self.focus = Some(focus.into());
         self
     }
 
-    /// With a text that stands in every summary as it is.
+    /// Adds a text that every summary contains word for word.
     #[must_use]
     pub fn with_protected(mut self, text: impl Into<String>) -> Setup {
         self.protected.push(text.into());
         self
     }
 
-    /// With where the conversation is held, for a log that is new.
+    /// Sets folder, model and recipe of the conversation, for a new log.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Setup {
         self.origin = origin;
         self
     }
 
-    /// With an id of the session.
+    /// Sets the id of the session.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Setup {
         self.id = id.into();
@@ -100,31 +100,31 @@ impl Setup {
 /// How full a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WindowUse {
-    /// What the next request would send.
+    /// Tokens of the next request.
     pub tokens: Tokens,
-    /// The window without what is kept for the reply.
+    /// The window without the reserve for the reply.
     pub usable: Option<Tokens>,
-    /// Of that, in per cent.
+    /// `tokens` in per cent of `usable`.
     pub percent: Option<u64>,
-    /// Whether it rests on what the provider counted for the last response.
+    /// Whether `tokens` is based on what the provider counted for the last response.
     pub billed: bool,
-    /// How far our count was off when the provider last told its own, in thousandths of that.
+    /// The error of our count at the last bill, in thousandths of the provider's count.
     pub error: Option<i64>,
 }
 
-/// What became of a context so far.
+/// What compactions have saved in a context so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What would be sent if nothing had ever been shortened.
+    /// Tokens of all entries as they were added, before any compaction.
     pub said: Tokens,
-    /// What is sent, counted the same way.
+    /// Tokens of what is sent, by the same count.
     pub sent: Tokens,
-    /// Entries that were said.
+    /// Entries that were added.
     pub entries: u64,
-    /// Compactions that stand.
+    /// Compactions that were not undone.
     pub compactions: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
-    /// What summaries cost, those that came to nothing too.
+    /// What summaries cost, including those that failed.
     pub summaries: AskTotals,
 }

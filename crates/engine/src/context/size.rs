@@ -1,4 +1,4 @@
-//! How large a context is, in our tokens and in those that a provider counted.
+//! The size of a context, in tokens of our count and of the provider's.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use epitome_passes::{ContextSize, SeenLines, SeenMark};
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
 
-/// Tokens that the provider counted, next to our count of the same context.
+/// Counts of the provider, each with our count of the same context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill {
-    /// The last bill of the context as it is now.
+    /// The last count of the context in its current state.
     of_context: Option<Counted>,
-    /// The last bill, of whatever context.
+    /// The last count of any state.
     last: Option<Counted>,
 }
 
@@ -25,8 +25,8 @@ struct Counted {
 }
 
 impl Bill {
-    /// What the provider would count where we count `counted`: what it counted last and what came
-    /// since, or else our count scaled as its last one says.
+    /// The provider's count where ours is `counted`: its last count plus our count of what was
+    /// added since, or else our count scaled by the last known ratio.
     fn expect(&self, counted: Tokens) -> Tokens {
         match (self.of_context, self.last) {
             (Some(then), _) => then.by_provider + (counted - then.by_us),
@@ -35,7 +35,7 @@ impl Bill {
         }
     }
 
-    /// How far our count was off, in thousandths of the provider's.
+    /// The error of our count, in thousandths of the provider's.
     fn error(&self) -> Option<i64> {
         let Counted { by_provider, by_us } = self.last?;
         let signed = |tokens: Tokens| i64::try_from(tokens.0).unwrap_or(i64::MAX);
@@ -45,7 +45,7 @@ impl Bill {
 }
 
 impl Context {
-    /// What the provider counted for all that was said so far, the last response included.
+    /// Takes the provider's count of the context, including the last response.
     pub fn billed(&mut self, billed: Tokens) {
         let counted = self.counted();
         if billed > Tokens(0) && counted > Tokens(0) {
@@ -54,7 +54,7 @@ impl Context {
         }
     }
 
-    /// The window, of which a part is kept for the reply.
+    /// The whole window, including the reserve for the reply.
     pub fn window(&self) -> Option<Tokens> {
         self.setup.window
     }
@@ -68,14 +68,14 @@ impl Context {
         WindowUse { tokens, usable, percent, billed, error }
     }
 
-    /// What became of what was said.
+    /// What compactions have saved so far.
     pub fn report(&self) -> Report {
         let transcript = self.transcript();
         let mut said: HashMap<&str, Tokens> = HashMap::new();
         for (item, entry) in transcript.entries() {
             let is_said = !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
             if let Some(id) = entry.id.as_deref().filter(|_| is_said) {
-                // The first entry of an id is what was said; others are what it says since.
+                // The first item with an id is the original entry, later items are edited versions.
                 said.entry(id).or_insert_with(|| self.counts.item(item));
             }
         }
@@ -99,12 +99,12 @@ impl Context {
         ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
-    /// What the provider would count.
+    /// The estimated count of the provider.
     pub(super) fn tokens(&self) -> Tokens {
         self.bill.expect(self.counted())
     }
 
-    /// As much of the context as may be left for it to come to so many of the provider's tokens.
+    /// Converts a target in the provider's tokens to our count.
     pub(super) fn in_counts(&self, target: Tokens) -> Tokens {
         let target = match self.bill.last {
             Some(last) => scaled(target, last.by_us, last.by_provider),
@@ -113,7 +113,7 @@ impl Context {
         target - self.setup.overhead - self.counts.total().frames
     }
 
-    /// What we count, prompt and tools included.
+    /// Our count, including prompt and tools.
     fn counted(&self) -> Tokens {
         self.setup.overhead + self.counts.total().tokens
     }
@@ -126,8 +126,8 @@ impl Context {
         }
     }
 
-    /// Counts what is sent anew: other items may say it now. What a provider counted is of another
-    /// context.
+    /// Counts the context again after its items have changed. The last bill of the provider belongs
+    /// to another state.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());

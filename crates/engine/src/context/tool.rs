@@ -1,5 +1,5 @@
-//! A compaction that somebody asked for: the model with a tool, the user with a line, a program
-//! with a call. All three are told the same of what came of it.
+//! Requested compactions: by the model with the `compact` tool, by the user with `/compact`, or by
+//! the program. All of them get the same outcome.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -12,12 +12,11 @@ use serde::Serialize;
 
 use super::{Context, Said, Speaker};
 
-/// The tool with which a model asks for a compaction: an element of `tools` of a request on this
-/// wire (`anthropic`, `openai-chat`, `openai-responses`, `gemini-api`).
+/// The definition of the tool with which a model requests a compaction: an element of `tools` in a
+/// request to this API (`anthropic`, `openai-chat`, `openai-responses`, `gemini-api`).
 ///
-/// Whoever offers it runs nothing when it is called: [`Context::step`] and [`Context::view`] notice
-/// the call in what was pushed, and give its result once all other calls of that response have
-/// theirs.
+/// The agent does not run the tool. [`Context::step`] and [`Context::view`] notice its call in the
+/// messages that were added, and add its result once all other calls of that response have theirs.
 ///
 /// ```
 /// let tool = epitome_engine::compact_tool("openai-chat")?;
@@ -27,7 +26,7 @@ use super::{Context, Said, Speaker};
 ///
 /// # Errors
 ///
-/// `NotFound` if there is no such wire.
+/// `NotFound` if there is no such API.
 pub fn compact_tool(wire: &str) -> Result<String> {
     let text = epitome_passes::compact_tool();
     let parameters = text_argument(text.argument, text.argument_about);
@@ -36,25 +35,25 @@ pub fn compact_tool(wire: &str) -> Result<String> {
     Ok((super::wire::named(wire)?.tool)(&tool))
 }
 
-/// What came of a compaction that was asked for. Shown, it is what a model or a user is told.
+/// The outcome of a requested compaction. Displayed as the text for the model or the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Who asked.
+    /// How it was requested.
     pub why: EventReason,
-    /// What would have been sent.
+    /// Tokens of the request before.
     pub before: Tokens,
-    /// What will be.
+    /// Tokens of the request afterwards.
     pub after: Tokens,
     /// Edits by pass; a summary counts as one.
     pub by_tier: BTreeMap<String, u64>,
-    /// Messages of the user that are sent as they were, and how many there were.
+    /// User messages that are sent unchanged, and the number of all.
     pub user: (u64, u64),
-    /// Entries at the end that are sent as they were.
+    /// Entries at the end that are sent unchanged.
     pub last: u64,
-    /// Why less was done than could have been.
+    /// Why less was done than possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
-    /// What it aimed at, if the recipe or the caller has a target.
+    /// The target, if the recipe or the caller has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Tokens>,
     /// The window without the reserve, if it is known.
@@ -62,18 +61,18 @@ pub struct Outcome {
     pub usable: Option<Tokens>,
 }
 
-/// Why less was done than could have been.
+/// Why less was done than possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotDone {
-    /// The context is small.
+    /// The context is small already.
     Small {
-        /// Tokens of its messages: prompt and tools, which nobody can shorten, do not count.
+        /// Tokens of its messages, without prompt and tools, which cannot be shortened.
         messages: Tokens,
-        /// From so many on it is made small.
+        /// The size in tokens from which on messages are compacted.
         least: Tokens,
     },
-    /// A step came to nothing: there is no summary.
+    /// A step failed; there is no summary.
     Failed(String),
 }
 
@@ -127,14 +126,14 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A compaction that was asked for and is under way.
+/// A requested compaction that is under way.
 #[derive(Debug)]
 pub(super) struct CompactionRequest {
     why: EventReason,
     before: Tokens,
-    /// What was sent.
+    /// The items of the context when it was requested.
     sent: HashSet<usize>,
-    /// Calls that wait for its outcome.
+    /// Ids of the tool calls that wait for the outcome.
     calls: Vec<Box<str>>,
     by_tier: BTreeMap<String, u64>,
     not_done: Option<NotDone>,
@@ -142,37 +141,38 @@ pub(super) struct CompactionRequest {
 }
 
 impl CompactionRequest {
-    /// What a step has done.
+    /// Adds the edits of a step.
     pub(super) fn did(&mut self, by_tier: &BTreeMap<String, u64>) {
         for (tier, n) in by_tier {
             *self.by_tier.entry(tier.clone()).or_default() += n;
         }
     }
 
-    /// The calls that wait for it.
+    /// The tool calls that wait for the outcome.
     pub(super) fn calls(self) -> Vec<Box<str>> {
         self.calls
     }
 
-    /// Keeps those of the calls that wait for it.
+    /// Drops the waiting calls for which `stays` is false.
     pub(super) fn retain_calls(&mut self, stays: impl Fn(&str) -> bool) {
         self.calls.retain(|call| stays(call));
     }
 
-    /// Whether nothing needs to be done.
+    /// Whether the context is small already, so that nothing needs to be done.
     pub(super) fn is_needless(&self) -> bool {
         matches!(self.not_done, Some(NotDone::Small { .. }))
     }
 
-    /// Why a step has done nothing.
+    /// Records why a step did nothing.
     pub(super) fn did_not(&mut self, reason: &str) {
         self.not_done = Some(NotDone::Failed(reason.to_owned()));
     }
 }
 
 impl Context {
-    /// Takes a line that a user typed: `/compact`, and behind it what a summary should look at. Any
-    /// other line is left to the caller. What was asked for is done before the next request.
+    /// Handles a line that a user typed: `/compact`, optionally followed by what a summary should
+    /// pay attention to. Returns false for any other line. The compaction is made before the next
+    /// request.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -196,12 +196,12 @@ impl Context {
         true
     }
 
-    /// What came of the compaction that was asked for last, once it is done.
+    /// The outcome of the last requested compaction, once it is done.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.ask.outcome.as_ref()
     }
 
-    /// Remembers that somebody asked.
+    /// Records a request for a compaction.
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
@@ -212,8 +212,8 @@ impl Context {
         self.ask.outcome = None;
     }
 
-    /// Notices calls of the tool that wait for nothing but their own results. Those of a context
-    /// that is small enough are answered at once.
+    /// Notices calls of the tool once all other calls of their response have results. If the
+    /// context is small already, they are answered at once.
     pub(super) fn notice(&mut self) -> Result<()> {
         if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
@@ -233,31 +233,31 @@ impl Context {
         Ok(())
     }
 
-    /// Why there is nothing to be done for who asks without a target.
+    /// Why a request without a target has nothing to do, if the context is small.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
-    /// From how many tokens on messages are made small for who asks. In a small window that is what
-    /// a compaction by hand aims at.
+    /// The size in tokens from which on a request compacts messages. In a small window this is the
+    /// target of a manual compaction.
     fn least(&self) -> Tokens {
         let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
     }
 
-    /// Remembers that nothing needs to be done for who asked.
+    /// Records that a request has nothing to do.
     pub(super) fn needless(&mut self, why: EventReason, small: NotDone) {
         let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));
         self.ask.request.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
 
-    /// Says what came of it to who asked.
+    /// Reports the outcome of the request and answers its tool calls.
     pub(super) fn tell(&mut self) -> Result<()> {
         let Some(asked) = self.ask.request.take() else { return Ok(()) };
-        // What was asked for with a focus is done.
+        // The focus was for this request alone.
         self.ask.focus = None;
         let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
         let transcript = self.transcript();
@@ -283,8 +283,8 @@ impl Context {
         Ok(())
     }
 
-    /// The calls of the tool in the last response, if every other call of it has its result; and
-    /// what the first of them says.
+    /// The calls of the tool in the last response, if every other call of it has its result, and
+    /// the focus that the first of them names.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {
@@ -298,9 +298,9 @@ impl Context {
     }
 }
 
-/// The response of the model at the end of a context, behind which nothing stands but its results.
+/// The last response of the model, if only its results follow it in the context.
 pub(super) struct LastResponse<'t> {
-    /// Where it begins in the context.
+    /// The place in the context where it begins.
     pub(super) begins: usize,
     /// Its calls without a result.
     pub(super) open: Vec<&'t Call>,
@@ -315,7 +315,7 @@ impl<'t> LastResponse<'t> {
         for (_, entry) in transcript.context().rev() {
             at -= 1;
             match entry.role {
-                // Results above its first words are those of the response before.
+                // Results before the first text of a response belong to the response before.
                 Role::Tool => {}
                 Role::Assistant if group.is_none() || entry.group.as_deref() == group => {
                     group = entry.group.as_deref();

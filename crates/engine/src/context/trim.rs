@@ -1,4 +1,4 @@
-//! What a recipe does before every request, whatever the size of the context: messages are cut out
+//! The stage that runs before every request, whatever the size of the context: it cuts messages out
 //! of the middle.
 
 use epitome_api::anthropic::messages_of;
@@ -11,7 +11,7 @@ use super::Context;
 use crate::middle::middle_cut;
 
 impl Context {
-    /// Does what is due before every request.
+    /// Runs the stage.
     pub(super) fn before_request(&mut self) -> Result<()> {
         if self.ask.pending.is_some() {
             return Ok(());
@@ -39,13 +39,13 @@ impl Context {
         let messages = cut.messages;
         self.attempt.has_begun = false;
         match self.apply(Plan::of_edit(Edit::cut(cut)), None) {
-            // It is an attempt of its own.
+            // The cut is an attempt of its own.
             Ok(()) => {
                 self.attempt.has_begun = false;
                 self.machine.snipped(before, self.tokens(), messages);
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
-                // It would be refused before every request.
+                // The same cut would be refused before every request.
                 self.attempt.is_cut_refused = true;
                 let reason = format!("nothing is cut out of the middle: {err}");
                 self.machine.skip(EventReason::Request, reason);
@@ -55,7 +55,7 @@ impl Context {
         Ok(())
     }
 
-    /// The messages that were cut out under a reference, as they were said, on Anthropic's wire.
+    /// The whole messages that were cut out under a reference, in Anthropic's format.
     pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
         let log = self.log.log();
         let (transcript, source) = (log.transcript(), self.log.bytes());

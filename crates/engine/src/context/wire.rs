@@ -1,4 +1,4 @@
-//! What goes in from a wire, and what comes out for one.
+//! Reads API messages into the log, and makes request bodies of it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use super::calls::{AGAIN, NO_CALL, OpenCalls};
 use super::known_messages::{KnownBytes, hash_of};
 use super::{Context, Speaker};
 
-/// What is to be sent: a transcript and its bytes.
+/// What to send: a transcript and its bytes.
 #[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     transcript: &'a Transcript,
@@ -31,42 +31,42 @@ impl<'a> Outgoing<'a> {
         Outgoing { transcript, source, summary }
     }
 
-    /// The transcript; what is sent is its [`context`](Transcript::context).
+    /// The transcript, of which the [`context`](Transcript::context) is sent.
     pub fn transcript(&self) -> &'a Transcript {
         self.transcript
     }
 
-    /// The bytes in which its texts stand.
+    /// The bytes of the transcript's texts.
     pub fn source(&self) -> &'a dyn Source {
         self.source
     }
 
     /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
-    /// `gemini-api`), and what cannot be said there.
+    /// `gemini-api`), with the content that this API cannot express.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such wire.
+    /// `NotFound` if there is no such API.
     pub fn body(&self, wire: &str) -> Result<RequestBody> {
         Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 
-    /// The same for a request to a model: see `Model::send` of `epitome-llm`.
+    /// The same content as a request to a model: see `Model::send` of `epitome-llm`.
     pub fn to_model(&self) -> epitome_api::Outgoing<'a> {
         let Outgoing { transcript, source, summary } = *self;
         epitome_api::Outgoing { transcript, source, summary }
     }
 
-    /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
-    /// reasoning without a signature is there, too. A summary that belongs to the prompt stands
-    /// among the user's words.
+    /// The messages in Anthropic's format. Unlike in a request body, none is moved, and reasoning
+    /// without a signature is included. A summary that belongs in the prompt is part of the user's
+    /// messages.
     pub fn messages(&self) -> String {
         anthropic::messages(self.transcript, self.source, self.summary)
     }
 }
 
 impl Context {
-    /// Says what a message of a wire says: the text of a JSON object, as an element of `messages`,
+    /// Adds a message in an API's format: the text of a JSON object, an element of `messages`,
     /// `input` or `contents`.
     ///
     /// # Errors
@@ -76,8 +76,9 @@ impl Context {
         self.push_messages(wire, &[message], None)
     }
 
-    /// Says what messages of a wire say, all of them or none; and what the provider counted for
-    /// the last response among them, or for what was said before if there is none.
+    /// Adds messages in an API's format, all of them or none. `billed` is what the provider counted
+    /// for the context up to the last response among them, or for the context before them if there
+    /// is none.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -94,9 +95,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such wire; `Unreadable` if one of them is no message of it, or is
-    /// the result of a call that nobody waits for: nothing was said then. `Disk` if the log cannot
-    /// be written.
+    /// `NotFound` if there is no such API; `Unreadable` if one is not a message of this API, or is
+    /// the result of a call that is not open; then none was added. `Disk` if the log cannot be
+    /// written.
     pub fn push_messages(
         &mut self,
         wire: &str,
@@ -109,7 +110,7 @@ impl Context {
     }
 
     /// Adds the response of a model, with what its provider counted. Returns its calls in order,
-    /// as the context has them: of two calls with one id the second gets another.
+    /// with their ids in the context: of two calls with one id the second gets another.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -128,7 +129,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; nothing was added then.
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn push_response(&mut self, response: &Response) -> Result<Vec<Called>> {
         let source = Cow::Borrowed(&*response.source);
         let entries = vec![(false, response.entry.clone())];
@@ -150,7 +151,7 @@ impl Context {
         Ok(called)
     }
 
-    /// Adds all that `add` adds to the log, or nothing if it fails.
+    /// Adds everything that `add` adds to the log, or nothing if it fails.
     pub(super) fn all_or_nothing(
         &mut self,
         add: impl FnOnce(&mut Context) -> Result<()>,
@@ -170,8 +171,8 @@ impl Context {
         added
     }
 
-    /// Ties messages to what was said and to each other. They are those behind the first ones of a
-    /// list of so many.
+    /// Resolves the ids of calls and results in messages. `first` and `of` number them in errors:
+    /// the messages follow the first ones of a list of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -212,12 +213,12 @@ impl Context {
         Ok(())
     }
 
-    /// Says all that the body of a request says: prompt, tools and messages.
+    /// Adds the content of a whole request body: prompt, tools and messages.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such wire, `Unreadable` if it is no body, `Disk` if the log cannot
-    /// be written.
+    /// `NotFound` if there is no such API, `Unreadable` if it is not a request body, `Disk` if the
+    /// log cannot be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
         let mut heard = ParsedMessage::of_body(wire, body).map_err(|why| {
@@ -228,12 +229,12 @@ impl Context {
         self.push_heard(&heard, None)
     }
 
-    /// How many messages of a wire were said, in this run and in those before.
+    /// The number of API messages that were added, in this run and in earlier ones.
     pub fn messages(&self) -> u64 {
         self.log.log().messages()
     }
 
-    /// Calls that have no result yet: their ids and the names of their tools, in order.
+    /// The calls without a result: their ids and the names of their tools, in order.
     pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
         self.known.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
@@ -244,15 +245,15 @@ impl Context {
             let (model, usage) = (entry.model.as_deref(), entry.usage);
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
-            // What is said is copied to be put into the log, and not kept any longer.
+            // The text is copied into the log; the parsed message is dropped.
             let item = self.log_entry(&speaker, &said(entry, &heard.source()))?;
             self.take_entry(item, &speaker)?;
         }
         Ok(())
     }
 
-    /// Gives each call an id of its own, as some wires have none and some services count from one
-    /// again, and each result its call; or says whose call is missing.
+    /// Gives each call a unique id (some APIs have none, some services count from one again) and
+    /// each result the id of its call. Returns an error that names the missing call of a result.
     fn tie(
         &self,
         heard: &mut ParsedMessage<'_>,
@@ -290,20 +291,20 @@ impl Context {
     }
 }
 
-/// A call of a tool, as a response makes it.
+/// A tool call of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
     /// The id that its result names.
     pub id: Box<str>,
     /// The tool.
     pub name: Box<str>,
-    /// What the tool does, if its name tells.
+    /// The kind of the tool, if its name is known.
     pub kind: ToolKind,
-    /// Its arguments: the text of a JSON object, or whatever the model made of it.
+    /// Its arguments: the text of a JSON object, or whatever the model wrote.
     pub arguments: String,
 }
 
-/// Arguments as the model wrote them: some APIs put the object into a string.
+/// The arguments as the model wrote them; some APIs put the object into a string.
 fn arguments(json: &[u8]) -> String {
     if json.starts_with(b"\"") {
         decode(json).into_owned()
@@ -312,25 +313,25 @@ fn arguments(json: &[u8]) -> String {
     }
 }
 
-/// Calls while messages are tied to each other.
+/// The state while messages are connected to their calls.
 struct Ties {
-    /// Those without a result.
+    /// Calls without a result.
     open: OpenCalls,
-    /// Ids of those that these messages make.
+    /// Ids of the calls in these messages.
     made: HashSet<Box<str>>,
 }
 
-/// What a message says.
+/// A parsed message of an API.
 pub(super) struct ParsedMessage<'m> {
     source: Cow<'m, [u8]>,
-    /// Each with whether it is the prompt.
+    /// The entries, each with whether it is the prompt.
     pub(super) entries: Vec<(bool, Entry)>,
-    /// Of its bytes, if it is a message alone.
+    /// The hash of its bytes, if it is not part of a whole request body.
     hash: Option<u64>,
 }
 
 impl<'m> ParsedMessage<'m> {
-    /// The messages of a list from this one on.
+    /// Parses a list of messages; `first` is the number of messages before them.
     pub(super) fn all(
         api: &Api,
         messages: &[&'m str],
@@ -353,7 +354,7 @@ impl<'m> ParsedMessage<'m> {
         parsed.collect()
     }
 
-    /// Of a message that its wire understands.
+    /// Parses a message of an API.
     pub(super) fn read(
         wire: &Api,
         message: &'m str,
@@ -383,7 +384,7 @@ impl<'m> ParsedMessage<'m> {
         Ok(ParsedMessage { source, entries, hash: None })
     }
 
-    /// The bytes that hold its texts.
+    /// The bytes of the message's texts.
     pub(super) fn source(&self) -> &[u8] {
         &self.source
     }
@@ -393,8 +394,8 @@ impl<'m> ParsedMessage<'m> {
     }
 }
 
-/// Whether an escape stands for one half of a character: no text can hold it, and none is made of
-/// what somebody said.
+/// Whether JSON has an escape of an unpaired surrogate (one half of a character), which no text
+/// can hold.
 fn has_half_a_character(json: &str) -> bool {
     let (mut rest, mut begun) = (json, false);
     while let Some(at) = rest.find('\\') {
@@ -414,7 +415,7 @@ fn has_half_a_character(json: &str) -> bool {
     begun
 }
 
-/// A wire that understands a message.
+/// The name of an API of which this is a valid message.
 fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;
@@ -437,7 +438,7 @@ mod tests {
     use super::*;
     use crate::Journal;
 
-    /// A disk that takes the first line of a log and is full then.
+    /// A disk that is full after the first line of a log.
     struct FullDisk {
         is_new: bool,
     }

@@ -1,15 +1,15 @@
-//! How providers say that a request is too long: data. Each text was found in public collections
-//! of them, which are named beside it, or in the code that says it.
+//! The error texts with which providers refuse a request as too long: data. Each text is from a
+//! public collection of them, named below, or from the source code of the service.
 
-/// One way of saying it: the first of these words at the beginning of the message, and all others
-/// behind it, in lower case.
+/// One error text, in lower case: the first of these phrases must be at the beginning of the
+/// message, the others after it.
 pub(super) struct Family {
     pub(super) provider: &'static str,
     pub(super) words: &'static [&'static str],
     pub(super) numbers: Numbers,
 }
 
-/// Which of the numbers behind the words is which.
+/// Which of the numbers after the phrase is the limit, and which the size of the request.
 #[derive(Clone, Copy)]
 pub(super) enum Numbers {
     LimitFirst,
@@ -27,11 +27,11 @@ const fn family(
     Family { provider, words, numbers }
 }
 
-/// The first that fits counts.
+/// The first match counts.
 ///
 /// Sources: pi `packages/ai/src/utils/overflow.ts`, opencode `packages/opencode/src/session`,
 /// litellm `litellm_core_utils/exception_mapping_utils.py`, letta `llm_api/error_utils.py`,
-/// openhands `llm/exceptions`; the text of TGI stands in its `router/src/validation.rs`, that of
+/// openhands `llm/exceptions`; the text of TGI is in its `router/src/validation.rs`, that of
 /// llama.cpp in its `tools/server`, that of vLLM in `entrypoints/openai`.
 pub(super) const FAMILIES: &[Family] = &[
     family("anthropic", &["prompt is too long"], AskedFirst),
@@ -74,7 +74,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("any", &["too many tokens"], Unsaid),
 ];
 
-/// Kinds, types and codes of errors that mean nothing else.
+/// Kinds, types and codes of errors that mean an overflow and nothing else.
 pub(super) const CODES: &[(&str, &str)] = &[
     ("context_length_exceeded", "openai"),
     ("request_too_large", "anthropic"),
@@ -83,6 +83,6 @@ pub(super) const CODES: &[(&str, &str)] = &[
     ("prompt_too_long", "any"),
 ];
 
-/// Words of refusals that pass by themselves: a quota, a rate.
+/// Phrases of temporary refusals: a quota, a rate limit.
 pub(super) const PASSING: [&str; 5] =
     ["rate limit", "rate_limit", "throttl", "please wait", "tokens per min"];

@@ -1,31 +1,31 @@
-//! What a refusal says itself, apart from what it quotes.
+//! The error in the body of a refused request, without the text that it quotes.
 
 use epitome_model::Tokens;
 use serde_json::Value;
 
-/// What a service says of a request that it does not take, in lower case.
+/// An error of a service, in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
-    /// Types, codes and kinds of the error.
+    /// The error's types, codes and kinds.
     pub(super) kinds: Vec<String>,
-    /// Its message, without what it quotes.
+    /// Its message, without quoted text.
     pub(super) message: String,
-    /// Tokens that the model takes, where a member says so.
+    /// The model's limit in tokens, if a member of the error names it.
     pub(super) limit: Option<Tokens>,
-    /// Tokens that the request had, where a member says so.
+    /// Tokens of the request, if a member of the error names them.
     pub(super) asked: Option<Tokens>,
 }
 
-/// Bytes of a message that are looked at.
+/// Characters of a message that are searched.
 const LOOKED_AT: usize = 600;
-/// Errors of services stand within those of whoever stands before them.
+/// How deep errors are nested: a gateway wraps the error of the service behind it.
 const DEEPEST: u32 = 3;
 
-/// What others put before the message of a service.
+/// What gateways put before the message of a service.
 const PREFIXES: [&str; 3] = ["litellm.", "error", "the model returned the following errors"];
 
 impl Refusal {
-    /// Of the body of a refusal: JSON, a stream of events, or plain words.
+    /// Reads the body of a refusal: JSON, an event stream, or plain text.
     pub(super) fn read(body: &str) -> Refusal {
         Refusal::from_body(body).unwrap_or_else(|| {
             let mut refusal = Refusal::default();
@@ -34,7 +34,7 @@ impl Refusal {
         })
     }
 
-    /// Of the error in a body, if there is one.
+    /// Reads the error in a body, if there is one.
     pub(super) fn from_body(body: &str) -> Option<Refusal> {
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             return Refusal::from_value(&value, DEEPEST);
@@ -44,7 +44,7 @@ impl Refusal {
         events.filter_map(|event| Refusal::from_value(&event, DEEPEST)).next_back()
     }
 
-    /// Of an object that is an error, or holds one.
+    /// Reads a JSON value that is an error, or holds one.
     fn from_value(value: &Value, depth: u32) -> Option<Refusal> {
         // Google answers with a list of one.
         let value = if value.is_array() { &value[0] } else { value };
@@ -58,7 +58,7 @@ impl Refusal {
             None if value["message"].is_string() && value["choices"].is_null() => value,
             None => return None,
         };
-        // A list of what is wrong with a body: its words stand in `msg`, and beside it the body.
+        // A list of validation errors: the text is in `msg`, the quoted body next to it.
         let error = if error.is_array() { &error[0] } else { error };
         let mut refusal = Refusal::default();
         for holder in [error, value] {
@@ -73,14 +73,14 @@ impl Refusal {
         if let Some(words) = words.iter().find_map(|it| it.as_str()) {
             refusal.add_message(words, depth);
         }
-        // OpenRouter hands on what the provider said.
+        // OpenRouter includes the provider's error.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
             refusal.inner(raw, depth);
         }
         Some(refusal)
     }
 
-    /// What words say, and the error that they hold, if they end in one.
+    /// Adds the text of a message, and the error as JSON that it may end with.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.inner(&words[json..], depth);
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// What somebody else said, whose words are handed on.
+    /// Adds a wrapped error, whose text replaces the gateway's.
     fn inner(&mut self, text: &str, depth: u32) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let value = serde_json::from_str::<Value>(text).ok();
@@ -104,17 +104,17 @@ impl Refusal {
         }
     }
 
-    /// Whether the message or a kind says this.
+    /// Whether the message or a kind contains this text.
     pub(super) fn says(&self, words: &str) -> bool {
         self.message.contains(words) || self.kinds.iter().any(|kind| kind.contains(words))
     }
 
-    /// Whether the message has the first of these words within so many bytes, and all others
-    /// behind it.
+    /// Whether the message has the first of these phrases within so many bytes, and all others
+    /// after it.
     pub(super) fn begins_with(&self, words: &[&str], within: usize) -> bool {
         let mut rest = self.message.as_str();
         let known = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
-        // Whoever stands before the service says at most its name twice.
+        // The text that a gateway puts before it is at most as long again.
         let within = if known { within * 2 } else { within };
         words.iter().enumerate().all(|(n, word)| match rest.find(word) {
             Some(at) if n > 0 || at <= within => {
@@ -126,8 +126,8 @@ impl Refusal {
     }
 }
 
-/// A text without what stands in quotes: what was sent, as it may say anything. Names, which are
-/// one word, stay.
+/// A text without its quoted parts, which are from the request and may say anything. A quoted
+/// single word is a name, and stays.
 fn unquoted(text: &str) -> String {
     let text: String = text.chars().take(LOOKED_AT).collect();
     let mut out = String::new();
@@ -136,7 +136,7 @@ fn unquoted(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         let close = match c {
             '"' | '`' => Some(c),
-            // Not that of `model's`.
+            // Not the apostrophe of `model's`.
             '\'' if !last.is_alphanumeric() => Some(c),
             '“' => Some('”'),
             '«' => Some('»'),
@@ -151,7 +151,7 @@ fn unquoted(text: &str) -> String {
                 rest = rest.strip_prefix(close.unwrap_or(c)).unwrap_or(rest);
             }
             None => {
-                // A name in quotes stays whole, so that its end is no beginning.
+                // A quoted name stays whole, so that its closing quote does not open another.
                 let whole = end.map_or(0, |end| end + close.map_or(0, char::len_utf8));
                 let whole = (c.len_utf8() + whole).min(rest.len());
                 out.push_str(&rest[..whole]);

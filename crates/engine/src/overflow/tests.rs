@@ -1,8 +1,8 @@
 use super::*;
 use serde::Deserialize;
 
-/// What a provider answered, and what it tells of an overflow: who says it, the limit, what was
-/// asked.
+/// A provider's response, and what is recognised in it: the provider, the limit and the size of the
+/// request.
 #[derive(Deserialize)]
 struct Refused {
     status: u16,

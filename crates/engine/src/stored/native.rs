@@ -9,20 +9,20 @@ use epitome_passes::Plan;
 
 use super::{CompactionPlan, Note, Way};
 
-/// What the usual way of writing would save, of what a recipe takes from the context of a session:
-/// nothing where that is not worth writing.
+/// Tokens that the default way of writing would save, of those that a recipe removes from the
+/// context; zero if the saving is not worth a record.
 pub fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };
     if pays(way, format, taken, before) { taken } else { Tokens(0) }
 }
 
-/// What is on disk only stays there, and what the agent's own way cannot speak for.
+/// Drops the edits that the agent's own way cannot express, and those of bytes that are not sent.
 ///
 /// # Errors
 ///
-/// `Refused` if the agent has no such records for this session, and if reasoning would be sent that
-/// is bound to what is not.
+/// `Refused` if the agent has no such record for this session, or if reasoning would be sent that
+/// is bound to removed content.
 pub(super) fn only_what_is_reached<S: Source>(
     native: &Native,
     session: &Loaded<S>,
@@ -43,24 +43,24 @@ pub(super) fn only_what_is_reached<S: Source>(
             }
         }
     }
-    // A record makes the file larger: without tokens saved it is not worth it.
+    // A record makes the file larger: write none if no tokens are saved.
     if plan.cut().is_none() && plan.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
         plan.edits.clear();
     }
     Ok(())
 }
 
-/// A record that is appended repeats the context, so that the file grows by all of it. It must save
-/// at least one part in this many of the context.
+/// An appended record repeats the context, so that the file grows by its size. It must save at
+/// least one part in this many of the context.
 const PAYS_FROM: u64 = 20;
 
-/// Whether what a way of writing saves of a context is worth it.
+/// Whether the saving is worth writing.
 pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> bool {
     let is_appended = way == Way::Native && matches!(format.native, Some(Native::Append(_)));
     !is_appended || saved.0 * PAYS_FROM >= before.0
 }
 
-/// Leaves the session as it is if the record to be appended saves too little: a note says so.
+/// Drops all edits if an appended record would save too little, and adds a note.
 pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     let Loaded { format, source, .. } = planned.session;
     let before = planned.compaction.tokens_before;
@@ -80,7 +80,7 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     planned.bytes_after = Bytes(source.len());
 }
 
-/// What a record behind the end can say, with the copies that go along with it.
+/// Keeps the edits that an appended record can express, and those of copies in the same records.
 fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
@@ -88,7 +88,7 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
     let record = |at: At| transcript.items[at.item()].record().span;
     let is_said = |at: At| match at {
         At::Copy { .. } => false,
-        // Items are cut out by a record of their own.
+        // Cuts of items have a record of their own.
         At::Items { .. } => true,
         At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
     };
@@ -105,8 +105,8 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
     });
 }
 
-/// Results that are longer than what the agent sends in their place, which is what the edits say
-/// from now on.
+/// Keeps the edits of results that are longer than the text the agent sends for a marked result,
+/// and gives these edits that text.
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,
@@ -131,8 +131,8 @@ fn only_what_is_marked<S: Source>(
     });
 }
 
-/// The model of reasoning that is sent behind a marked result, and bound to it: no mark takes
-/// reasoning away.
+/// The model of reasoning that would still be sent after a marked result and is bound to it: marks
+/// cannot remove reasoning.
 fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
     let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
@@ -143,7 +143,7 @@ fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
         .find(|model| (session.format.thinking_is_bound)(model))
 }
 
-/// That the agent has no records of its own way for this session.
+/// The error that the agent's own records cannot be used for this session.
 pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     let what = format!("this session takes no records of {}'s own way: {why}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")

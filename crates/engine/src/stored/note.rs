@@ -1,4 +1,4 @@
-//! What of a recipe a plan leaves out.
+//! The parts of a recipe that a plan leaves out.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use epitome_model::{Bytes, Tokens};
 /// A part of a recipe that is left out, and why. Displayed as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The agent has no record with which messages are cut out.
+    /// The agent has no record that cuts messages out.
     NoTrim {
         /// The agent's name.
         agent: &'static str,
@@ -21,45 +21,45 @@ pub enum Note {
         /// Why, as a clause.
         why: String,
     },
-    /// Per cent of a window that is not known.
+    /// The recipe has a share of a window, and the window is unknown.
     NoWindow {
         /// The session's model, if the session names one.
         model: Option<String>,
     },
-    /// A recipe without edits, and no model was named for its summary.
+    /// The recipe has a summary and no edits, and no model is configured.
     OnlyASummary,
-    /// A summary that was given does not hold what sets rules.
+    /// The summary lacks some of what sets rules.
     RulesLeftOut {
-        /// What is left out: names of rule files, of skills, of tools.
+        /// The rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// A digest does not hold all that sets rules: it is more than the budget.
+    /// The digest lacks some of what sets rules, because it exceeds the budget.
     RulesTooLong {
-        /// What is left out: names of rule files, of skills, of tools.
+        /// The rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// The target is missed because of what sets rules, which stays.
+    /// The target is missed because pinned rules stay.
     Pinned {
-        /// What stays for that.
+        /// Tokens of the pinned rules.
         tokens: Tokens,
         /// The target.
         target: Tokens,
     },
-    /// Nothing goes: the context is within the target already.
+    /// Nothing is removed: the context is within the target already.
     WithinTarget {
-        /// What a resume sends.
+        /// Tokens of a resume.
         tokens: Tokens,
         /// The target.
         target: Tokens,
     },
     /// Nothing is written: the record that the agent would read in place of the history saves too
-    /// little for what it takes on disk.
+    /// few tokens for the bytes it takes on disk.
     DoesNotPay {
-        /// What it would save.
+        /// Tokens that it would save.
         saved: Tokens,
-        /// What a resume sends.
+        /// Tokens of a resume.
         of: Tokens,
-        /// By how much the file would grow.
+        /// The growth of the file.
         bytes: Bytes,
     },
 }

@@ -1,22 +1,22 @@
-//! What a summary or a digest is written in the place of.
+//! What a summary or a digest replaces.
 
 use std::fmt;
 
 use epitome_model::{Block, Transcript};
 use serde::Serialize;
 
-/// What a summary or a digest is written in the place of.
+/// What a summary or a digest replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StandsFor {
-    /// Which of them it is.
+    /// Whether it is a digest or a summary.
     pub kind: StandIn,
-    /// Calls of tools, with their results.
+    /// Number of tool calls, with their results.
     pub calls: u64,
-    /// Texts of the user, the model and the agent.
+    /// Number of texts of the user, the model and the agent.
     pub texts: u64,
 }
 
-/// What is written in the place of the beginning of a history.
+/// What replaces the beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StandIn {
@@ -27,7 +27,7 @@ pub enum StandIn {
 }
 
 impl StandsFor {
-    /// What a summary replaces that is written in the place of these items of a session.
+    /// Counts these items, which a summary or a digest replaces.
     pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> StandsFor {
         let (mut calls, mut texts) = (0, 0);
         let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));

@@ -1,4 +1,4 @@
-//! Where a plan saves: by tool, and by file.
+//! The savings of a plan, by tool and by file.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,28 +10,28 @@ use serde::Serialize;
 
 use super::CompactionPlan;
 
-/// What is saved of one tool or one file.
+/// The saving of one tool or one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Saving {
     /// The name of a tool, `thinking`, `images`, `text`; or the path of a file.
     pub of: String,
-    /// The edits that save it.
+    /// Number of edits.
     pub edits: u64,
-    /// Tokens that a resume sends less.
+    /// Tokens that a resume no longer sends.
     pub tokens: Tokens,
 }
 
-/// What a plan saves of the context, the largest saving first.
+/// The savings of a plan in the context, largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Savings {
-    /// By tool, with its calls and results; and of what no tool said.
+    /// By tool (calls and results together), and by kind for content that is not a tool's.
     pub tools: Vec<Saving>,
     /// By file that was read or changed.
     pub files: Vec<Saving>,
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// Where its edits save tokens. What a summary or a digest replaces is not in it.
+    /// The savings of the edits, without what a summary or a digest replaces.
     pub fn savings(&self, counter: &dyn Counter) -> Savings {
         let Loaded { source, transcript, .. } = self.session;
         let view = View::new(transcript, source, counter);
@@ -52,7 +52,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     }
 }
 
-/// What stands at a place that no tool said.
+/// The kind of content at a place that belongs to no tool.
 fn kind_at(view: &View<'_>, at: At) -> &'static str {
     let (At::Block { item, block } | At::Field { item, block, .. } | At::Part { item, block, .. }) =
         at

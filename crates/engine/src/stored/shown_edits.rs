@@ -1,4 +1,4 @@
-//! What becomes what, edit by edit, as words.
+//! The edits of a plan as text: before and after.
 
 use std::cmp::Reverse;
 
@@ -8,26 +8,26 @@ use epitome_passes::{PlannedEdit, View};
 
 use super::CompactionPlan;
 
-/// An edit of a plan as people read it. The words are those of the session: nothing is taken out of
-/// them, and no character is made visible.
+/// An edit as a person reads it. The texts are the session's: secrets are not redacted, and control
+/// characters are not escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownEdit {
     /// The line of the session, from 1.
     pub line: u64,
-    /// What it is that goes: `output of Read src/main.rs`.
+    /// A description of what is removed: `output of Read src/main.rs`.
     pub what: String,
     /// The name of the pass that planned it.
     pub pass: &'static str,
-    /// What it saves of the context.
+    /// Tokens that it saves in the context.
     pub saved: Tokens,
-    /// The words that go, decoded.
+    /// The removed text, decoded.
     pub before: String,
-    /// Those that take their place; none if nothing does.
+    /// The text in its place, which may be empty.
     pub after: String,
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// The edits in the order of the session. Words are read when their edit is asked for.
+    /// The edits in the order of the session, read from it one by one.
     pub fn shown_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,
@@ -72,7 +72,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     }
 }
 
-/// The words at a place, decoded.
+/// The text at a place, decoded.
 fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
     let Loaded { source, transcript, .. } = session;
     let item = &transcript.items[at.item()];

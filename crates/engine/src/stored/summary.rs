@@ -1,4 +1,4 @@
-//! A summary in place of the beginning of a stored session.
+//! Replaces the beginning of a stored session by a summary.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::splice::if_read;
@@ -10,16 +10,16 @@ use super::{CompactionPlan, Note, Stages, StandsFor, Way, unwritten};
 use crate::summary::{keeping, kept_end, says_more_than_a_summary};
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
-    /// Tries a summary in place of everything but the end that the recipe keeps whole, written as
-    /// the agent writes its own. Of the recipe only the rules of what is kept count.
+    /// Makes a compaction that replaces everything but the end that the recipe keeps by a summary,
+    /// written as the agent writes its own. Of the recipe only the rules of what is kept apply.
     ///
-    /// There is nothing to do when everything is kept, when nothing but a summary is not, and when
-    /// what a resume sends begins with this summary, whatever was said since.
+    /// The result is empty if everything is kept, if only a summary would be replaced, and if the
+    /// context begins with this very summary, whatever follows.
     ///
     /// # Errors
     ///
-    /// `Refused` if this agent has no such record, if this session cannot hold it, and if the
-    /// summary is longer than what it stands for; what reading the session says.
+    /// `Refused` if this agent has no such record, if this session cannot hold one, and if the
+    /// summary is longer than what it replaces; the errors of reading the session.
     pub fn summarised(
         text: &str,
         session: &'a Loaded<S>,
@@ -35,7 +35,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     }
 }
 
-/// Refuses a session that no summary can be written into, before a model is asked for one.
+/// Refuses a session that cannot hold a summary, before a model is asked for one.
 ///
 /// # Errors
 ///
@@ -63,14 +63,14 @@ pub fn check_holds_a_summary<S: Source>(
 }
 
 impl<'a, S: Source> Stages<'a, '_, S> {
-    /// The end of the context that the recipe keeps whole, and a plan of what is kept.
+    /// The end of the context that the recipe keeps, with the plan that says what is kept.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keeping(self.recipe), &self.options());
         let kept = kept_end(&self.session.transcript, &plan.kept).1;
         (plan, kept)
     }
 
-    /// Tries a text of a stage in place of everything but `kept`, the end of the context.
+    /// Makes a compaction that replaces everything but `kept`, the end of the context, by a text.
     pub(super) fn in_place_of_the_beginning(
         &self,
         text: &str,
@@ -99,10 +99,10 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(planned)
     }
 
-    /// Whether what a resume sends begins with a summary of just this text.
+    /// Whether a resume begins with a summary of exactly this text already.
     ///
-    /// Formats wrap a summary in words of their own, so the text is compared as the format would
-    /// write it and read it back.
+    /// Formats add words of their own around a summary, so the text is compared as the format would
+    /// write it and read it again.
     fn is_there_already(&self, text: &str) -> Result<bool> {
         let Loaded { format, source, transcript, .. } = self.session;
         let Some(there) = first_summary(transcript, source).filter(|it| it.contains(text)) else {
@@ -120,7 +120,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// What sets rules, goes, and is not in the text of a summary.
+/// A note with the rules that are removed and missing in the summary.
 fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = words(text);
@@ -136,7 +136,7 @@ fn first_summary(transcript: &Transcript, source: &dyn Source) -> Option<String>
     })
 }
 
-/// That epitome writes no summaries into sessions of this agent.
+/// The error that epitome writes no summaries into sessions of this agent.
 pub fn no_summaries(format: &Format) -> Error {
     let what = format!("epitome does not write summaries into sessions of {}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")

@@ -1,4 +1,4 @@
-//! Messages that a recipe cuts out of the middle of a stored session.
+//! Cuts messages out of the middle of a stored session, as the recipe says.
 
 use epitome_formats::Loaded;
 use epitome_model::{Applied, Cut, Edit, Source, WriteMode};
@@ -8,7 +8,7 @@ use super::{Note, Stages};
 use crate::middle::stored_middle_cut;
 
 impl<S: Source> Stages<'_, '_, S> {
-    /// What a rule cuts out of the middle; or none, with a note, if the agent cannot leave messages
+    /// The cut that a rule makes; `None` with a note if the agent has no record to leave messages
     /// out.
     pub(super) fn cut(
         &self,
@@ -35,14 +35,14 @@ impl<S: Source> Stages<'_, '_, S> {
         stored_middle_cut(source, (rule, &self.recipe.rule_files), is_kept, self.counter)
     }
 
-    /// The plan with a cut, and behind it what the passes plan over what the cut leaves.
+    /// The plan of a cut, followed by the edits that the passes plan for what the cut leaves.
     pub(super) fn plan_behind(&self, cut: Cut, begun: Plan) -> Plan {
         let Loaded { source, transcript, .. } = self.session;
         let edits = Vec::from_iter(Edit::cut(cut));
         let applied = Applied::new(transcript, source, &edits);
         let mut view = View::new(&applied.transcript, &applied.source, self.counter)
             .with_rule_files(&self.recipe.rule_files);
-        // The trigger was reached before the cut.
+        // The trigger was checked before the cut.
         let recipe = Recipe { trigger: Default::default(), ..self.recipe.clone() };
         let mut plan = begin(&mut view, &recipe, &self.options());
         add_edits(&mut plan, &mut view, &recipe, &self.options());
