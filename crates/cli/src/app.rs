@@ -70,22 +70,22 @@ pub struct App {
     pub global: Global,
     pub config: Config,
     settings: OnceLock<Settings>,
-    /// What is printed, if it is not to reach the terminal.
+    /// Where output is collected, if it must not reach the terminal.
     captured: Option<Arc<Mutex<Captured>>>,
-    /// How far the command is.
+    /// The progress of the command.
     pub progress: Arc<Progress>,
 }
 
-/// What a command printed.
+/// The collected output of a command.
 #[derive(Default)]
 struct Captured {
     /// On standard output.
     out: Vec<u8>,
-    /// And on standard error, as a terminal shows it.
+    /// On standard output and standard error, as a terminal shows both.
     all: Vec<u8>,
 }
 
-/// What a command printed, with styles, and how it ended.
+/// The output of a command, with styles, and its result.
 pub struct Printed {
     /// On standard output.
     pub out: String,
@@ -101,7 +101,7 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// The same program for a user whose home is this folder, without settings, keys or variables.
+    /// The same program for a user with this home folder and without settings, keys or variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let (config, settings) = (Config::of_home(folder), OnceLock::new());
@@ -117,7 +117,7 @@ impl App {
         Printed { out: text(out), all: text(all), done }
     }
 
-    /// The same, called in another folder.
+    /// The same, as if it had been called in another folder.
     pub fn called_in(&self, folder: &Path) -> App {
         let mut config = self.config.clone();
         config.here = folder.to_owned();
@@ -207,7 +207,7 @@ impl App {
         }
     }
 
-    /// Prints on standard output. On a terminal that it does not fit it is shown in the user's
+    /// Prints on standard output. On a terminal, text that does not fit is shown in the user's
     /// pager, if there is one.
     pub fn page(&self, text: &str) -> Result<()> {
         let (width, height) = terminal_size::terminal_size()
@@ -222,12 +222,12 @@ impl App {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         if std::env::var_os("LESS").is_none() {
-            // Colours, and no paging of what fits.
+            // Keep colours, and quit at once if the text fits.
             command.env("LESS", "FRX");
         }
         let Ok(mut child) = command.spawn() else { return self.print(text) };
         let shown = self.styled(text);
-        // That a person leaves before the end is no failure.
+        // Leaving the pager before the end is no error.
         child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
         child.wait()?;
         Ok(())
@@ -301,8 +301,7 @@ impl App {
         }
     }
 
-    /// A progress bar on standard error. It hides itself where there is no terminal, and beside
-    /// JSON.
+    /// A progress bar on standard error. It is hidden if there is no terminal, or with `--json`.
     pub fn bar(&self, template: &str, len: usize) -> ProgressBar {
         let target = if self.global.json || self.captured.is_some() {
             ProgressDrawTarget::hidden()
@@ -321,7 +320,7 @@ impl App {
         }
     }
 
-    /// Whether what is printed is kept for the caller, as the browser has it.
+    /// Whether output is collected for the caller, as the browser does.
     pub fn is_captured(&self) -> bool {
         self.captured.is_some()
     }
@@ -332,7 +331,7 @@ impl App {
     }
 }
 
-/// The lines that a text takes on a terminal of so many columns.
+/// The number of rows that a text takes on a terminal of `columns` columns.
 fn rows(text: &str, columns: usize) -> usize {
     let rows = |line: &str| strip_str(line).to_string().width().div_ceil(columns.max(1)).max(1);
     text.lines().map(rows).sum()

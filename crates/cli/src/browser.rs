@@ -1,7 +1,7 @@
 //! The session browser: what `epitome` alone shows on a terminal.
 //!
-//! Each key runs a command of the program, and shows what it prints: nothing is done here that
-//! cannot be done by a command.
+//! Each key runs a command of the program and shows its output: the browser can do nothing that a
+//! command cannot.
 
 mod draw;
 mod menu;

@@ -11,7 +11,7 @@ pub fn can_ask() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// Asks a person whether to go on.
+/// Asks the user whether to continue.
 pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());

@@ -1,10 +1,10 @@
-//! What a session sends, as text for people.
+//! The context that a session sends, as readable text.
 
 use std::fmt::Write as _;
 
 use epitome_model::{Block, Entry, Output, Part, Role, Source, Transcript, decode};
 
-/// The text, and how many entries it shows.
+/// The text, and the number of entries in it.
 pub fn render(transcript: &Transcript, source: &dyn Source) -> (String, usize) {
     let mut text = String::new();
     let head = &transcript.head;
@@ -42,7 +42,7 @@ fn said(text: &mut String, entry: &Entry, block: &Block, source: &dyn Source) {
             let words = thinking.text.as_ref().map(|words| words.read(source));
             part(text, "reasoning", words.as_deref().unwrap_or("(sealed)"));
         }
-        // Arguments within a string are shown as what the string says.
+        // Arguments in a JSON string are shown decoded.
         Block::Call(call) => {
             part(text, &format!("call {}", call.name), &decode(&source.at(call.arguments)));
         }

@@ -1,4 +1,4 @@
-//! The difference that a plan makes, block by block.
+//! The edits of a plan as a diff, block by block.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ const RUN: usize = 8;
 const WIDTH: usize = 160;
 
 /// Every edit of a plan that changes the context: the removed text and its replacement, with
-/// secrets redacted. Of copies in metadata, the number.
+/// secrets redacted. Edits of copies in metadata are only counted.
 pub fn render<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
@@ -77,7 +77,7 @@ fn push_line(out: &mut String, change: LineChange, text: &str) {
     let _ = writeln!(out, "  {style}{mark} {text}{style:#}");
 }
 
-/// How a line is marked, and its colour.
+/// The mark of a line, and its colour.
 fn look(change: LineChange) -> (char, Style) {
     match change {
         LineChange::Removed => ('-', AnsiColor::Red.on_default()),

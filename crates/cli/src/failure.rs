@@ -34,7 +34,7 @@ pub enum Status {
     Found = 6,
     /// A simulation missed its gate.
     Missed = 7,
-    /// Ctrl-C, after which what was begun was finished.
+    /// Stopped by Ctrl-C, after the work in progress was finished.
     Stopped = 130,
 }
 
@@ -83,7 +83,7 @@ impl Failure {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// An error while something was written or the archive was read: the disk fails, not the
+    /// An error while something was written or the archive was read: the disk is at fault, not the
     /// session.
     pub fn writing(err: Error) -> Failure {
         Failure::from(err.while_writing())
@@ -154,7 +154,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
         let status = match status(err.kind()) {
-            // It is the disk that refuses, and not a session that cannot be read.
+            // The disk is at fault, not an unreadable session.
             Status::Unreadable if err.is_while_writing() => Status::Disk,
             other => other,
         };

@@ -2,13 +2,14 @@
 
 use epitome_render::{Breaks, Run, wrap};
 
-/// Wraps lines that are longer than `columns` between words. A continuation line has the indent of
-/// its line, or of the text after its label, and its style. Only blanks at a break are left out.
+/// Wraps lines that are longer than `columns` between words. A continuation line has the style and
+/// the indent of its line, or the indent of the text after its label. Only blanks at a break are
+/// dropped.
 pub fn folded(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }
 
-/// One line, with styles, in lines of at most `columns`.
+/// Wraps one line with styles into lines of at most `columns`.
 pub fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let lines = wrap(&runs(line), columns, Breaks::Words, &[], &[]);
     lines.iter().map(|runs| written(runs)).collect()
@@ -111,7 +112,7 @@ mod tests {
             6,
             "a \x1b[1m\x1b[31mone\x1b[0m\n\x1b[1m\x1b[31mtwo\x1b[0m",
         );
-        // An escape sequence that is no style stays.
+        // An escape sequence that is no style is kept.
         check("\x1b]0;x", 9, "\x1b]0;x");
     }
 

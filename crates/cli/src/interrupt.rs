@@ -4,17 +4,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Notices a request to stop: Ctrl-C, or the signal of a service manager.
+/// Receives requests to stop: Ctrl-C, or the signal of a service manager.
 pub struct Interrupt(Mutex<Receiver<()>>);
 
 impl Interrupt {
-    /// From now on the first Ctrl-C only requests a stop; the second one ends the program at once.
+    /// From now on the first Ctrl-C only requests a stop; the second one kills the program.
     pub fn new() -> Interrupt {
         Interrupt::calling(|| ())
     }
 
-    /// The same, and at the first Ctrl-C `first` is called. Once this is dropped, Ctrl-C ends the
-    /// program at once.
+    /// Like [`new`](Interrupt::new), and `first` is called on the first Ctrl-C. Once this is
+    /// dropped, Ctrl-C kills the program.
     pub fn calling(first: impl FnOnce() + Send + 'static) -> Interrupt {
         let (tell, told) = channel();
         let (begin, begun) = channel();

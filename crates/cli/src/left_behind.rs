@@ -1,10 +1,10 @@
-//! What stayed behind of a session, in words.
+//! Content that a conversion left out, in words.
 
 use epitome_api::LeftBehind;
 
 use crate::text::count;
 
-/// What stayed behind, and how many of it.
+/// Names the kind of content, with its number.
 pub fn told(what: LeftBehind, n: u64) -> String {
     match what {
         LeftBehind::Reasoning => {

@@ -1,4 +1,4 @@
-//! What compactions took out of a context, for people.
+//! The loss report for people.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
 
-/// Pieces shown of each kind.
+/// The most pieces shown of each kind.
 const SHOWN: usize = 3;
-/// Columns of the name of a piece.
+/// The most columns of a piece's name.
 const NAME: usize = 64;
 
-/// A report.
+/// The whole report.
 pub fn render(report: &LossReport, all: bool) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}\n", path(&report.session));
     if report.compactions.is_empty() {
@@ -36,7 +36,7 @@ pub fn render(report: &LossReport, all: bool) -> String {
     text
 }
 
-/// What a planned compaction would take.
+/// What a planned compaction would remove.
 pub fn render_planned(losses: &CompactionLosses) -> String {
     format!("\n{BOLD}What would leave the context{BOLD:#}\n{}", body(losses, false))
 }
@@ -51,7 +51,7 @@ fn head(compaction: &CompactionLosses, agent: &str) -> String {
     format!("({}): {} → {} tokens", about.join(", "), tokens.before, tokens.after)
 }
 
-/// A time to the minute, as it is written.
+/// A recorded time, to the minute.
 fn minute(at: &str) -> String {
     let at = field(at);
     match (at.get(..10), at.get(11..16)) {
@@ -78,13 +78,13 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
     list.text
 }
 
-/// What is printed of a compaction, and how many pieces of each kind.
+/// The printed lines for a compaction, with limits on how many pieces are listed.
 struct List {
     text: String,
     most: usize,
-    /// What lists the rest.
+    /// The command that lists the rest.
     rest: &'static str,
-    /// Pieces with a reference that were listed.
+    /// The number of pieces with a reference that were listed.
     listed: usize,
 }
 
@@ -102,7 +102,7 @@ impl List {
         }
     }
 
-    /// Names on one line, at most so many.
+    /// Adds names on one line, at most `most` of them.
     fn names(&mut self, title: &str, names: &[&str], most: usize) {
         let shown: Vec<String> = names.iter().take(most).map(|it| end(it, 40)).collect();
         let more = match names.len() - shown.len() {
@@ -141,8 +141,8 @@ impl List {
         }
     }
 
-    /// The pieces of one kind and name together, as the first of them; where all are listed, only
-    /// those of the same text.
+    /// Groups pieces of one kind and name, each group shown as its first piece; if all are listed,
+    /// only pieces with the same text.
     fn grouped<'p>(&self, pieces: &[&'p Piece]) -> Vec<Vec<&'p Piece>> {
         let is_all = self.most == usize::MAX;
         let mut groups: Vec<Vec<&Piece>> = Vec::new();
@@ -159,7 +159,7 @@ impl List {
         groups
     }
 
-    /// How a piece is put back, or read.
+    /// Adds how a piece is put back, or printed.
     fn way_back(&mut self, compaction: &CompactionLosses) {
         if self.listed == 0 {
             return;
@@ -178,7 +178,7 @@ impl List {
     }
 }
 
-/// A piece in a line.
+/// One piece as a line.
 fn line(piece: &Piece) -> String {
     let name = &piece.lost.name;
     let name = if piece.is_file() { end(name, NAME) } else { one_line(name, NAME) };

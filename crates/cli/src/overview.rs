@@ -1,5 +1,5 @@
-//! The commands in groups: what `epitome` alone and `epitome --help` show, and one line for the
-//! global options in the help of each command.
+//! The commands in groups: the output of `epitome` alone and `epitome --help`. The help of each
+//! command has the global options on one line.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ const GET_STARTED: &str = "  \
 epitome COMMAND --help shows the options and examples of a command.
 ";
 
-/// The help of a command: its examples stand before its options.
+/// The template of a command's help: its examples come before its options.
 const TEMPLATE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
@@ -38,7 +38,7 @@ const NAME: usize = 13;
 /// The command line, with the commands in groups.
 pub fn grouped(command: Command) -> Command {
     let groups = groups(&command);
-    // The list of all commands that clap writes is left out.
+    // clap's own list of all commands is left out.
     let about = "{about-with-newline}\n{usage-heading} {usage}\n\n";
     let template = format!("{about}{groups}{{all-args}}{{after-help}}");
     let mut command = command.help_template(template).override_usage("epitome [OPTIONS] <COMMAND>");
@@ -46,7 +46,7 @@ pub fn grouped(command: Command) -> Command {
     command.mut_subcommands(|it| without_global_options(it).hide(true))
 }
 
-/// What `epitome` alone prints.
+/// The output of `epitome` alone.
 pub fn overview(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let about = text::wrapped(&about, text::columns()).join("\n");
@@ -71,8 +71,8 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// A command and those below it. Its help has the examples first, and names the global options on
-/// one line.
+/// A command and its subcommands, changed so that the help has the examples first and the global
+/// options on one line.
 fn without_global_options(command: Command) -> Command {
     let globals: Vec<String> = command
         .get_arguments()

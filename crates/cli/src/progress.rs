@@ -1,8 +1,8 @@
-//! How far a command is with many sessions, and whether it is to stop.
+//! The progress of a command over many sessions, and requests to stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How far a command is. Its threads, the screen and Ctrl-C share it.
+/// The progress of a command, shared by its threads, the screen and Ctrl-C.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicUsize,
@@ -11,24 +11,24 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to count steps, of which there are so many.
+    /// Begins to count `of` steps.
     pub fn begin(&self, of: usize) {
         self.done.store(0, Ordering::Relaxed);
         self.of.store(of, Ordering::Relaxed);
     }
 
-    /// One step is done.
+    /// Counts one step as done.
     pub fn step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The steps that are done, and all of them; none if there are not several.
+    /// The steps done, and all steps; none if there are not several.
     pub fn so_far(&self) -> Option<(usize, usize)> {
         let (done, of) = (self.done.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed));
         (of > 1).then_some((done.min(of), of))
     }
 
-    /// Requests a stop: what was begun is finished, and no further step begins.
+    /// Requests a stop: steps in progress are finished, and no further step is begun.
     pub fn stop(&self) {
         self.stops.store(true, Ordering::Relaxed);
     }
@@ -37,7 +37,7 @@ impl Progress {
         self.stops.load(Ordering::Relaxed)
     }
 
-    /// The steps that are done.
+    /// The number of steps done.
     pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }

@@ -13,10 +13,10 @@ use epitome_passes::KeepRule;
 use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, GREEN, PLAIN, RED, change, count, field};
 
-/// A compaction as the program shows it.
+/// A compaction with its diff.
 pub struct Shown {
     pub report: CompactReport,
-    /// What would become what, if that was asked for.
+    /// The text before and after each edit, if that was requested.
     pub diff: String,
 }
 
@@ -31,7 +31,8 @@ fn own_way(file: &CompactedFile) -> String {
     }
 }
 
-/// The whole report of one session, before a list of the losses if there is one.
+/// The whole report of one session, without the losses. `losses_follow` is true if they are printed
+/// after it.
 pub fn render(report: &CompactReport, losses_follow: bool) -> String {
     let file = &report.file;
     let mut text = String::new();
@@ -127,7 +128,7 @@ impl Lines {
         self.0.is_empty()
     }
 
-    /// In lines that fit the terminal, if there is one.
+    /// The lines, wrapped to the terminal's width if there is one.
     pub fn render(&self) -> String {
         let width = self.0.iter().map(|(label, _)| label.len()).max().unwrap_or(0).max(7);
         let most = text::width().map_or(usize::MAX, |all| all.saturating_sub(width + 2).max(20));
@@ -142,7 +143,7 @@ impl Lines {
     }
 }
 
-/// Many sessions: a line for each, and the total.
+/// A line for each of many sessions, and the total.
 pub fn summary(reports: &[CompactReport]) -> String {
     use Side::{Left, Right};
     let sides = [Left, Right, Left, Right, Right, Right, Left, Right, Right, Left];
@@ -197,8 +198,7 @@ pub fn summary(reports: &[CompactReport]) -> String {
     text
 }
 
-/// The sessions as `epitome list` names them: by agent, and by the beginning of the id that is
-/// enough.
+/// The sessions as in `epitome list`: the agent and the shortest unique prefix of the id.
 fn names(reports: &[CompactReport]) -> Vec<String> {
     let id = |report: &CompactReport| {
         let stem = Path::new(&report.file.session).file_stem().unwrap_or_default();
@@ -216,7 +216,7 @@ fn edits(file: &CompactedFile) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// Why the file of a session grows, where it does, and how it shrinks.
+/// For a file that grows: why, and how it can be made smaller.
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
     let is_appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
@@ -230,8 +230,8 @@ fn saves(savings: &Savings) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// `46.6k of Read, 7.9k of Edit, 4.1k of thinking, 2.0k of 5 others`. What is less than a
-/// hundredth of all is not said.
+/// `46.6k of Read, 7.9k of Edit, 4.1k of thinking, 2.0k of 5 others`. Savings below one per cent
+/// are left out.
 fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     const SHOWN: usize = 4;
     let all: Tokens = savings.iter().map(|it| it.tokens).sum();
@@ -247,7 +247,7 @@ fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The last two names of a path.
+/// The last two components of a path.
 fn end(path: &str) -> String {
     let path = field(path);
     match path.rmatch_indices(['/', '\\']).nth(1) {
@@ -256,7 +256,7 @@ fn end(path: &str) -> String {
     }
 }
 
-/// What of the losses may matter, and how all are listed.
+/// The losses that may matter, and how to list all of them.
 fn loses(report: &CompactReport, are_listed: bool) -> Vec<String> {
     let Some(losses) = &report.losses else { return Vec::new() };
     let told = match losses.may_matter() {
@@ -270,7 +270,7 @@ fn loses(report: &CompactReport, are_listed: bool) -> Vec<String> {
     [Some(told), hint].into_iter().flatten().collect()
 }
 
-/// What the next requests cost with it, at the prices of which model.
+/// What the next requests cost after the compaction, and for which model.
 fn price(file: &CompactedFile) -> Vec<String> {
     let Some(quote) = &file.quote else { return Vec::new() };
     let basis = if quote.is_fitted { "" } else { ", tokens assumed" };
@@ -330,7 +330,7 @@ fn kept(file: &CompactedFile) -> Vec<String> {
     lines
 }
 
-/// What a rule leaves as it is.
+/// What a rule keeps, in words.
 fn untouched(rule: KeepRule) -> &'static str {
     match rule {
         KeepRule::Turns => "the last turns",
@@ -341,7 +341,7 @@ fn untouched(rule: KeepRule) -> &'static str {
     }
 }
 
-/// The first faults, and the number of others.
+/// The first faults, and the number of the others.
 pub fn faults(faults: &[FaultFound]) -> Vec<String> {
     let mut lines: Vec<String> = faults
         .iter()
@@ -380,7 +380,7 @@ impl Sum {
         self.bytes.after += bytes.after;
     }
 
-    /// `verb` is `compacted` or `would be compacted`.
+    /// The totals in words. `verb` is `compacted` or `would be compacted`.
     pub fn told(&self, verb: &str) -> String {
         let Sum { sessions, tokens, bytes, too_little } = self;
         let mut text = String::new();

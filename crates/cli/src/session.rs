@@ -1,4 +1,4 @@
-//! Which sessions a command works on.
+//! Resolves the sessions that a command works on.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -31,7 +31,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Resolves a name: a path, an id, the beginning of an id, or `-`.
+    /// Resolves a name: a path, an id, the prefix of an id, or `-`.
     pub fn find(app: &App, name: &OsStr) -> Result<Input> {
         if name == "-" {
             return Ok(Input::Stdin);
@@ -39,7 +39,8 @@ impl Input {
         file(app, name).map(Input::File)
     }
 
-    /// The sessions of these names, each once however often and by whatever name it is named.
+    /// Resolves several names. A session that is named twice, even by different names, is returned
+    /// once.
     pub fn find_all(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
         let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
         for name in names {
@@ -55,7 +56,7 @@ impl Input {
         Ok(inputs)
     }
 
-    /// Reads it as it is stored.
+    /// Reads it in its stored state.
     pub fn load(&self, app: &App) -> Result<Loaded<ShownSource>> {
         let path = match self {
             Input::Stdin => {
@@ -106,7 +107,7 @@ pub fn all(app: &App) -> FoundSessions {
     found
 }
 
-/// What could not be read, and why, on one line.
+/// An error of a source that could not be read, on one line.
 fn not_read(err: epitome::Error) -> String {
     format!("not read: {}", Failure::from(err).told())
 }
@@ -125,7 +126,7 @@ pub fn read_stdin() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Which state of a compacted session is read.
+/// The state in which a compacted session is read.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct State {
     /// Read a compacted session as it is sent, with its stubs, and not as it was before; secrets of
@@ -139,7 +140,7 @@ impl State {
         if self.as_sent { Version::AsSent } else { Version::AsItWas }
     }
 
-    /// Opens a session, and notes on standard error what could not be put back.
+    /// Opens a session, and reports on standard error what could not be put back.
     pub fn open(self, app: &App, input: &Input) -> Result<History> {
         let (config, version) = (&app.config, self.version());
         let history = match input {
@@ -151,7 +152,7 @@ impl State {
     }
 }
 
-/// Notes on standard error what of a session could not be put back.
+/// Reports on standard error what could not be put back into a session.
 pub fn note_missing<'a>(app: &App, input: &Input, missing: impl IntoIterator<Item = &'a str>) {
     for what in missing {
         let name = text::field(&input.name());
@@ -188,8 +189,8 @@ impl Filter {
         self.which.project.is_some() || self.older_than.is_some() || self.larger_than.is_some()
     }
 
-    /// The session files that pass the filter. Their project is known only after reading them.
-    /// Sessions of agents that are read-only are left out with one note per agent: there may be
+    /// The session files that pass the filter; the filter for projects is applied after reading
+    /// them. Sessions of read-only agents are skipped with one note per agent, because there may be
     /// thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
@@ -222,8 +223,8 @@ impl Which {
     }
 }
 
-/// Reads a project: a folder, or a name that may begin with a dash. It is not empty, and no option
-/// that follows `--project` by mistake.
+/// Parses a project: a folder, or a name that may begin with a dash. Refuses an empty text, and an
+/// option that follows `--project` by mistake.
 pub fn project() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let text = given.to_string_lossy();
@@ -237,7 +238,7 @@ pub fn project() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// `7d`, `2w`, `12h`, `30m`.
+/// Parses a duration: `7d`, `2w`, `12h`, `30m`.
 pub fn parse_age(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration; write it like 7d, 12h or 2w");
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
@@ -246,14 +247,14 @@ pub fn parse_age(text: &str) -> std::result::Result<Duration, String> {
     Duration::try_from(length).map_err(|_| wrong())
 }
 
-/// `1MB` is 1,000,000 bytes and `1MiB` 1,048,576.
+/// Parses a size: `1MB` is 1,000,000 bytes and `1MiB` 1,048,576.
 pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let size: std::result::Result<bytesize::ByteSize, _> = text.parse();
     size.map(|size| size.as_u64())
         .map_err(|_| format!("`{text}` is not a size; write it like 300, 500KB or 1MB"))
 }
 
-/// `50k` is 50,000 tokens.
+/// Parses a number of tokens: `50k` is 50,000.
 pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
     let wrong = || format!("`{text}` is not a number of tokens; write it like 20000 or 20k");
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
@@ -268,14 +269,14 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
         _ => (digits, "0"),
     };
     let number: u64 = whole.replace('_', "").parse().map_err(|_| wrong())?;
-    // As reports write them: 1.5k.
+    // A decimal, as in reports: 1.5k.
     let part: u64 = tenths.parse().map_err(|_| wrong())?;
     let of = u32::try_from(tenths.len()).ok().and_then(|n| 10_u64.checked_pow(n));
     let part = part.checked_mul(unit).zip(of).map(|(part, of)| part / of).ok_or_else(wrong)?;
     number.checked_mul(unit).and_then(|it| it.checked_add(part)).ok_or_else(wrong)
 }
 
-/// `50k` is 50,000 tokens, `60%` that of the window, `80000chars` characters.
+/// Parses a target: `50k` is 50,000 tokens, `60%` that of the window, `80000chars` characters.
 pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
     let tokens = parse_tokens(text).map(|tokens| Target::of_tokens(Tokens(tokens)));
     let target = tokens.or_else(|_| text.parse::<Target>());
@@ -283,7 +284,7 @@ pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
         .map_err(|_| format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"))
 }
 
-/// How many of something.
+/// Parses a whole number.
 pub fn parse_number(text: &str) -> std::result::Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number, like 2"))
 }

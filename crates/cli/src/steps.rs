@@ -1,4 +1,4 @@
-//! A command at work on many sessions: its bar, Ctrl-C, and what is said of a stop.
+//! A command that works on many sessions: its progress bar, Ctrl-C, and the message after a stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::text::{DIM, count};
 
-/// A command at work on many sessions: its bar on standard error, and Ctrl-C.
+/// A command in progress: its bar on standard error, and Ctrl-C.
 pub struct Steps {
     bar: ProgressBar,
     progress: Arc<Progress>,
     of: usize,
-    /// As long as it is there, the first Ctrl-C only requests a stop.
+    /// While this exists, the first Ctrl-C only requests a stop.
     _interrupt: Option<Interrupt>,
 }
 
 impl Steps {
-    /// A bar over so many steps. Ctrl-C ends the program at once, as usual.
+    /// A bar over `of` steps. Ctrl-C kills the program at once, as usual.
     pub fn new(app: &App, template: &str, of: usize) -> Steps {
         app.progress.begin(of);
         let (bar, progress) = (app.bar(template, of), Arc::clone(&app.progress));
         Steps { bar, progress, of, _interrupt: None }
     }
 
-    /// The same for steps that write: after the first Ctrl-C those that were begun are finished.
-    /// Where the browser runs the command, Ctrl-C is its matter.
+    /// A bar for steps that write: after the first Ctrl-C, steps in progress are finished. If the
+    /// browser runs the command, the browser handles Ctrl-C.
     pub fn writing(app: &App, template: &str, of: usize) -> Steps {
         let mut steps = Steps::new(app, template, of);
         if !app.is_captured() {
@@ -47,20 +47,20 @@ impl Steps {
         steps
     }
 
-    /// The bar shows the time also while the first step is not done.
+    /// Shows the elapsed time even before the first step is done.
     #[must_use]
     pub fn ticking(self) -> Steps {
         self.bar.enable_steady_tick(Duration::from_millis(250));
         self
     }
 
-    /// One step is done.
+    /// Counts one step as done.
     pub fn step(&self) {
         self.progress.step();
         self.bar.inc(1);
     }
 
-    /// Whether no further step is to begin.
+    /// Whether no further step may begin.
     pub fn is_stopped(&self) -> bool {
         self.progress.is_stopped()
     }
@@ -74,7 +74,7 @@ impl Steps {
         self.bar.finish_and_clear();
     }
 
-    /// What a stop came to, if there was one: `31 of 146 sessions compacted, stopped`.
+    /// The message after a stop, if there was one: `31 of 146 sessions compacted, stopped`.
     pub fn stopped(&self, n: usize, done: &str, hint: &str) -> Option<Failure> {
         let is_complete = self.progress.done() >= self.of;
         if !self.is_stopped() || is_complete {

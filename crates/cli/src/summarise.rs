@@ -1,4 +1,4 @@
-//! What is shown of a summary that a model writes: what it would be asked, and what that cost.
+//! Shows the summaries that a model writes: the questions, and their cost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::text::{BOLD, DIM, count};
 pub struct Account(Mutex<BTreeMap<String, AskedModels>>);
 
 impl Account {
-    /// Shows what happens while a model is asked about a session, and keeps what was asked.
+    /// Shows what happens while a model is called for a session, and records the calls.
     pub fn take(&self, app: &App, session: &Path, event: ModelEvent) {
         match event {
             ModelEvent::Asking { model, tokens } => {
@@ -44,7 +44,7 @@ impl Account {
     }
 }
 
-/// What would be asked, for people.
+/// The estimate for people.
 pub fn render(would_ask: &WouldAsk) -> String {
     let Questions { model, because, forecast, cost, prices_of } = &would_ask.would_ask;
     let Forecast { questions, input, output } = forecast;

@@ -1,4 +1,4 @@
-//! Rows of cells in columns. On a terminal they take its width: some columns shrink, others go.
+//! Tables. On a terminal they fit its width: some columns are cut, others left out.
 
 use std::fmt::Write as _;
 
@@ -24,9 +24,9 @@ type Cell = (Style, String);
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<(Style, Vec<Cell>)>,
-    /// Columns whose cells may be cut, and to what width at least.
+    /// Columns whose cells may be cut, each with its least width.
     shrinking: Vec<(usize, usize)>,
-    /// Columns that are left out if that is not enough, the first one first.
+    /// Columns that are left out if cutting is not enough, in this order.
     leaving: Vec<usize>,
 }
 
@@ -40,13 +40,13 @@ impl Table {
         table
     }
 
-    /// Cells of a column may be cut to a width of `least`, if there is no room.
+    /// Allows the cells of a column to be cut to a width of `least`.
     pub fn shrinks(mut self, column: usize, least: usize) -> Table {
         self.shrinking.push((column, least));
         self
     }
 
-    /// Columns that may be left out, in this order, if cutting cells is not enough.
+    /// Allows columns to be left out, in this order, if cutting cells is not enough.
     pub fn leaves_out(mut self, columns: &[usize]) -> Table {
         self.leaving = columns.to_vec();
         self
@@ -72,12 +72,13 @@ impl Table {
         self.widths(text::width().unwrap_or(usize::MAX)).get(column).is_some_and(Option::is_some)
     }
 
-    /// In lines that fit the terminal, if there is one.
+    /// The lines, fitted to the terminal's width if there is one.
     pub fn render(&self) -> String {
         self.render_within(text::width())
     }
 
-    /// In lines of at most `width` columns, as far as what may be cut and left out allows.
+    /// The lines, of at most `width` columns if cutting and leaving out columns makes that
+    /// possible.
     pub fn render_within(&self, width: Option<usize>) -> String {
         let widths = self.widths(width.unwrap_or(usize::MAX));
         let mut text = String::new();
@@ -106,7 +107,8 @@ impl Table {
         text
     }
 
-    /// The width of each column, with all of them at most this; none for one that is left out.
+    /// The width of each column for a table of at most `most` columns; none for one that is left
+    /// out.
     fn widths(&self, most: usize) -> Vec<Option<usize>> {
         let natural = |column: usize| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
@@ -169,7 +171,7 @@ mod tests {
             (16, "id    size  tit…\nx   1.2 MB  日…\n"),
             (15, "id  title\nx   日本語 for…\n"),
             (8, "id  tit…\nx   日…\n"),
-            // Narrower it cannot be.
+            // It cannot become narrower.
             (1, "id  tit…\nx   日…\n"),
         ] {
             assert_eq!(plain(&table.render_within(Some(width))), expect, "{width}");

@@ -68,7 +68,7 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
-/// `part` of `whole` as a bar of at most ten columns, where it is for a terminal.
+/// `part` of `whole` as a bar of at most ten columns; empty if there is no terminal.
 pub fn bar(part: u64, whole: u64) -> String {
     if width().is_none() || whole == 0 {
         return String::new();
@@ -76,7 +76,7 @@ pub fn bar(part: u64, whole: u64) -> String {
     bar_of(part, whole)
 }
 
-/// What is saved of a size, in ten columns whose rest is shaded; empty if it did not shrink.
+/// The saved share as a bar of ten columns with a shaded rest; empty if nothing was saved.
 pub fn saved_bar(after: u64, before: u64) -> String {
     if after >= before || width().is_none() {
         return String::new();
@@ -84,28 +84,29 @@ pub fn saved_bar(after: u64, before: u64) -> String {
     full_bar(before - after, before)
 }
 
-/// `part` of `whole` in ten columns whose rest is shaded.
+/// `part` of `whole` as a bar of ten columns with a shaded rest.
 pub fn full_bar(part: u64, whole: u64) -> String {
     let bar = bar_of(part, whole);
     let rest = 10 - bar.chars().count();
     bar + &"░".repeat(rest)
 }
 
-/// In eighths of a column.
+/// A bar with a resolution of an eighth of a column.
 fn bar_of(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = usize::try_from(part.min(whole) * 80 / whole.max(1)).unwrap_or(80);
-    // What is there at all is seen.
+    // A part above zero is always visible.
     let eighths = if part > 0 { eighths.max(1) } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// The beginning of a hash, which tells files apart: `blake3 21dd95183f7f93f4…`. JSON has it whole.
+/// The beginning of a hash, enough to distinguish files: `blake3 21dd95183f7f93f4…`. JSON has the
+/// whole hash.
 pub fn short_hash(blake3: &str) -> String {
     format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
 
-/// How long ago: `3m`, `5h`, `12d`, `7w`.
+/// The age of something: `3m`, `5h`, `12d`, `7w`.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
     match seconds {
@@ -133,12 +134,12 @@ pub fn width() -> Option<usize> {
     std::io::stdout().is_terminal().then(columns)
 }
 
-/// A text of a session on one line of at most so many columns.
+/// A text of a session on one line of at most `columns` columns.
 pub fn fitted(text: &str, columns: usize) -> String {
     cut(&one_line(text, 1_000), columns)
 }
 
-/// For each id its shortest unique beginning, on one line.
+/// The shortest unique prefix of each id, on one line.
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
     epitome::list::short_ids(ids).into_iter().map(|id| one_line(&id, 40)).collect()
 }

@@ -1,4 +1,4 @@
-//! What helps after a command line that cannot be read: clap says what is wrong, this how to go on.
+//! Tips after a command line that cannot be parsed: clap says what is wrong, these say what to do.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 
-/// The error with tips, as far as any are known.
+/// Adds tips to the error, if there are any.
 pub fn with_tips(mut err: Error, command: &Command, line: &[OsString]) -> Error {
     let tips = tips(&err, command, line);
     if !tips.is_empty() {
@@ -39,7 +39,8 @@ fn tips(err: &Error, command: &Command, line: &[OsString]) -> Vec<String> {
     }
 }
 
-/// How what is missing is given. `missing` is as clap prints it: `<SESSION>...`, `--to <FORMAT>`.
+/// How a missing argument is given. `missing` is as clap prints it: `<SESSION>...`, `--to
+/// <FORMAT>`.
 fn of_missing(called: &Command, missing: &str) -> Vec<String> {
     let name = called.get_name();
     if missing.contains("<SESSION>") {
@@ -71,7 +72,7 @@ fn is_option(missing: &str, long: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=', '<']))
 }
 
-/// What was probably wanted by this.
+/// What was probably meant by an unknown option.
 fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     let name = called.map(Command::get_name);
     let is_agent = epitome_formats::named(word).is_some();
@@ -110,7 +111,7 @@ fn of_no_command(command: &Command, words: &[&str], word: &str) -> Vec<String> {
             .map(|verb| format!("a command comes first: `epitome {verb} {word}`"))
             .into();
     }
-    // `epitome help compct`: the tip that `epitome compct` has.
+    // `epitome help compct` has the same tip as `epitome compct`.
     if words.first() == Some(&"help") {
         let name = command.get_name().to_owned();
         let known = command.clone().try_get_matches_from([&*name, word]);
@@ -132,7 +133,7 @@ fn of_config() -> Vec<String> {
     ]
 }
 
-/// Whether it is a file, or looks like an id of a session.
+/// Whether a word is a file, or looks like the id of a session.
 fn is_session(word: &str) -> bool {
     let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     let has_digit = word.contains(|c: char| c.is_ascii_digit());

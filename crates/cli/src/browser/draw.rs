@@ -17,7 +17,7 @@ use super::view::View;
 use super::worker::Kind;
 use crate::text::{self, count, field, fitted, share};
 
-/// The keys, the most needed first: what does not fit is left out.
+/// The keys, the most important first: those that do not fit are left out.
 const KEYS: [(&str, &str); 13] = [
     ("?", "help"),
     ("q", "quit"),
@@ -67,7 +67,7 @@ pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     }
 }
 
-/// What lies above the list.
+/// Draws the lines above the list.
 fn draw_above(browser: &Browser, frame: &mut Frame<'_>) {
     match &browser.mode {
         Mode::Help => boxed(frame, browser, "Keys", HELP.lines().map(Line::raw).collect()),
@@ -103,7 +103,7 @@ fn boxed(frame: &mut Frame<'_>, browser: &Browser, title: &str, lines: Vec<Line<
     frame.render_widget(Paragraph::new(Text::from(lines)).block(block.padding(inside)), place);
 }
 
-/// Lines of a box, with a mark where it has no room for them.
+/// The lines that fit into a box, with a mark if some do not.
 fn cut_off(mut lines: Vec<Line<'_>>, width: usize, height: usize) -> Vec<Line<'_>> {
     if lines.len() > height {
         lines.truncate(height.saturating_sub(1));
@@ -127,7 +127,7 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     ];
     let [head, names, list, below] = Layout::vertical(parts).areas(frame.area());
     let height = usize::from(list.height).max(1);
-    // The current row is on the screen.
+    // Scrolls so that the current row is on the screen.
     browser.top = browser.top.clamp(browser.at.saturating_sub(height - 1), browser.at);
     browser.top = browser.top.min(browser.shown.len().saturating_sub(height));
     frame.render_widget(head_line(browser, usize::from(head.width)), head);
@@ -147,7 +147,7 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(lines), below);
 }
 
-/// The number of sessions, what they hold, and what compacting saves.
+/// The number of sessions, the size of their contexts, and what compacting would save.
 fn head_line(browser: &Browser, width: usize) -> Line<'static> {
     let all: Vec<&Row> = browser.shown.iter().map(|&at| &browser.rows[at]).collect();
     let (before, saving) = sums(&all);
@@ -189,7 +189,7 @@ fn empty(browser: &Browser) -> Text<'static> {
     }
 }
 
-/// That the filter finds nothing, and how to go on.
+/// Says that the filter finds nothing, and how to continue.
 fn no_match(browser: &Browser) -> Text<'static> {
     Text::from(vec![
         Line::raw(format!("No session matches `{}`.", field(&browser.filter))),
@@ -198,7 +198,7 @@ fn no_match(browser: &Browser) -> Text<'static> {
     ])
 }
 
-/// The widths of the columns, of which those without room are left out.
+/// The widths of the columns; 0 for those without room.
 struct Columns {
     agent: usize,
     id: usize,
@@ -276,7 +276,7 @@ impl Columns {
         (styles[2], styles[3], styles[5], styles[7]) = (dim(), dim(), dim(), dim());
         styles[6] = saves_style(browser, row);
         if is_current {
-            // Reversed, colours would be backgrounds.
+            // In a reversed line, foreground colours would become backgrounds.
             styles = [Style::new(); 8];
         }
         let mark = match (is_chosen, is_current) {
@@ -298,7 +298,7 @@ impl Columns {
     }
 }
 
-/// Which columns are aligned at the right.
+/// Which columns are right-aligned.
 const RIGHT: [bool; 8] = [false, false, true, true, true, false, true, false];
 
 /// A text in a column.
@@ -308,7 +308,7 @@ fn cell(text: &str, width: usize, right: bool) -> String {
     if right { gap + &text } else { text + &gap }
 }
 
-/// How full the context was, as bars: its largest request has the highest.
+/// How full the context was over time, as bars: the largest request has the highest.
 fn course(points: &[Tokens], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = points.iter().max().map_or(0, |it| it.0);
@@ -399,7 +399,7 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     ]
 }
 
-/// What the context of a session holds, and what it costs; in fewer words where there is less room.
+/// The size of a session's context and its cost, in fewer words if there is less room.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
     let (mut long, mut short) = (Vec::new(), Vec::new());
     if let Some(context) = info.context {
@@ -421,7 +421,7 @@ fn sums_of(info: &SessionInfo, width: usize) -> String {
     if long.width() <= width { long } else { short.join(" · ") }
 }
 
-/// What is under way, or a note, or the keys.
+/// The work in progress, or a note, or the keys.
 fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
     match (&browser.note, &browser.work) {
         (Some(Note::Failed(text)), _) => {

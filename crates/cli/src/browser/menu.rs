@@ -1,4 +1,4 @@
-//! Small choices: to which agent, in which form.
+//! Small menus: to which agent, in which form.
 
 use super::worker::Form;
 
@@ -6,7 +6,7 @@ use super::worker::Form;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Menu {
     pub title: &'static str,
-    /// The key, the words, and what is chosen.
+    /// The key, the text, and the choice.
     pub entries: Vec<(char, String, Choice)>,
 }
 

@@ -13,9 +13,9 @@ use crate::text::{one_line, short_ids};
 #[derive(Clone, Debug)]
 pub struct Row {
     pub listed: Listed,
-    /// The beginning of its id that names it alone.
+    /// Its shortest unique id prefix.
     pub short: String,
-    /// What a filter looks at.
+    /// The text that a filter searches.
     words: String,
 }
 
@@ -33,7 +33,7 @@ impl Row {
         rows.collect()
     }
 
-    /// What is known of it, if it could be read.
+    /// What was read of it, if it could be read.
     pub fn info(&self) -> Option<&SessionInfo> {
         self.listed.seen.as_ref().ok()
     }
@@ -56,8 +56,8 @@ pub fn state(listed: &Listed) -> &'static str {
     }
 }
 
-/// The rows that a filter finds about as well as the best, which is the first; without a filter all
-/// of them, sorted.
+/// The rows that match a filter about as well as the best one, which is the first. Without a
+/// filter, all rows, sorted.
 pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     let mut order: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
     sort.order(&mut order, |(_, row)| (&row.listed.file, Some(&row.listed)));
@@ -73,10 +73,10 @@ pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     };
     let mut scored: Vec<(u32, usize)> =
         order.into_iter().filter_map(|(at, row)| Some((score(row)?, at))).collect();
-    // Letters that are strewn over a long title match nearly everything.
+    // Letters scattered over a long title match nearly everything, so weak matches are dropped.
     let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.retain(|(score, _)| score * 3 >= best * 2);
-    // Of equal ones the order stays.
+    // A stable sort: equal matches keep their order.
     scored.sort_by_key(|(score, _)| Reverse(*score));
     scored.into_iter().map(|(_, at)| at).collect()
 }

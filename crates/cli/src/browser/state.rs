@@ -1,4 +1,4 @@
-//! What the browser shows, and what a key does. No input or output.
+//! The state of the browser and the effect of each key. No input or output.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,9 +22,9 @@ const FOOT: usize = 5;
 /// The browser.
 pub struct Browser {
     pub rows: Vec<Row>,
-    /// The rows that the filter finds, in their order.
+    /// The indexes of the rows that match the filter, in their order.
     pub shown: Vec<usize>,
-    /// The current one of them.
+    /// The index of the current row in `shown`.
     pub at: usize,
     /// The first row on the screen.
     pub top: usize,
@@ -32,7 +32,7 @@ pub struct Browser {
     pub sort: Sort,
     pub filter: String,
     pub mode: Mode,
-    /// What is said in the last line, until the next key.
+    /// The text of the last line, until the next key.
     pub note: Option<Note>,
     pub work: Option<Work>,
     pub now: Timestamp,
@@ -41,7 +41,7 @@ pub struct Browser {
     pub size: (u16, u16),
 }
 
-/// What keys go to.
+/// What keys act on.
 #[derive(Clone, Debug)]
 pub enum Mode {
     List,
@@ -66,11 +66,11 @@ pub enum Note {
     Failed(String),
 }
 
-/// What is under way.
+/// The work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     pub what: String,
-    /// How much of how much is done, if that is known.
+    /// The number of steps done and of all steps, if they are known.
     pub progress: Option<(usize, usize)>,
 }
 
@@ -87,7 +87,7 @@ pub enum Effect {
 }
 
 impl Browser {
-    /// An empty one, which reads the sessions.
+    /// A browser without rows. The caller reads the sessions.
     pub fn new(now: Timestamp, colours: bool, size: (u16, u16)) -> Browser {
         Browser {
             rows: Vec::new(),
@@ -118,7 +118,7 @@ impl Browser {
         self.rows.iter().filter(|row| self.chosen.contains(&row.listed.file.path)).collect()
     }
 
-    /// Takes what came of a task.
+    /// Handles the result of a task.
     pub fn done(&mut self, done: Done) -> Option<Effect> {
         if !matches!(done, Done::Refreshed(_)) {
             self.work = None;
@@ -130,11 +130,11 @@ impl Browser {
             Done::Printed { commands, text, failed } => {
                 let Commands { title, lines, kind } = commands;
                 if lines.iter().flatten().any(|word| word == "restore") && !failed {
-                    // The next key means the session at the cursor again.
+                    // The next key acts on the session at the cursor again.
                     self.chosen.clear();
                 }
                 let width = usize::from(self.size.0);
-                // A failed command left nothing to carry out or to undo.
+                // A failed command has nothing to carry out or to undo.
                 let shown = if failed { Kind::Shows } else { kind };
                 let mut view = View::new((title, shown), &text, self.colours, width);
                 if kind == Kind::Ports && !failed {
@@ -142,7 +142,7 @@ impl Browser {
                 }
                 self.mode = Mode::View(view);
                 if kind == Kind::Writes {
-                    // What was compacted stays selected: `u` takes it back.
+                    // Compacted sessions stay selected, so that `u` can undo them.
                     return self.start("reading sessions", Task::List);
                 }
             }
@@ -155,7 +155,7 @@ impl Browser {
         self.work.is_none() && matches!(self.mode, Mode::List)
     }
 
-    /// New rows; the current one stays if it is still there.
+    /// Sets new rows; the current session stays current if it still exists.
     fn take(&mut self, listed: Vec<Listed>) {
         let path = self.current().map(|row| row.listed.file.path.clone());
         self.rows = Row::all(listed);
@@ -164,14 +164,14 @@ impl Browser {
         self.refresh(path.as_deref());
     }
 
-    /// Filters and sorts again, and stays on the session at `path`.
+    /// Filters and sorts again; the session at `path` becomes the current one.
     fn refresh(&mut self, path: Option<&Path>) {
         self.shown = found(&self.rows, &self.filter, self.sort);
         let same = |&at: &usize| Some(&*self.rows[at].listed.file.path) == path;
         self.at = self.shown.iter().position(same).unwrap_or(0);
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         self.note = None;
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -228,7 +228,7 @@ impl Browser {
         None
     }
 
-    /// The keys that do something with sessions.
+    /// The keys that run a command on sessions.
     fn command(&mut self, code: KeyCode) -> Option<Effect> {
         let row = self.current()?;
         let (path, short) = (row.listed.file.path.clone(), row.short.clone());
@@ -302,7 +302,7 @@ impl Browser {
         }
         let line = |row: &&Row| vec!["restore".into(), row.listed.file.path.clone().into()];
         let lines = rows.iter().map(line).collect();
-        // The command takes one session.
+        // This command takes one session.
         let title = rows.iter().map(|row| format!("epitome restore {}", row.short));
         let title = title.collect::<Vec<_>>().join("; ");
         let text = vec![
@@ -412,7 +412,7 @@ impl Browser {
             KeyCode::Char('D') if view.kind == Kind::Plans => return self.command(code),
             KeyCode::Char('u') if view.kind == Kind::Writes => return self.ask_to_restore(),
             KeyCode::Char('c') if view.kind == Kind::Plans => {
-                // Of the session that is shown, whatever is selected.
+                // For the session that is shown, whatever is selected.
                 self.chosen.clear();
                 return self.ask_to_compact();
             }
@@ -447,7 +447,8 @@ impl Browser {
         self.step(1);
     }
 
-    /// All that are shown and could be read, or none if all are selected already.
+    /// Selects all rows that are shown and could be read, or clears the selection if all are
+    /// selected.
     fn choose_all(&mut self) {
         let shown = self.shown.iter().map(|&at| &self.rows[at]);
         let readable = shown.filter(|row| row.info().is_some());
@@ -456,17 +457,17 @@ impl Browser {
         self.chosen = if self.chosen == all { BTreeSet::new() } else { all };
     }
 
-    /// The lines that the list has: all but a head, the names of columns, and what is below.
+    /// The height of the list: all lines but the head, the column names, and the lines below.
     pub fn lines_of_list(&self) -> usize {
         usize::from(self.size.1).saturating_sub(2 + self.lines_of_foot()).max(1)
     }
 
-    /// The lines below the list. On a low screen the last of them, which is that of the keys.
+    /// The number of lines below the list. On a low screen only the last one, with the keys.
     pub fn lines_of_foot(&self) -> usize {
         FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
     }
 
-    /// The lines of a text: all but its title and the keys.
+    /// The height of a text: all lines but its title and the keys.
     pub fn lines_of_view(&self) -> usize {
         usize::from(self.size.1).saturating_sub(2).max(1)
     }
@@ -478,7 +479,8 @@ pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
     (before, rows.iter().map(|row| row.saving()).sum())
 }
 
-/// Which files will grow, if any will: those of agents that get a record of a shorter history.
+/// Which files will grow, if any: those of agents to which a record of a shorter history is
+/// appended.
 fn growing(rows: &[&Row]) -> Option<String> {
     let grows = |agent: &str| {
         let native = epitome_formats::named(agent).and_then(|format| format.native);
@@ -493,12 +495,12 @@ fn growing(rows: &[&Row]) -> Option<String> {
     })
 }
 
-/// As a command line has them: `0f3c9a52 1b7d0e44`.
+/// The sessions as arguments of a command: `0f3c9a52 1b7d0e44`.
 fn names(rows: &[&Row]) -> String {
     rows.iter().map(|row| row.short.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// `0f3c9a52`, `3 sessions`.
+/// The sessions in words: `0f3c9a52`, `3 sessions`.
 fn which(rows: &[&Row]) -> String {
     match rows {
         [row] => row.short.clone(),

@@ -1,4 +1,4 @@
-//! The loop: reads keys, draws, and lets a worker carry out what they ask for.
+//! The main loop: reads keys, draws, and hands tasks to a worker thread.
 
 use std::io::{Write as _, stdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,20 +18,20 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
 
-/// How long a key is waited for before it is looked whether the worker is done.
+/// How long to wait for a key before checking whether the worker is done.
 const WAIT: Duration = Duration::from_millis(40);
 
-/// How long the list is shown before it is read again.
+/// How long the list is shown before the sessions are read again.
 const REFRESH: Duration = Duration::from_secs(5);
 
-/// What the worker says.
+/// A message of the worker.
 enum Told {
-    /// So many of so many sessions are read.
+    /// The number of sessions read, and of all sessions.
     Progress(usize, usize),
     Done(Box<Done>),
 }
 
-/// Shows the browser until the user leaves. The terminal is as it was in any case.
+/// Shows the browser until the user leaves. The terminal is restored in any case.
 pub fn run(app: &App) -> Result<()> {
     let failed = |err: std::io::Error| {
         Failure::new(Status::Disk, "terminal", "cannot use the terminal").because(&err)
@@ -55,7 +55,7 @@ pub fn run(app: &App) -> Result<()> {
     }
 }
 
-/// What was under way when the user left.
+/// What was in progress when the user left.
 enum Left {
     Idle,
     /// Something is still being written.
@@ -68,8 +68,8 @@ impl Left {
     }
 }
 
-/// Waits for what is being written, shows how far it is, and says what came of it. Ctrl-C stops it
-/// after the sessions in progress.
+/// Waits for a command that is writing, and shows its progress and result. Ctrl-C stops it after
+/// the sessions in progress.
 fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()> {
     app.note(match app.progress.is_stopped() {
         true => "stopping after the sessions in progress; Ctrl-C ends at once",
@@ -100,7 +100,7 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     }
 }
 
-/// What a command printed, or of a long text the last lines, which sum it up.
+/// The output of a command; if it is long, its last lines, which are the summary.
 fn end_of(text: &str) -> String {
     const MOST: usize = 24;
     const SHOWN: usize = 4;
@@ -140,7 +140,7 @@ impl Loop<'_> {
         Left::while_writing(is_writing, stop)
     }
 
-    /// Takes over how far a command is. Returns whether that is news.
+    /// Copies the progress of a command to the browser. Returns whether it changed.
     fn shows_progress(&self, browser: &mut Browser) -> bool {
         let so_far = self.app.progress.so_far();
         let (Some(work), Some(_)) = (&mut browser.work, so_far) else { return false };
@@ -149,7 +149,7 @@ impl Loop<'_> {
         is_new
     }
 
-    /// Returns what is still under way.
+    /// Runs until the user leaves. Returns what is still in progress.
     fn run(self, terminal: &mut DefaultTerminal) -> std::io::Result<Left> {
         let choice = match self.app.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&stdout()),
@@ -161,7 +161,7 @@ impl Loop<'_> {
         let stop = Interrupt::new();
         self.tasks.send(Task::List).ok();
         let mut is_writing = false;
-        // When the worker last finished; none while it works.
+        // The time at which the worker last finished; none while it works.
         let mut done_at = None;
         terminal.draw(|frame| draw(&mut browser, frame))?;
         loop {
@@ -219,7 +219,7 @@ impl Loop<'_> {
     }
 }
 
-/// Puts a text on the clipboard, by the sequence OSC 52 of terminals, which works over ssh too.
+/// Copies a text to the clipboard with the terminal sequence OSC 52, which also works over ssh.
 fn copy(text: &str) -> std::io::Result<()> {
     let mut out = stdout().lock();
     write!(out, "\x1b]52;c;{}\x1b\\", STANDARD.encode(text))?;

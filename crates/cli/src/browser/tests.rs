@@ -1,4 +1,4 @@
-//! The browser without a terminal: keys, what they start, and what is drawn.
+//! The browser without a terminal: keys, the tasks that they start, and the screen.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ use super::worker::{Commands, Done, Form, Kind, Task};
 
 const NOW: &str = "2026-11-23T12:00:00Z";
 
-/// Sessions of three agents in a folder, and one file that is none.
+/// A folder with sessions of three agents, and one file that is no session.
 struct World {
     _dir: TempDir,
     listed: Vec<Listed>,
@@ -79,7 +79,7 @@ fn screen(browser: &mut Browser, columns: u16, lines: u16) -> String {
     terminal.backend().to_string()
 }
 
-/// The arguments of the one command that a key started, without the folder of paths.
+/// The arguments of the one command that a key started, with folders removed from paths.
 fn started(effect: Option<Effect>) -> (String, Vec<Vec<String>>, Kind) {
     let Some(Effect::Start(Task::Run(Commands { title, lines, kind }))) = effect else {
         panic!("it started {effect:?}");
@@ -101,7 +101,7 @@ fn the_list_fits_every_screen() {
         let name = format!("list_{columns}x{lines}");
         insta::assert_snapshot!(name, screen(&mut browser, columns, lines));
     }
-    // However small it is.
+    // Even on the smallest screens.
     for columns in 1..30 {
         for lines in 1..8 {
             screen(&mut browser, columns, lines);
@@ -155,7 +155,7 @@ fn what_is_written_is_asked_once_for_all() {
     let chosen: Vec<String> =
         browser.meant().iter().map(|row| row.listed.file.id.clone()).collect();
     assert_eq!(chosen.len(), 2);
-    // Any key but yes is no.
+    // Any key but yes means no.
     assert_eq!(press(&mut browser, "n"), None);
     assert_eq!(browser.note, Some(Note::Said("nothing was changed".to_owned())));
     let (_, lines, kind) = started(press(&mut browser, "cy"));
@@ -175,7 +175,7 @@ fn what_is_written_shows_how_far_it_is() {
     let shown = screen(&mut browser, 80, 24);
     let last = shown.lines().last().expect("a line");
     assert!(last.contains("writing ▌░░░░░░░░░ 31 of 500 …"), "{shown}");
-    // Leaving finishes it, and Ctrl-C stops it.
+    // `q` waits for the command to finish, and Ctrl-C stops it.
     assert_eq!(press(&mut browser, "q"), Some(Effect::Leave));
     let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(browser.key(ctrl_c), Some(Effect::Stop));
@@ -262,7 +262,7 @@ fn a_plan_is_read_and_carried_out() {
     assert_eq!(browser.note, Some(Note::Failed("not found".to_owned())));
     press(&mut browser, "?");
     insta::assert_snapshot!("plan_keys_80x16", screen(&mut browser, 80, 16));
-    // Any key closes it, and does nothing else.
+    // Any key closes it and has no other effect.
     press(&mut browser, "q");
     assert!(matches!(&browser.mode, Mode::View(view) if !view.shows_keys));
     let (_, lines, kind) = started(press(&mut browser, "cy"));
@@ -334,7 +334,7 @@ fn no_session_at_all_is_said() {
     insta::assert_snapshot!("reading_80x10", screen(&mut browser, 80, 10));
     browser.done(Done::Listed(Vec::new()));
     insta::assert_snapshot!("empty_80x10", screen(&mut browser, 80, 10));
-    // No key fails where there is no session.
+    // No key fails if there is no session.
     for key in "dDcursopeyil \tajkgG/".chars() {
         assert_eq!(press(&mut browser, &key.to_string()), None);
     }

@@ -8,14 +8,14 @@ use ratatui::text::Line;
 use super::worker::Kind;
 use crate::fold::folded;
 
-/// A text with its place.
+/// A text with its scroll position.
 #[derive(Clone, Debug)]
 pub struct View {
     pub title: String,
     pub lines: Vec<Line<'static>>,
     /// The first line that is shown.
     pub top: usize,
-    /// What is searched, and whether it is being typed.
+    /// The search text, and whether it is being typed.
     pub search: String,
     pub is_typing: bool,
     /// What `y` copies.
@@ -27,8 +27,8 @@ pub struct View {
 }
 
 impl View {
-    /// Shows what a command printed, in lines of at most `width` columns. Text of sessions in it is
-    /// inert already.
+    /// A view of the output of a command, in lines of at most `width` columns. Text of sessions in
+    /// it is escaped already.
     pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
         let printed = folded(printed, width);
         let plain = || printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect();
@@ -41,13 +41,13 @@ impl View {
         View { title, lines, top: 0, search, is_typing, copy, kind, shows_keys }
     }
 
-    /// Scrolls so many lines, on a screen that shows `height` of them.
+    /// Scrolls by so many lines, on a screen of `height` lines.
     pub fn scroll(&mut self, by: isize, height: usize) {
         let last = self.lines.len().saturating_sub(height);
         self.top = self.top.saturating_add_signed(by).min(last);
     }
 
-    /// Takes a key of what is searched. Whether it was looked for and is nowhere.
+    /// Handles a key while the search text is typed. Returns true if a search found nothing.
     pub fn search_key(&mut self, code: KeyCode, height: usize) -> bool {
         match code {
             KeyCode::Esc => self.is_typing = false,
@@ -64,7 +64,7 @@ impl View {
         false
     }
 
-    /// Goes to the next line with what is searched, or to the one before.
+    /// Goes to the next line that contains the search text, or to the previous one.
     pub fn find(&mut self, forward: bool, height: usize) -> bool {
         let wanted = self.search.to_lowercase();
         let has = |at: &usize| text_of(&self.lines[*at]).to_lowercase().contains(&wanted);

@@ -1,4 +1,4 @@
-//! What keys do: commands of the program, run while the interface stays alive.
+//! The tasks of keys: commands of the program, run in the background.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::cmd::serve;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::Redaction;
 
-/// Something that takes its time.
+/// A task that takes time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Reads the sessions.
@@ -30,7 +30,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether it changes files, and must not be cut off.
+    /// Whether it changes files, and so must not be killed.
     pub fn writes(&self) -> bool {
         match self {
             Task::Export { .. } => true,
@@ -42,27 +42,27 @@ impl Task {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commands {
-    /// What they are called on the screen.
+    /// Their name on the screen.
     pub title: String,
-    /// The arguments of each.
+    /// The arguments of each command.
     pub lines: Vec<Vec<OsString>>,
     pub kind: Kind,
 }
 
-/// What becomes of what commands print.
+/// What happens with the output of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It is shown.
     Shows,
-    /// It is shown as a plan, which a key carries out.
+    /// It is shown as a plan, and a key carries the plan out.
     Plans,
-    /// It is shown, the sessions have changed.
+    /// It is shown, and the sessions have changed.
     Writes,
     /// It is shown, and its last line can be copied.
     Ports,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug)]
 pub enum Done {
     Listed(Vec<Listed>),
@@ -72,7 +72,7 @@ pub enum Done {
     Failed(String),
 }
 
-/// What a session is exported as.
+/// The form to export a session in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Html,
@@ -106,7 +106,7 @@ impl Form {
 /// Carries out tasks.
 pub struct Worker {
     app: App,
-    /// The address of the viewer once it runs.
+    /// The viewer, once it was started.
     viewer: Option<Viewer>,
 }
 
@@ -123,7 +123,7 @@ impl Worker {
     }
 
     /// Carries out a task. `looked` is called after each session that is read for the list, with
-    /// their number.
+    /// the number read so far.
     pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> Done {
         let done = match task {
             Task::List => self.list(looked).map(Done::Listed),
@@ -147,7 +147,7 @@ impl Worker {
         let (mut text, mut failed) = (String::new(), false);
         let progress = &self.app.progress;
         let of = commands.lines.len();
-        // One command counts its own steps.
+        // A single command counts its own steps.
         if of > 1 {
             progress.begin(of);
         }
@@ -206,7 +206,7 @@ impl Worker {
                 viewer.opened.push(file);
                 Done::Note(format!("opened until you leave: {address}"))
             }
-            // Without a desktop: where to look from elsewhere.
+            // Without a desktop, the address is shown.
             Err(_) => Done::Note(format!("no web browser could be opened: {address}")),
         })
     }

@@ -1,4 +1,4 @@
-//! `epitome archive`: look after the removed bytes.
+//! `epitome archive`: manage the archive of removed bytes.
 
 mod ls;
 
@@ -166,7 +166,7 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
     app.print(&collected(&report, mode, grace))
 }
 
-/// `14d`, or hours and less where it is no whole number of days.
+/// A duration as `14d`, or in hours and less if it is not a number of whole days.
 fn whole_days(grace: SignedDuration) -> String {
     match (grace.as_hours(), grace.as_secs() % 86_400) {
         (24.., 0) => format!("{}d", grace.as_hours() / 24),
@@ -247,7 +247,7 @@ struct Removed<'a> {
 fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    // A session comes back as one.
+    // A session is restored together with its parts, so they are exported together.
     let parts = parts_of(app, &key)?;
     let (mut packs, mut stored) = (0, Bytes(0));
     for key in std::iter::once(&key).chain(&parts) {
@@ -276,7 +276,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
         all.push(&key);
     }
-    // No other epitome compacts any of them meanwhile.
+    // No other epitome may compact any of them meanwhile.
     let mut held = Vec::new();
     for key in &all {
         if let Some(generation) = archive.generations(key).map_err(Failure::writing)?.whole.last() {
@@ -302,7 +302,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     ))
 }
 
-/// The archived sessions of what belongs to a session.
+/// The keys of the sessions that belong to a session.
 fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
     let archive = app.config.archive();
     let mut parts = Vec::new();
@@ -323,7 +323,7 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
         failure.hints.push("`epitome archive ls` shows what it holds".to_owned());
         failure
     };
-    // Asked before anything is written.
+    // The user is asked before anything is written.
     let keys = archive.with_parts(&key).map_err(Failure::writing)?;
     let mut generations = Vec::new();
     for key in &keys {

@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
 
-/// How often it is looked for a signal.
+/// The interval between two checks for a signal.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 const EXAMPLES: &str = "\
@@ -125,7 +125,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 impl Args {
-    /// The options and settings, as the library takes them.
+    /// The options and settings, in the form that the library takes.
     fn options(&self, app: &App) -> Result<ChatOptions> {
         let Args { model, base_url, recipe, window, resume, yes, allow, deny, budget, .. } =
             self.clone();
@@ -147,7 +147,7 @@ impl Args {
     }
 }
 
-/// Shows what the start of a chat waits for.
+/// Shows what the start of a chat is waiting for.
 fn waits(app: &App) -> impl Fn(Wait<'_>) {
     let shown = RefCell::new(None);
     move |wait| match wait {
@@ -161,7 +161,7 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
     }
 }
 
-/// A signal ends an interface, which leaves the terminal or the connection as it was.
+/// On a signal, the interface ends cleanly: the terminal or the connection is restored.
 fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});
@@ -202,7 +202,7 @@ fn parse_denial(text: &str) -> std::result::Result<Rule, String> {
     Rule::deny(text).map_err(|err| err.to_string())
 }
 
-/// An amount of money: 2, 0.50.
+/// Parses an amount of money: 2, 0.50.
 fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
     let none = || format!("`{text}` is no amount of dollars");
     epitome_chat::parse_dollars(text).ok_or_else(none)

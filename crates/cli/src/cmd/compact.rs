@@ -1,4 +1,4 @@
-//! `epitome compact`: make sessions small.
+//! `epitome compact`: compact sessions.
 
 mod many;
 mod summary;
@@ -201,7 +201,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let job = Job {
         app,
         compact,
-        // A difference is a preview.
+        // A diff is a preview.
         dry_run: how.dry_run || how.diff || how.losses,
         diff: how.diff,
         losses: if how.losses { LossesShown::All } else { LossesShown::InShort },
@@ -225,8 +225,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// One session, with what its sub-agents did, as `epitome compact` does it by default. With
-/// `least`, it is left if less of its context would go.
+/// Compacts one session with its sub-agents, as `epitome compact` does by default. With `least`, it
+/// is skipped if less of its context would be removed.
 pub fn one(
     app: &App,
     run: &Run,
@@ -235,8 +235,8 @@ pub fn one(
     least: Option<Share>,
     dry_run: bool,
 ) -> Result<CompactReport> {
-    // Without a backup, whatever is set: `watch` would find one next to a session, and compact it
-    // as a session.
+    // Without a backup, whatever the settings say: `watch` would find a backup next to a session
+    // and compact it like a session.
     let compact = Compact { least, ..Compact::new(recipe, app.counter(), run) };
     let (account, vacuum, filter) = (&Account::default(), false, None);
     let (diff, losses) = (false, LossesShown::No);
@@ -249,32 +249,32 @@ struct Job<'a> {
     app: &'a App,
     compact: Compact<'a>,
     dry_run: bool,
-    /// Shows what would become what.
+    /// Shows the text before and after each edit.
     diff: bool,
     losses: LossesShown,
     vacuum: bool,
-    /// What was asked of models.
+    /// The calls of models.
     account: &'a Account,
-    /// With `--all`: which sessions are wanted once they are read.
+    /// With `--all`: the filter that sessions must pass once they are read.
     filter: Option<&'a Filter>,
 }
 
-/// What is said of what would leave the context.
+/// How losses are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossesShown {
     No,
-    /// What of it may matter; of a plan of one session, for people.
+    /// A summary of those that may matter: for people, and for the plan of one session.
     InShort,
     All,
 }
 
 impl Job<'_> {
-    /// One session, and its whole report.
+    /// Compacts one session and prints its whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
         let is_json = self.app.global.json;
         let done = self.compact(input);
         if let (Err(failure), true) = (&done, is_json && self.account.has(&input.name())) {
-            // What was asked in vain is accounted, too.
+            // Failed calls of models are reported as well.
             self.tell(input, failure, false)?;
         }
         let Some(Shown { report, diff }) = done? else { return Ok(()) };
@@ -288,7 +288,7 @@ impl Job<'_> {
         self.app.page_folded(&format!("{diff}{told}{losses}"))
     }
 
-    /// Makes the databases of the sessions small, each once.
+    /// Vacuums the databases of the sessions, each once.
     fn vacuum(&self, inputs: &[Input]) -> Result<()> {
         if !self.vacuum {
             return Ok(());
@@ -306,7 +306,7 @@ impl Job<'_> {
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
     }
 
-    /// One session with its sub-agents. Nothing: it is not of the wanted project.
+    /// Compacts one session with its sub-agents. None if it is not of the wanted project.
     fn compact(&self, input: &Input) -> Result<Option<Shown>> {
         let path = match input {
             Input::Stdin => return self.compact_stdin().map(Some),
@@ -355,7 +355,7 @@ impl Job<'_> {
         Ok(Shown { report, diff: diff.text })
     }
 
-    /// What would leave the context, if it is said.
+    /// What would be lost from the context, if it is shown.
     fn losses<S: Source>(
         &self,
         path: &Path,
@@ -372,7 +372,7 @@ impl Job<'_> {
         Some(self.app.settings().and_then(|settings| Ok(of(settings)?)))
     }
 
-    /// Writes a session, or a small copy of it.
+    /// Writes a session, or a compacted copy of it.
     fn write(&self, session: &OpenSession<'_>) -> Result<CompactReport> {
         let is_copy = self.compact.out.is_some();
         if !is_copy {
@@ -391,7 +391,7 @@ impl Job<'_> {
     }
 }
 
-/// What would become what, as text, if that was asked for.
+/// The diff of the edits as text, if it was requested.
 struct Difference {
     screen: Option<Screen>,
     text: String,

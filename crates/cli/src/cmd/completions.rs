@@ -1,4 +1,4 @@
-//! `epitome completions`: what a shell needs to complete commands.
+//! `epitome completions`: completion scripts for shells.
 
 use clap::{Args as ClapArgs, CommandFactory};
 use clap_complete::Shell;

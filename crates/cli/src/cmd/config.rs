@@ -1,4 +1,4 @@
-//! `epitome config`: what is set, and where.
+//! `epitome config`: the settings, and where each was set.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `epitome demo`: a session that is part of the program, compacted and restored.
+//! `epitome demo`: compacts and restores a sample session that is built in.
 
 use std::env;
 use std::ffi::OsString;
@@ -91,7 +91,7 @@ fn lines(text: &str) -> String {
 /// Runs a command with the folder as its home, and prints the command and its output.
 fn epitome(app: &App, folder: &Path, args: &[&str]) -> Result<()> {
     app.print(&format!("{DIM}$ epitome {}{DIM:#}\n", args.join(" ")))?;
-    // Settings and keys of the user have no part in the demo.
+    // The user's settings and keys are not used in the demo.
     let home = app.at_home(folder);
     let words: Vec<OsString> = args.iter().map(OsString::from).collect();
     let printed = home.captured(|app| crate::run_line(app, &words));

@@ -128,7 +128,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The model that somebody named, here or in the settings.
+/// The model of the options or settings, if there is one.
 fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<RetryingModel>> {
     let set = &app.settings()?.values.compaction;
     let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
@@ -136,7 +136,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
     let model = if model == AUTO { of_wire(&args.wire)?.name() } else { model };
     let address = args.base_url.as_deref();
-    // What a model takes that is to hear all that this one heard, its answer included.
+    // The window that a model needs to read everything that the agent's model read, and its answer.
     let answer = recipe
         .stages
         .live
@@ -151,7 +151,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     Ok(Some(named_models(&app.config, &naming)?))
 }
 
-/// Who runs the models of a wire, if that is one alone.
+/// The provider of an API format, if it has only one.
 fn of_wire(wire: &str) -> Result<Provider> {
     match wire {
         "anthropic" => Ok(Provider::Anthropic),

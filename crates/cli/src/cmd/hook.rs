@@ -1,6 +1,6 @@
-//! `epitome hook`: what agents call when a session ends.
+//! `epitome hook`: the command that agents call when a session ends.
 //!
-//! Nothing that goes wrong here reaches the agent: it is written into a log, and the status is 0.
+//! Errors never reach the agent: they are written into a log, and the status is 0.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.config.home.clone_from(home);
     }
     let mut told = Vec::new();
-    // What cannot be read is no event.
+    // An event that cannot be read is treated as none.
     std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
     let done = if args.now { keep(&app, &args.caller, &told) } else { leave(args, &told) };
     if let Err(failure) = done {
@@ -78,7 +78,7 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
         return Err(Failure::usage("the event does not name a session"));
     };
     let Some(session) = hooks::session_of(config, agent, &ended) else {
-        // What a sub-agent did, or a session that was never written.
+        // The event is of a sub-agent, or of a session that was never written.
         return Ok(());
     };
     let rules = hooks::rules_of(config, agent, ended.cwd.as_deref())?;
@@ -89,7 +89,7 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
     render(app, &rules, &session)?;
     let is_free = hooks::wait(config, &session, ended.process, AT_MOST);
     if state(&session) != before {
-        // Agents write to the end.
+        // Agents may write until they end.
         render(app, &rules, &session)?;
     }
     if rules.iter().any(|rule| rule.shrink) {
@@ -108,11 +108,12 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
 
 fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     for rule in rules {
-        // With the settings of whoever installed it, wherever the agent runs.
+        // With the settings of the user that installed it, wherever the agent runs.
         let mut its = App::new(app.global.clone())?;
         its.config.home.clone_from(&app.config.home);
         its.config.settings.clone_from(&rule.settings);
-        // Nobody looks at what is kept: secrets are taken out whatever is set.
+        // Kept transcripts are not reviewed: secrets are always redacted, whatever the settings
+        // say.
         let kept = Redaction::default().always(&its).and_then(|finder| {
             hooks::keep(&its.config, rule, session, &finder).map_err(Failure::from)
         });

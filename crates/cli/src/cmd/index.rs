@@ -1,4 +1,4 @@
-//! `epitome index`: the page that leads to rendered sessions.
+//! `epitome index`: the page that links to rendered sessions.
 
 use std::path::PathBuf;
 

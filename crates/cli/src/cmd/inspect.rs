@@ -102,19 +102,19 @@ struct Inspected {
     violations: Vec<Violation>,
 }
 
-/// A compacted session as it was, with what was appended since.
+/// A compacted session in its original state, with what was appended since.
 #[derive(Serialize)]
 struct AsItWas {
     context_tokens: Tokens,
     disk_bytes: Bytes,
     lines: u64,
     entries: u64,
-    /// Lines that calls added to files, and removed.
+    /// The numbers of lines that calls added to and removed from files.
     lines_added: u64,
     lines_removed: u64,
-    /// Blocks of reasoning that can be read.
+    /// The number of blocks of readable reasoning.
     thinking: u64,
-    /// What could not be put back.
+    /// Everything that could not be put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
 }
@@ -233,7 +233,7 @@ fn inspect<S: Source>(
     })
 }
 
-/// What was quoted for the request after a compaction, and what it was.
+/// The quoted price of the request after a compaction, and the recorded one.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
     let of = |input: Tokens, cached: Option<Tokens>, cost: Option<MicroDollars>| {

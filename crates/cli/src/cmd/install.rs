@@ -1,4 +1,4 @@
-//! `epitome install`: agents' own hooks keep transcripts.
+//! `epitome install`: keep transcripts with agents' own hooks.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -86,8 +86,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.print(&done)
 }
 
-/// The path that agents call: as the user calls it, if that is this program. A link like
-/// `~/.local/bin/epitome` is still right after an upgrade, which moves what it leads to.
+/// The path that agents call: the one by which the user called this program, if it leads here. A
+/// link like `~/.local/bin/epitome` stays valid when an upgrade moves its target.
 fn program() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `epitome key`: keys of those who run models, in the platform's keyring.
+//! `epitome key`: API keys of model providers in the platform's keyring.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -55,7 +55,7 @@ struct Told {
     provider: &'static str,
     /// `environment`, `keyring`, or `None`.
     place: Option<&'static str>,
-    /// The variable that holds it, or could.
+    /// The variable that holds it, or would be read.
     variable: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_keyring: Option<String>,

@@ -105,7 +105,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 impl Args {
-    /// Whether a session is young enough.
+    /// Whether a session was written recently enough.
     fn takes(&self, app: &App, listed: &Listed) -> bool {
         let now = SystemTime::from(app.config.now());
         let age = now.duration_since(listed.file.modified).unwrap_or_default();
@@ -159,7 +159,7 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     let heads =
         ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
-    // Where there is no room: without the project, the size of the context, the age, the size.
+    // If there is no room: without the project, the size of the context, the age, the size.
     let table = Table::new(&sides, &heads).shrinks(9, 24).shrinks(8, 12).shrinks(9, 16);
     let mut table = table.leaves_out(&[8, 4, 2, 3]);
     let width = text::width();
@@ -206,19 +206,19 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     text
 }
 
-/// How many sessions are shown: `43 sessions`, `10 of 43 sessions`.
+/// The number of sessions shown: `43 sessions`, `10 of 43 sessions`.
 fn shown(n: usize, of: usize) -> String {
     let all = count(of as u64, "session");
     if n == of { all } else { format!("{n} of {all}") }
 }
 
-/// Characters of a title. Nothing cuts it where there is no terminal.
+/// The most characters of a title: on a terminal as many as it has columns, but at least 48.
 fn most_of_title(width: Option<usize>) -> usize {
     width.map_or(48, |width| width.max(48))
 }
 
-/// The styles of the cells of a session: its agent's colour, and green where half of it or more
-/// would be saved.
+/// The styles of a session's cells: the colour of its agent, and green if half of its context or
+/// more would be saved.
 fn styles(it: &Listed) -> [Style; 10] {
     let mut styles = [PLAIN; 10];
     styles[0] = text::agent_colour(it.file.agent);
@@ -230,8 +230,8 @@ fn styles(it: &Listed) -> [Style; 10] {
     styles
 }
 
-/// What compacting saves, as tokens and as a share of the context, and whether the session is
-/// compacted or read-only.
+/// The tokens that compacting would save, as a number and as a share of the context, and whether
+/// the session is compacted or read-only.
 fn saves(it: &Listed, seen: &SessionInfo) -> [String; 3] {
     let Some(saving) = it.saving() else { return ["-", "-", "read-only"].map(str::to_owned) };
     let part = share(saving.0, seen.context.map_or(0, |context| context.0));

@@ -1,4 +1,4 @@
-//! `epitome losses`: what compactions took out of the context, and what was needed of it.
+//! `epitome losses`: what compactions removed from the context, and what of it the agent needed.
 
 use std::ffi::OsString;
 
@@ -38,7 +38,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_is_read()?;
     if report.compactions.is_empty() {
-        // Stubs whose archive is not here are of compactions that nothing is known of: a note.
+        // Compactions whose archive is on another machine are unknown: a note says so.
         State::default().open(app, &Input::File(path))?;
     }
     if app.global.json {

@@ -25,10 +25,10 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     app.print_bytes(&page)
 }
 
-/// A command as a section of the page: its parts become sections below.
+/// A section of the page for a command, followed by those for its subcommands.
 fn section(command: &Command, page: &mut Vec<u8>) -> Result<()> {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-    // Options of every command stand at the top of the page.
+    // Global options are documented once, at the top of the page.
     let own = command.clone().mut_args(|arg| {
         let global = arg.is_global_set();
         arg.hide(global)

@@ -1,4 +1,4 @@
-//! `epitome manifest`: what a folder of transcripts says of itself.
+//! `epitome manifest`: the manifest of a folder of transcripts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `epitome port`: a session as one of another agent.
+//! `epitome port`: converts a session for another agent.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -122,7 +122,7 @@ fn write<S>(
     }
 }
 
-/// The command that resumes it, if it is where the agent looks for it.
+/// The command that resumes it, if it was written where the agent looks for it.
 fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
     let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())

@@ -1,4 +1,4 @@
-//! `epitome recipes`: what can be done to a session.
+//! `epitome recipes`: the recipes, and the text of each.
 
 use clap::Args as ClapArgs;
 use epitome::recipes::{KnownRecipe, known};
@@ -16,9 +16,9 @@ Examples:
   epitome recipes gitclaw
   epitome recipes epitome > ~/.config/epitome/recipes/mine.toml";
 
-/// The recipes that are no imitation of another program's.
+/// The recipes that do not imitate another program.
 const RECOMMENDED: [&str; 2] = ["epitome", "digest"];
-/// What each group of the list is called.
+/// The headings of the groups.
 const HEADINGS: [&str; 3] = ["Recommended", "As other programs do it", "Yours"];
 
 /// List the recipes, or print one
@@ -55,7 +55,7 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
     if let Some(known) = known.iter().find(|known| known.name == *name) {
         return app.print_bytes(known.text.as_bytes());
     }
-    // Not found, or a file: then it has to be a recipe.
+    // Prints the error if the name is unknown. If it is a file, it must be a valid recipe.
     epitome::recipes::find(&app.config, name)?;
     let text = std::fs::read(name)?;
     app.print_bytes(&text)

@@ -1,4 +1,4 @@
-//! `epitome redact`: a session without its secrets.
+//! `epitome redact`: a copy of a session without its secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -90,35 +90,35 @@ pub struct Args {
     pub redaction: Redaction,
 }
 
-/// What may also follow `--compact` as a word of its own.
+/// The value of `--compact` that may also follow as a word of its own.
 const NO_THINKING: &str = "no-thinking";
 
 impl Args {
-    /// How the session is compacted. A word of its own after the option looks like a session.
+    /// How the session is compacted. A value that is a word of its own was parsed as a session.
     fn compact(&self) -> Option<Compact> {
         let is_said = self.sessions.iter().any(|name| name == NO_THINKING);
         self.compact.map(|given| if is_said { Compact::NoThinking } else { given })
     }
 
-    /// The sessions that are named.
+    /// The sessions given on the command line.
     fn names(&self) -> impl Iterator<Item = &OsString> {
         let is_value = |name: &&OsString| self.compact.is_some() && *name == NO_THINKING;
         self.sessions.iter().filter(move |name| !is_value(name)).chain(&self.session)
     }
 }
 
-/// The value of `--compact` without a value; it cannot be typed.
+/// The value for `--compact` without a value; it cannot be typed.
 pub const BARE: &str = "\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compact {
-    /// Reasoning stays.
+    /// With reasoning.
     Bare,
     NoThinking,
 }
 
 impl Compact {
-    /// The recipe's name.
+    /// The name of the recipe.
     pub fn name(self) -> &'static str {
         match self {
             Compact::Bare => "transcript",
@@ -131,7 +131,7 @@ impl Compact {
     }
 }
 
-/// `12`, or `3..5`; 0 is what is before the first message.
+/// Parses `12` or `3..5`; turn 0 is everything before the first message.
 fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String> {
     let wrong = || format!("`{text}` is no number of a turn, like 12, and no range, like 3..5");
     let number = |text: &str| text.parse().map_err(|_| wrong());
@@ -140,7 +140,7 @@ fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String>
     if turns.is_empty() { Err(wrong()) } else { Ok(turns) }
 }
 
-/// The possible values of `--compact`.
+/// Parses the value of `--compact`.
 pub fn compact_value(text: &str) -> std::result::Result<Compact, String> {
     match text {
         BARE => Ok(Compact::Bare),
@@ -235,7 +235,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let finder = args.redaction.finder(app)?;
     let recipe = args.compact().or(set.compact.and_then(compacted)).map(Compact::recipe);
     let detail = args.detail.or(set.detail);
-    // What is for a terminal is not for a folder.
+    // The folder of the settings is not used for terminal output.
     let files = !formats.contains(&Format::Terminal);
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files && args.turn.is_none()));
     let archive = app.config.archive();
@@ -336,7 +336,7 @@ fn failed(reading: &RenderSource) -> Result<()> {
     }
 }
 
-/// A session with its sub-agents in one text.
+/// A session with its sub-agents as one text.
 fn told(
     reading: &RenderSource,
     format: Format,
@@ -345,7 +345,7 @@ fn told(
 ) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
-    // With `--turn`: whether the session has one of these turns, and the number of its last one.
+    // With `--turn`: whether the session has one of these turns, and the number of its last turn.
     let mut chosen = (true, 0);
     let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
@@ -378,7 +378,7 @@ fn told(
     Ok((text, Taken::of(&found)))
 }
 
-/// Some turns of a session. A page also has the sub-agents that they sent.
+/// Some turns of a session. A page also has the sub-agents that these turns started.
 fn told_turns(
     turns: &Story<'_>,
     parts: &[Story<'_>],
@@ -450,7 +450,8 @@ fn write<'a>(
                 }
                 listings.push(listing);
             }
-            // One of many that cannot be read is told, and the others are rendered.
+            // If there are several inputs, one that cannot be read is reported, and the others are
+            // rendered.
             Err(failure) if inputs.len() > 1 && failure.status == Status::Unreadable => {
                 left_out += 1;
                 app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&failure.told())));

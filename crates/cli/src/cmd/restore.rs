@@ -1,4 +1,4 @@
-//! `epitome restore`: give sessions back.
+//! `epitome restore`: restores sessions.
 
 pub mod many;
 
@@ -128,7 +128,8 @@ fn several(app: &App, args: &Args) -> Result<()> {
     if let Some(project) = project {
         paths.retain(|path| {
             let session = OpenSession::of_agent(&app.config, path, app.agent());
-            // One that is there and cannot be read may be meant: restoring it says why not.
+            // A session that exists but cannot be read is included: restoring it reports the
+            // reason.
             session.is_run_in(project).unwrap_or_else(|err| !is_no_session(&err))
         });
     }
@@ -140,12 +141,12 @@ fn several(app: &App, args: &Args) -> Result<()> {
     many::give_back(app, &how, &wanted, unread)
 }
 
-/// Whether there is no session at a path: it is gone, or something else.
+/// Whether there is no session at a path: nothing, or something else.
 fn is_no_session(err: &epitome::Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
-/// The run whose id begins so.
+/// The run whose id begins with `id`.
 pub fn find_run(log: RunLog, id: &str) -> Result<LoggedRun> {
     match log.named(id) {
         RunMatch::Run(run) => Ok(*run),
@@ -195,7 +196,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     }
 }
 
-/// Says so if a piece that is not in the archive is still in the file.
+/// If a piece is not in the archive but still in the file, the error says so.
 fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
     match session_text(session, &Name::Text(reference.clone())) {
         Ok(Some(_)) => failure
@@ -230,7 +231,7 @@ pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
     text.parse().map_err(|_| format!("`{text}` is not a reference; a stub shows one like k7f3a9c2"))
 }
 
-/// What was given back, for people.
+/// The report for people.
 fn render(report: &RestoreReport, partial: bool) -> String {
     let file = &report.file;
     let restored = file.restored + report.files.iter().map(|it| it.restored).sum::<u64>();
@@ -281,7 +282,7 @@ fn render(report: &RestoreReport, partial: bool) -> String {
     text
 }
 
-/// What it owes to an import.
+/// Which imported generations were used, if any.
 fn of_import(file: &RestoredFile, dry_run: bool) -> Option<String> {
     let numbers: Vec<String> = file.imported.iter().map(ToString::to_string).collect();
     let (word, verb) = match (numbers.len(), dry_run) {
@@ -297,7 +298,7 @@ fn of_import(file: &RestoredFile, dry_run: bool) -> Option<String> {
     ))
 }
 
-/// How a file was given back, in lines.
+/// How a file was restored, in lines.
 fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
     let compactions = count(file.undone.len() as u64, "compaction");
     let exactly = count(file.restored - file.by_record, "record");

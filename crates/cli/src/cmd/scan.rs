@@ -1,4 +1,4 @@
-//! `epitome scan`: whether sessions hold secrets, and where.
+//! `epitome scan`: finds secrets in sessions.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ struct Scanned {
     found: Vec<Place>,
 }
 
-/// One place.
+/// A place where a rule matched.
 #[derive(Serialize)]
 struct Place {
     rule: String,
@@ -88,12 +88,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         match session(app, &finder, name, args) {
             Ok(Some(0)) => clean += 1,
             Ok(places) => all += places.unwrap_or(0),
-            // The others are looked at nevertheless.
+            // The other sessions are scanned nevertheless.
             Err(failure) if names.len() > 1 => {
                 if is_each {
                     app.note(failure.render().trim_end());
                 } else {
-                    // The same hint for each of many files is noise.
+                    // Hints are left out: the same hint for each of many files is noise.
                     app.note(&format!("{DIM}not scanned:{DIM:#} {}", field(&failure.told())));
                 }
                 failure.add_to(&mut worst);
@@ -115,7 +115,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     worst.map_or(Ok(()), |failure| Err(unread(failure)))
 }
 
-/// The number of places found in a session; none if it is not of the project.
+/// The number of places found in a session; none if the session is not of the project.
 fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
     let input = Input::find(app, name)?;
     let shows_all = !args.sessions.is_empty();
@@ -127,7 +127,7 @@ fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Opti
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
-/// Prints what is found; with `shows_all` also that nothing is.
+/// Prints what is found; with `shows_all`, also sessions without matches.
 fn scan(
     app: &App,
     finder: &Finder,

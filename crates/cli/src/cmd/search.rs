@@ -1,4 +1,4 @@
-//! `epitome search`: words in all sessions of this machine.
+//! `epitome search`: full-text search in all sessions of this machine.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut config = app.config.clone();
     config.rules = MoreRules::default().files(app)?;
     let (hits, standing) = match look(app, &config, &query, &files, args.limit) {
-        // It was damaged, and was thrown away.
+        // The index was damaged and has been deleted: search again with a new one.
         Err(SearchError::Damaged) => look(app, &config, &query, &files, args.limit),
         looked => looked,
     }
@@ -88,7 +88,7 @@ fn query(app: &App, args: &Args) -> Result<Query> {
     let Some(project) = &args.which.project else { return Ok(query) };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
     let real = project.canonicalize().unwrap_or_else(|_| given.clone());
-    // Without the slash at the end that one may type.
+    // `components` drops the trailing slash that a user may type.
     let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
     Ok(query.of_folders(folders.to_vec()))
 }

@@ -1,4 +1,4 @@
-//! `epitome serve`: the sessions of this machine in a browser.
+//! `epitome serve`: the viewer, in a web browser.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .because(&err)
             .hint("--port 0 uses any free port")
     })?;
-    // A project of which the list is searched: what else is there is a click away.
+    // The project filters the list; the other sessions are a click away.
     let project = args.project.as_deref().map(|project| match Path::new(project).canonicalize() {
         Ok(folder) if folder.is_dir() => folder.to_string_lossy().into_owned(),
         Ok(_) | Err(_) => project.to_owned(),
@@ -83,7 +83,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?
     }
     app.note(&format!("{DIM}answers only this machine; stop with Ctrl-C{DIM:#}"));
-    // Kept until the end: a browser may take its time.
+    // Kept until the end: a browser may be slow to read it.
     let _opened = if args.open { open(app, &address)? } else { None };
     server
         .run()
@@ -93,7 +93,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// The viewer's options.
 pub fn options(app: &App, which: Which, redaction: &Redaction) -> Result<Options> {
     let mut config = app.config.clone();
-    // What is searched is looked through by the same rules as what is shown.
+    // The search index uses the same redaction rules as the pages.
     config.rules = redaction.more.files(app)?;
     let settings = app.settings()?.clone();
     let (finder, counter) = (redaction.finder(app)?, app.counter());

@@ -1,4 +1,4 @@
-//! `epitome show`: removed bytes, for people and for a model with a shell.
+//! `epitome show`: prints removed text, for people and for a model with a shell.
 
 use std::ffi::OsString;
 
@@ -83,7 +83,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     print(app, args, &String::from_utf8_lossy(&bytes), &bytes)
 }
 
-/// Prints what of a text is wanted; `bytes` are the text as it was.
+/// Prints the wanted part of a text; `bytes` is the whole text as it was.
 fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
         return app.print_bytes(bytes);
@@ -162,7 +162,7 @@ fn parse_name(text: &str) -> std::result::Result<Name, String> {
     }
 }
 
-/// A name as it is typed.
+/// A name in the form in which it is typed.
 fn written(name: &Name) -> String {
     let range = |mark: char, first: u64, last: u64| match first == last {
         true => format!("{mark}{first}"),

@@ -1,4 +1,4 @@
-//! `epitome simulate`: what recipes would have kept of the user's own sessions, and cost.
+//! `epitome simulate`: what recipes would have kept of the user's own sessions, and the cost.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ Examples:
   epitome simulate --recipe digest --gate 'recall>=0.9,cost<=0.6' sessions/*.jsonl
   epitome simulate --all";
 
-/// The recipes that are compared if none is named, next to the one of the settings: the default,
-/// and what is simplest, clearing all results but the newest.
+/// The recipes that are compared by default, in addition to the one in the settings: the default
+/// recipe, and the simplest, which clears all results but the newest.
 const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
 
-/// For how many days `--all` looks back.
+/// The number of days that `--all` looks back.
 const DAYS: u64 = 30;
 
-/// The context window if none is set, as that of `epitome engine`.
+/// The default context window, the same as that of `epitome engine`.
 const WINDOW: u64 = 200_000;
 
 /// For how many seconds a provider caches a request: Anthropic's default.
@@ -110,7 +110,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     for done in done {
         match done {
             Ok(session) => simulated.push(session),
-            // The others are looked at nevertheless.
+            // The other sessions are simulated nevertheless.
             Err(failure) if inputs.len() > 1 => {
                 app.note(failure.render().trim_end());
                 failed += 1;
@@ -235,7 +235,7 @@ fn table(report: &SimulateReport) -> String {
     )
 }
 
-/// What the last days would have cost, in a paragraph.
+/// What the last days would have cost, as a paragraph.
 fn month(report: &SimulateReport) -> String {
     let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
     let (sessions, calls) = (report.sessions.len() as u64, report.calls);

@@ -1,4 +1,4 @@
-//! `epitome undo`: take the last run back.
+//! `epitome undo`: undoes the last run.
 
 use clap::Args as ClapArgs;
 use epitome::ops::What;

@@ -1,4 +1,4 @@
-//! `epitome uninstall`: what `epitome install` did, taken back.
+//! `epitome uninstall`: reverts `epitome install`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `epitome watch`: sessions are compacted when they are over.
+//! `epitome watch`: compacts sessions when they have ended.
 
 use std::path::Path;
 use std::time::Duration;
@@ -128,7 +128,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return worst.map_or(Ok(()), Err);
     }
     if !args.existing {
-        // Those that have ended are left until they change.
+        // Sessions that have already ended are skipped until they change.
         watch.look(true, |_, _| Ok::<(), Failure>(()))?;
     }
     reports.ask(&watch)?;
@@ -164,7 +164,7 @@ impl Reports<'_> {
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
-        // A script that asks for one look, as a timer does, gets it.
+        // A script that requests a single scan, as a timer does, is not asked.
         if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Reports<'_> {
             Ok(report) if report.too_little => self.sum.too_little += 1,
             Ok(report) => {
                 self.sum.add(&report);
-                // What is only asked is not listed.
+                // A scan for the question only is not listed.
                 if dry_run == self.args.dry_run {
                     if self.app.global.json {
                         self.app.print_json(&report)?
@@ -208,7 +208,7 @@ impl Reports<'_> {
                     }
                 }
             }
-            // The reader of the reports is gone: no more is written.
+            // The reader of the reports has gone: nothing more is written.
             Err(failure) if failure.status == Status::Quiet => return Err(failure),
             Err(failure) => {
                 let failure = failure.about(path);

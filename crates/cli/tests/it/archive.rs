@@ -222,7 +222,7 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
     fs::rename(&away, &path).expect("a move");
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
-    // A folder that is not there is seen to be gone beside another one.
+    // A removed folder is noticed in its parent.
     assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
     fs::remove_dir_all(&folder).expect("a folder");
     let said = world.run(&gc);
@@ -234,7 +234,7 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
 fn what_is_no_original_is_not_called_exact() {
     for recipe in ["transcript", "epitome"] {
         for is_elsewhere in [false, true] {
-            // That a count stands for something is known to its archive alone.
+            // The archive alone knows which text a count replaces.
             if is_elsewhere && recipe == "transcript" {
                 continue;
             }

@@ -370,7 +370,7 @@ fn a_killed_session_is_resumed_with_every_call_closed() {
     // `kill` of the standard library is SIGKILL.
     child.kill().expect("it is killed");
     child.wait().expect("it has ended");
-    // Nobody was left to end the command.
+    // The chat that started the command was killed, so the test must end it.
     Command::new("kill").args(["-9", pid.trim()]).status().expect("it is ended");
 
     chat.server.play(Script::new([Step::text("I see.")]));

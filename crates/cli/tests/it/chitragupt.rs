@@ -41,7 +41,7 @@ const RENDER: &[&str] = &[
     "manifest repair --dir .transcripts/ --agent AGENT",
 ];
 
-/// Of the agents that can be told to call.
+/// For the agents that support hooks.
 const KEEP: &[&str] = &[
     "install --agent AGENT --format html --yes",
     "install --agent AGENT --format html --branch gh-pages --yes",
@@ -75,7 +75,7 @@ fn sessions_of_every_agent_are_rendered_as_chitragupt_says() {
         // What Cursor stores does not say where it was run.
         let lines = RENDER.iter().filter(|line| agent != "cursor" || !line.contains("--project"));
         for line in lines {
-            // The path comes last: anything may stand in it.
+            // The path is replaced last, because it may contain the other placeholders.
             let line = line.replace("AGENT", agent).replace("ID", &id);
             run(&world, &line.replace("SESSION", &session));
             if line.starts_with("manifest upsert") {

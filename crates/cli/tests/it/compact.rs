@@ -387,7 +387,8 @@ fn a_summary_stands_for_what_is_not_kept() {
     assert!(added.contains("The user asked for little, and got it."));
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_eq!(fs::read_to_string(&path).expect("a session"), session);
-    // Codex keeps the words of the user beside a summary; a second time there is nothing to do.
+    // Codex keeps the user's messages in addition to a summary; a second compaction has nothing to
+    // do.
     let session = fixtures::get("codex", "pricing").bytes();
     let path = world.codex(CODEX, &session);
     let args = ["compact", CODEX, "--summary", summary, "--keep-turns=1", "--json"];

@@ -192,13 +192,13 @@ fn a_log_is_taken_up_where_it_was_left() {
     let call = json!({ "role": "assistant", "content": [call] });
     let left = engine.ask(&json!({ "op": "call", "messages": [call] }).to_string());
 
-    // Nobody else may have it meanwhile.
+    // No other process may open it meanwhile.
     let mut other = Engine::new(&world, &args);
     let refused = other.ask(&json!({ "op": "open", "log": log }).to_string());
     assert_eq!(refused["error"]["kind"], "locked", "{refused}");
     engine.end();
 
-    // A line that was being written when the machine went down is nobody's.
+    // A line that was being written when the machine crashed is dropped.
     let path = Path::new(log.as_str().expect("a path"));
     let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("a log");
     file.write_all(br#"{"type":"entry","id":"99","role":"us"#).expect("a disk");
@@ -216,7 +216,7 @@ fn a_log_is_taken_up_where_it_was_left() {
     assert_eq!(other.ask(r#"{"op":"call"}"#)["refs"], json!({}));
     other.end();
 
-    // By its name the newest: that of the second `reset`, in which nothing was said.
+    // A name opens its newest log: that of the second `reset`, which has no messages.
     let mut third = Engine::new(&world, &args);
     assert_eq!(third.ask(r#"{"op":"open","session":"a talk"}"#)["log"], reset);
     // What was added behind the torn line counts.
@@ -225,7 +225,7 @@ fn a_log_is_taken_up_where_it_was_left() {
     third.end();
 }
 
-/// What the model said comes back with its call, by the number of its response, and by its words.
+/// A text of the model is recalled with its call, by the number of its response, and by search.
 #[test]
 fn what_was_said_is_recalled_and_searched() {
     let world = World::new();
@@ -293,8 +293,8 @@ fn another_wire_gets_the_body_of_a_request() {
     assert_snapshot!(world.run_with(&["engine", "--wire", "gemini", "--no-log"], say.as_bytes()));
 }
 
-/// What is said on each API: a message of the user, a call, its result; and what a request has the
-/// list of them under.
+/// A conversation in each API format: a message of the user, a call, its result; and the key of the
+/// message list in a request.
 fn talk(api: &str) -> (Vec<Value>, &'static str) {
     let arguments = r#"{"path":"a.rs"}"#;
     match api {

@@ -127,7 +127,7 @@ fn a_run_is_undone_without_a_file_that_is_gone() {
     }
 }
 
-/// The same file in two folders, one id: each is its own session for whoever gives it back.
+/// Copies in two folders with the same id are restored as separate sessions.
 #[test]
 fn copies_of_a_session_come_back_each() {
     for at_once in [true, false] {

@@ -22,7 +22,7 @@ const SETTINGS: &[&str] = &[
      \"command\": \"say bye\" }] }\r\n    ]\r\n  }\r\n}\r\n",
 ];
 
-/// Agents, and where their settings stand.
+/// Agents, and the paths of their settings.
 const LISTED: &[(&str, &str)] = &[
     ("claude", ".claude/settings.json"),
     ("codex", ".codex/hooks.json"),
@@ -102,7 +102,7 @@ fn what_the_user_changed_since_stays() {
     done(&world, &["uninstall", "--yes"]);
     let after = fs::read_to_string(&path).expect("settings");
     assert_eq!(after, "{\n  // mine\n  \"a\": 2\n}\n");
-    // Beside the entry.
+    // Next to the entry.
     done(&world, &["install", "--agent", "claude", "--yes"]);
     let installed = fs::read_to_string(&path).expect("settings");
     let theirs = "\"SessionEnd\": [\n      { \"hooks\": [] }, // theirs";

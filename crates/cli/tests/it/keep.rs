@@ -59,7 +59,7 @@ fn watch_wants_to_be_told_which_sessions() {
     for args in [&["watch", "--once"][..], &["watch", "--existing", "--dry-run"]] {
         assert_eq!(world.status(args), 2, "{args:?}");
     }
-    // Nobody can be asked here whether to begin with what is there.
+    // Without a terminal, `watch` cannot ask whether to begin with existing sessions.
     let said = world.run(&["watch", "--all", "--existing"]);
     assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
     assert_eq!(world.tree(), before);
@@ -155,7 +155,7 @@ fn pages_of_other_programs_come_into_the_manifest() {
     assert_snapshot!("manifest_upsert", format!("{}\n{after_upsert}", said[0]));
     let index = fs::read_to_string(world.home.join(".transcripts/index.html")).expect("an index");
     assert!(index.contains(&format!("href=\"{href}\"")));
-    // Made anew from what lies there, it says the same.
+    // A manifest that is rebuilt from the files has the same content.
     for left in ["", "{ broken"] {
         fs::write(world.home.join(manifest), left).expect("a manifest");
         let repair = ["manifest", "repair", "--dir", ".transcripts/", "--agent", "claude"];
@@ -206,7 +206,7 @@ fn what_somebody_else_keeps_in_a_folder_stays() {
             vec!["manifest", "upsert", "-f", &file, "-m", &manifest, "--href", "a.html"],
             vec!["install", "--agent", "claude", "--all", "--out", &folder, "--yes"],
         ] {
-            // What is damaged is made anew when somebody asks for just that.
+            // `index` is the command that rebuilds a damaged manifest.
             if line[0] == "index" && name.starts_with("torn") {
                 continue;
             }

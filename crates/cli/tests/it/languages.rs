@@ -48,7 +48,7 @@ fn compacted(words: &Value, options: &[&str]) -> String {
     let before = std::fs::read_to_string(&path).expect("a session").lines().count();
     assert_eq!(world.status(&[&["compact", CLAUDE], options].concat()), 0, "{words}");
     let after = std::fs::read_to_string(&path).expect("a session");
-    // A digest is a record of its own behind those that it stands for.
+    // A digest is an appended record, after those that it replaces.
     let is_digest = after.lines().count() > before;
     after.lines().skip(if is_digest { before } else { 0 }).collect()
 }

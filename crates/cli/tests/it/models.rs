@@ -305,7 +305,7 @@ fn without_a_keyring_keys_are_still_taken_from_the_environment_and_it_is_said() 
     assert!(told.contains("set GROQ_API_KEY; cannot use the keyring"), "{told}");
 }
 
-/// Nobody answers at that address, as on a machine without a desktop.
+/// No server listens at that address, as on a machine without a desktop.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_a_bus_has_no_keyring() {

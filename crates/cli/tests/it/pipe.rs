@@ -23,7 +23,7 @@ enum Line {
     Other(String),
 }
 
-/// One thing said; the number makes its words its own.
+/// A message; the number makes its text unique.
 #[derive(Clone, Debug)]
 enum Talk {
     User(u32),
@@ -141,7 +141,7 @@ impl Engine {
 #[derive(Clone, Default)]
 struct Known {
     messages: u64,
-    /// What was said, with whether the user said it.
+    /// The messages, each with whether it is the user's.
     said: Vec<(bool, String)>,
 }
 
@@ -233,7 +233,7 @@ impl Client {
         answer
     }
 
-    /// What was said and is not compacted stands in the view, and the words of the user always.
+    /// Messages that are not compacted are in the view, and the user's messages always.
     fn look(&mut self, answer: &Value) {
         let Some(view) = answer.get("messages").or(answer.get("body")) else { return };
         if let Some(refs) = answer["refs"].as_object() {
@@ -251,7 +251,7 @@ impl Client {
         }
     }
 
-    /// The log can be read, whatever was said last.
+    /// The log can be read, whichever message was the last.
     fn read(&self) {
         let bytes = std::fs::read(&self.log).expect("a log");
         let mut faults: Vec<Fault> = Vec::new();

@@ -1,4 +1,4 @@
-//! The program as a whole: help, versions, what it returns, and who reads it.
+//! The program as a whole: help, versions, exit statuses, and closed outputs.
 
 use std::process::Stdio;
 

@@ -7,11 +7,11 @@ use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// Spelt in two pieces, so that nobody takes them for real.
+/// Split in two, so that scanners do not report them as real secrets.
 const TOKEN: &str = concat!("ghp_", "9fK2mQ7xV4bN8sL1tR6wY3zA5cE0dHjUiOpG");
 const PASSWORD: &str = concat!("tr0ub4dor", "-and-3");
 
-/// A session of pi in which somebody pasted a token, and a tool printed settings.
+/// A session of pi into which the user pasted a token, and in which a tool printed settings.
 fn session() -> String {
     let message = |id: &str, parent: serde_json::Value, message: serde_json::Value| {
         json!({"type": "message", "id": id, "parentId": parent,

@@ -272,7 +272,7 @@ fn a_long_session_has_several_pages_and_a_shorter_telling_leaves_none_behind() {
 
 #[test]
 fn secrets_are_in_no_form_of_a_session() {
-    // Made up, in two parts so that nobody takes it for a real one.
+    // Made up, and split in two so that scanners do not report it as real.
     let secret = ["ghp_", "9aXk2LmQ7rT4vW8yZ1bC3dE5fG6hJ0kN2pR5"].concat();
     let world = World::new();
     let session = sessions::claude(CLAUDE).replace("Fix the failing", &secret);

@@ -115,8 +115,8 @@ fn flipped_bytes_never_come_out() {
         if terminal.ends_with("--- status 0\n") {
             let whole = now == kept.original.as_bytes();
             if !whole {
-                // The list of what the last one did is lost: then it is said, and every record is
-                // as it was once.
+                // The list of the last compaction's edits is lost: this is reported, and every
+                // record is one of those that the file once had.
                 assert!(terminal.contains("record by record"), "round {round}: {terminal}");
                 assert!(terminal.contains("damaged"), "round {round}: {terminal}");
                 let known = [kept.original.as_bytes(), &kept.small].concat();

@@ -1,4 +1,4 @@
-//! A full disk: nothing changes, and the person is told.
+//! A full disk: nothing changes, and the error is reported.
 
 #![cfg(target_os = "linux")]
 

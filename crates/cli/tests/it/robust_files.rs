@@ -12,10 +12,10 @@ use crate::world::World;
 use crate::world::sessions::{self, CLAUDE};
 use crate::world::trouble::{compacted, same, small};
 
-/// A user who may not do everything. Linux and macOS have one of this kind, if not of this number.
+/// A user id without privileges. Linux and macOS have such a user, if not with this id.
 const NOBODY: u32 = 65_534;
 
-/// A world of a user who is not the administrator. Nothing: this machine has no such user.
+/// A world for a user without root's privileges. None if this machine has no such user.
 struct Plain {
     world: World,
     is_root: bool,

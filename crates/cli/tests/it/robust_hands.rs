@@ -1,5 +1,5 @@
-//! A session that somebody changed by hand after a compaction: what still stands is given back,
-//! what does not is counted, and the rest stays as they left it.
+//! A session that was edited by hand after a compaction: unedited records are restored, the others
+//! are counted, and the edits are kept.
 
 use std::collections::HashMap;
 use std::fs;

@@ -99,7 +99,8 @@ fn what_a_killed_process_left_is_collected() {
     let world = World::new();
     let path = world.claude(CLAUDE, trouble::turns(3));
     compacted(&world, &path);
-    // As `kill -9` leaves them: beside the session, in the archive, at its root, among the caches.
+    // Temporary files of a killed process: next to the session, in the archive, at its root, and in
+    // the cache folder.
     let name = ".epitome-Ab12Cd.tmp";
     let home = ".local/share/epitome";
     let folders = [

@@ -57,7 +57,7 @@ fn two_sessions_share_an_archive() {
     }
 }
 
-/// Appends records until it is told to stop. Returns all that it appended.
+/// Appends records until `stop` is set. Returns all appended bytes.
 fn agent(path: &Path, seed: u64, stop: &AtomicBool) -> Vec<u8> {
     let mut seeded = Seeded::new(seed);
     let mut appended = Vec::new();

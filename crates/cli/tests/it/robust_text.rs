@@ -8,7 +8,7 @@ use crate::world::sessions::{self, CLAUDE, Claude, PI};
 use crate::world::trouble::{append, compacted, same, small};
 use serde_json::json;
 
-/// A reference that the archive really has, and what it stands for.
+/// A reference that is in the archive, and the text that it refers to.
 fn known_reference(world: &World) -> (String, Vec<u8>) {
     let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
     assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
@@ -23,7 +23,7 @@ fn a_pasted_stub_is_text_like_any_other() {
     let world = World::new();
     let (reference, shown) = known_reference(&world);
     let stub = format!("[epitome {reference}: Read src/a.rs, 120 lines, 4 KB]");
-    // Another session, in which somebody pasted the stub everywhere.
+    // Another session, into which the stub was pasted everywhere.
     let mut session = Claude::new("pasted-0001");
     session.user(&stub);
     let result = format!("{stub}\n{}{stub}\n", sessions::log(60));

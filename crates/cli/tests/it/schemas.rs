@@ -29,8 +29,8 @@ fn json_is_what_the_schemas_say_for_sessions_of_real_work() {
     }
 }
 
-/// Runs the commands that read one session. What a session is refused for is told on standard
-/// error; then nothing is printed.
+/// Runs the commands that read one session. If a command refuses the session, it reports that on
+/// standard error and prints nothing.
 fn check(world: &World, file: &Path) {
     let file = file.to_str().expect("text");
     for (schema, command) in [
@@ -41,7 +41,7 @@ fn check(world: &World, file: &Path) {
         ("scan.schema.json", &["scan", "--json"]),
     ] {
         let line = [command, &[file]].concat();
-        // The arguments of a call stand as they are, in several lines where the session has them
+        // The arguments of a call are copied as they are, in several lines if the session has them
         // so.
         let printed = world.output(&line).stdout;
         let values = serde_json::Deserializer::from_slice(&printed).into_iter();

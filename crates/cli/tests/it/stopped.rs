@@ -1,4 +1,5 @@
-//! Ctrl-C while many sessions are written: what was begun is finished, and what was done is said.
+//! Ctrl-C while many sessions are written: sessions in progress are finished, and the result is
+//! reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -64,7 +64,7 @@ fn the_last_run_is_undone_as_one() {
     let small = world.tree();
     assert_snapshot!("undo_dry", told(&world, &["undo", "--dry-run"]));
     assert_eq!(world.tree(), small);
-    // Two sessions are a question, and here is none who could be asked.
+    // Two sessions need a confirmation, which is impossible without a terminal.
     let said = world.run(&["undo"]);
     assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
     assert_eq!(world.tree(), small);

@@ -96,7 +96,7 @@ impl World {
             .env_clear()
             .env("HOME", &self.home)
             .env("EPITOME_NOW", NOW)
-            // That of whoever runs the tests is nobody's business.
+            // The tests must not read the keyring of the user that runs them.
             .env("EPITOME_KEYRING", "off")
             .env("COLUMNS", "100")
             .stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! `epitome archive ls`: what is kept, and its size.
+//! `epitome archive ls`: the archived compactions and their sizes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,8 @@ struct Row<'a> {
     disk_bytes: Change<u64>,
     context_tokens: Change<u64>,
     blake3: Change<String>,
-    /// What the generation takes on disk, all of its session, and the whole archive.
+    /// The size on disk of the generation, of all generations of its session, and of the whole
+    /// archive.
     stored_bytes: Bytes,
     session_stored_bytes: Bytes,
     archive_stored_bytes: Bytes,

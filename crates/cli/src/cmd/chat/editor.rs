@@ -13,11 +13,11 @@ use super::{Args, stop_on_signal, waits};
 use crate::app::App;
 use crate::failure::Result;
 
-/// Serves an editor until it ends the connection. Standard output is the protocol's alone.
+/// Serves an editor until it closes the connection. Only the protocol may write to standard output.
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let options = args.options(app)?;
     options.check()?;
-    // What is missing most often is said where the editor was set up.
+    // The model is most often missing: its error must come while the user sets the editor up.
     options.model_name(None)?;
     let sessions = Folders { app: app.clone(), args: args.clone() };
     let stoppable = |stopper: acp::Stopper| stop_on_signal(move || stopper.stop());
@@ -25,7 +25,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes agents as the options and the settings of a folder name them.
+/// Makes agents from the options and the settings of a folder.
 struct Folders {
     app: App,
     args: Args,

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::text::{DIM, visible};
 
-/// How often it is looked for Ctrl-C.
+/// The interval between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.
@@ -25,7 +25,7 @@ pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut agent = agent.with_changes(setup);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
-    // Until here no other process has the session.
+    // The lock of the session is held until here.
     drop(agent);
     turn?;
     if let Some(failure) = front.failed {
@@ -40,7 +40,7 @@ pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     }
 }
 
-/// The first Ctrl-C interrupts the turn, the second ends the program.
+/// The first Ctrl-C interrupts the turn, the second kills the program.
 fn cancel_on_interrupt(inputs: Sender<Input>) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || {
@@ -52,11 +52,11 @@ fn cancel_on_interrupt(inputs: Sender<Input>) {
     });
 }
 
-/// Prints what happens.
+/// Prints events as they come.
 struct Printed<'a> {
     app: &'a App,
     ended: Option<(Ended, String)>,
-    /// The first line that could not be printed.
+    /// The first error of printing.
     failed: Option<Failure>,
 }
 

@@ -8,14 +8,14 @@ use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::text::DIM;
 
-/// Bytes of standard input that a message may have.
+/// The most bytes of standard input that a message may have.
 const LONGEST: u64 = 4 << 20;
 
 /// How long the chat waits for the end of standard input before it says that it waits.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The message of the options, with what comes through a pipe or from a file behind it. `-` is that
-/// alone.
+/// The message of the options, followed by the text from a pipe or file, if there is one. `-` means
+/// that text alone.
 pub fn message(app: &App, typed: &str) -> Result<String> {
     let is_all = typed.trim() == "-";
     if stdin().is_terminal() && !is_all {
@@ -40,7 +40,7 @@ fn read(app: &App) -> Result<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
-        // Without a reader the program is about to end.
+        // The receiver may be gone when the program is about to end.
         let _unread = tell.send(read.map(|_| bytes));
     });
     let read = told.recv_timeout(PATIENCE).or_else(|_| {

@@ -18,7 +18,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("no message is given, and this is no terminal to talk in")
             .hint("give one: epitome chat -p MESSAGE"));
     }
-    // What is missing most often is said before the screen changes.
+    // Common errors must be printed before the screen changes.
     let options = args.options(app)?;
     options.check()?;
     if args.resume.is_none() {

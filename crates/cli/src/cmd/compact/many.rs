@@ -1,4 +1,4 @@
-//! Many sessions at once: what came of each, and of all of them.
+//! Compacts many sessions: the result of each, and the totals.
 
 use epitome::ErrorKind;
 use epitome::ops::{AskedModels, Compact, CompactReport};
@@ -13,29 +13,29 @@ use crate::session::{Filter, Input};
 use crate::steps::Steps;
 use crate::text::{DIM, count, visible};
 
-/// The progress of many.
+/// The template of the progress bar.
 const BAR: &str = "{bar:30} {pos}/{len} sessions {elapsed}";
 
-/// How the sessions that were compacted before a stop are had back.
+/// How to undo the compactions that were made before a stop.
 const UNDO: &str = "`epitome undo` takes them back; the same command goes on with the rest";
 
-/// A session of many that was left as it is.
+/// A session that was not compacted.
 #[derive(Serialize)]
 struct Left<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
-    /// `skipped` where that is no failure, else `failed`.
+    /// `skipped` if that is no failure, else `failed`.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<AskedModels>,
     error: &'a Failure,
 }
 
-/// All sessions of this machine. Those that are in use or are no sessions are left alone and said
-/// to be: that is no failure.
+/// Compacts all sessions of this machine. Sessions that are in use, and files that are no sessions,
+/// are skipped and reported: that is no failure.
 ///
-/// Without a terminal nothing is asked: timers run this.
+/// Without a terminal there is no question, because timers run this.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
     let found = filter.sessions(job.app);
     let inputs: Vec<Input> = found.into_iter().map(|file| Input::File(file.path)).collect();
@@ -43,7 +43,7 @@ pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
 }
 
 impl Job<'_> {
-    /// Several sessions. On a terminal a person is asked before more than one is written.
+    /// Compacts several sessions. On a terminal the user is asked before more than one is written.
     pub(super) fn compact_several(&self, inputs: Vec<Input>, yes: bool) -> Result<()> {
         if inputs.len() > 1 && !yes && !self.dry_run && can_ask() {
             self.ask(&inputs)?;
@@ -51,7 +51,7 @@ impl Job<'_> {
         self.compact_many(inputs)
     }
 
-    /// Says what compacting all of them comes to, and asks whether it is to be done.
+    /// Shows the totals of compacting all of them, and asks whether to do it.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };
@@ -71,8 +71,8 @@ impl Job<'_> {
         agreed(app, sum.sessions < 2, "Go on?")
     }
 
-    /// Several sessions, on all cores, and what came of them. After Ctrl-C no further session
-    /// begins.
+    /// Compacts several sessions, on all cores, and reports the results. After Ctrl-C no further
+    /// session is begun.
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
         let steps = match self.dry_run {
@@ -140,7 +140,7 @@ impl Job<'_> {
         }
     }
 
-    /// Says why a session stays as it is.
+    /// Reports why a session is unchanged.
     pub(super) fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
         if self.app.global.json {
             let (recipe, dry_run) = (self.compact.recipe.name.as_str(), self.dry_run);
@@ -174,8 +174,8 @@ impl Job<'_> {
     }
 }
 
-/// A session of many that is in use or of a format that is only read, or a file among sessions
-/// that is none.
+/// Whether a failure among many is expected: a session in use, a read-only format, or a file that
+/// is no session.
 pub fn is_excused(failure: &Failure) -> bool {
     failure.error.is_some_and(ErrorKind::leaves_one_of_many)
 }

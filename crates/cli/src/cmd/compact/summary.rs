@@ -1,4 +1,4 @@
-//! Summaries: given by the user, or to be asked of a model.
+//! Summaries: given by the user, or written by a model.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::session::{Input, read_stdin};
 use crate::summarise;
 
-/// The text of a summary: of a file, or of standard input.
+/// The text of a summary, from a file or from standard input.
 pub(super) fn text_of(path: &Path) -> Result<String> {
     let text = if path == Path::new("-") {
         std::io::read_to_string(std::io::stdin())

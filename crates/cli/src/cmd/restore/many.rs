@@ -1,4 +1,4 @@
-//! Several sessions given back: first what it comes to, then a question, then one after the other.
+//! Restores several sessions: first the totals, then a question, then one session after the other.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,13 @@ use crate::failure::{Failure, Result};
 use crate::steps::Steps;
 use crate::text::{self, BOLD, DIM, bytes_change, count, field};
 
-/// A session that is to be given back.
+/// A session to restore.
 pub struct Wanted<'a> {
     pub path: PathBuf,
     pub what: What<'a>,
 }
 
-/// How several are given back.
+/// The words and options of `restore` or `undo`.
 pub struct How<'a> {
     /// `restored`, `undone`.
     pub done: &'a str,
@@ -33,7 +33,7 @@ pub struct How<'a> {
     pub partial: bool,
 }
 
-/// A session that was left as it is.
+/// A session that was not restored.
 #[derive(Serialize)]
 struct Left<'a> {
     #[serde(serialize_with = "epitome_model::lossy_path")]
@@ -42,9 +42,9 @@ struct Left<'a> {
     error: &'a Failure,
 }
 
-/// Gives several sessions back. All are planned and proved first. Before more than one is written,
-/// a person is asked. A session that cannot be given back is left and reported; the others are not.
-/// `unread` are parts of the archive that may be of more such sessions.
+/// Restores several sessions. All are planned and proved first. Before more than one is written,
+/// the user is asked. A session that cannot be restored is reported and left unchanged; the others
+/// are restored. `unread` are damaged parts of the archive that may belong to more such sessions.
 pub fn give_back(
     app: &App,
     how: &How<'_>,
@@ -78,7 +78,8 @@ pub fn give_back(
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
         agreed(app, how.yes, "Go on?")?;
     }
-    // Once the first is written all are, whoever reads of it.
+    // Checked only now: once the first session is written, all are, even if the reader of the
+    // output has gone.
     app.check_is_read()?;
     let (mut written, mut all, mut unread) = (0, Vec::new(), None);
     let steps = Steps::writing(app, "{bar:30} {pos}/{len} sessions {elapsed}", planned.len());
@@ -112,17 +113,17 @@ pub fn give_back(
     }
 }
 
-/// What came of those so far.
+/// The results so far.
 struct Many<'a> {
     app: &'a App,
     how: &'a How<'a>,
     left: u64,
     worst: Option<Failure>,
-    /// The sessions that were reported.
+    /// The number of sessions that were reported.
     reported: usize,
 }
 
-/// Sessions that are listed, each on a line.
+/// The most sessions that are listed on a line each.
 const LISTED: usize = 20;
 
 impl<'a> Many<'a> {
@@ -135,7 +136,7 @@ impl<'a> Many<'a> {
         Restore { what: wanted.what, force: self.how.force, damage }
     }
 
-    /// Names what is no part of the session, or is not there any more.
+    /// Names files that are not part of the session, or no longer exist.
     fn name_what_is_gone(&self, wanted: &Wanted<'_>, session: &OpenSession<'_>) {
         self.app.warn_of_no_parts(session);
         let What::Run { files, .. } = wanted.what else { return };
@@ -153,7 +154,7 @@ impl<'a> Many<'a> {
         let is_plain = done
             .iter()
             .all(|it| it.damaged.is_empty() && !matches!(it.outcome, Restored::ByRecord { .. }));
-        // Of hundreds a person reads the first, and those of which something is to be said.
+        // Of hundreds of sessions, only the first are listed, and those with something to report.
         if is_plain && self.reported > LISTED {
             return Ok(());
         }
@@ -173,8 +174,8 @@ impl<'a> Many<'a> {
             .print(&format!("{would}{BOLD}{done}{BOLD:#}  {}  {disk}{note}\n", text::path(path)))
     }
 
-    /// Reports a part of the archive that may be of a session to be given back. One that is damaged
-    /// is damaged for good, and is most often of another; it is no reason to fail.
+    /// Reports a damaged part of the archive that may belong to a wanted session. That is no
+    /// failure: the damage is permanent, and the part most often belongs to another session.
     fn leave_unread(&mut self, err: Error) -> Result<()> {
         if err.kind() == ErrorKind::Archive {
             self.app.warn(Some(&Failure::from(err).told()));
@@ -184,7 +185,7 @@ impl<'a> Many<'a> {
         self.leave(&path, Failure::writing(err))
     }
 
-    /// Reports a session that stays as it is.
+    /// Reports a session that is unchanged.
     fn leave(&mut self, path: &Path, failure: Failure) -> Result<()> {
         let failure = failure.about(path);
         self.left += 1;

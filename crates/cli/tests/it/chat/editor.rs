@@ -20,7 +20,7 @@ struct Editor {
     schema: Value,
     /// What the user answers to questions whether a call may run.
     answers: VecDeque<&'static str>,
-    /// What the agent told.
+    /// The updates that the agent sent.
     updates: Vec<Value>,
     /// What it asked.
     asked: Vec<Value>,
@@ -173,8 +173,8 @@ impl Editor {
         while !is_it(&self.read()) {}
     }
 
-    /// What the agent told, a line each; pieces of a message are one. What depends on the length of
-    /// names is left out.
+    /// The updates of the agent, a line each; the chunks of a message are joined. Values that
+    /// depend on the length of names are left out.
     fn told(&mut self) -> String {
         let mut lines: Vec<Value> = Vec::new();
         for mut update in std::mem::take(&mut self.updates) {
@@ -265,7 +265,7 @@ fn an_editor_opens_a_session_again_and_goes_on() {
     assert_eq!(editor.turn(&session, "Why?"), "end_turn");
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("What does it return?") && sent.contains("It returns 41."), "{sent}");
-    // Opened once more in the same program, without what was said.
+    // Opened again in the same program, without the earlier messages.
     editor.updates.clear();
     assert!(editor.request("session/resume", named)["error"].is_null());
     assert_eq!(editor.turn(&session, "Sure?"), "end_turn");

@@ -162,7 +162,7 @@ fn a_context_is_compacted_looked_at_and_taken_back() {
     screen.wait("there is no session nothing");
     screen.line("/quit");
     screen.ends(END);
-    // What was said is there when the session goes on.
+    // The earlier messages are shown when the session is resumed.
     let Some(screen) = start(&chat, (80, 24), &["--resume", "last"]) else { return };
     screen.wait("I have seen it all.");
     assert_eq!(chat.refused(), Vec::<String>::new());

@@ -97,8 +97,8 @@ impl Screen {
         self.keys(&["Enter"]);
     }
 
-    /// Waits for the end of the program, which leaves `said` on the screen. The terminal is as a
-    /// program finds it: no alternate screen, no mouse, a cursor, and lines are edited.
+    /// Waits for the end of the program, whose last screen must show `said`. The terminal must be
+    /// restored: no alternate screen, no mouse, a visible cursor, and line editing.
     pub fn ends(&self, said: &str) {
         self.wait(&format!("{said}status 0\nicanon\n"));
         let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";

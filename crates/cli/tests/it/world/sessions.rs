@@ -87,7 +87,7 @@ pub fn pi(id: &str) -> String {
 
 pub const CODEX: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
 
-/// A rollout of Codex: a command with a long output, told once more for people to see.
+/// A rollout of Codex: a command with a long output, recorded a second time for display.
 pub fn codex(id: &str) -> String {
     let message = |role: &str, kind: &str, text: &str| {
         let content = json!([{"type": kind, "text": text}]);
