@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: what CI runs, in its order, up to the first failure.
 //!
-//! What the steps build: `clippy`, `doc` and `fuzz` share what they check of dependencies; `build`,
-//! `test`, `doctest`, `chaos` and `e2e` share what `build` compiles, the program included.
+//! What the steps build: `test`, `tables`, `chaos` and `e2e` share what `test` compiles, the
+//! program included; `clippy`, `doc` and `fuzz` share what they check of dependencies.
 
 mod quick;
 
@@ -33,17 +33,15 @@ const CLIPPY: Run =
 const DOC: Run = Commands(&[
     "cargo doc --workspace --no-deps --locked --config build.rustdocflags=[\"-Dwarnings\"]",
 ]);
-/// Cheap ones first: what fails is known early.
+/// The test command of the README first; then cheap ones before expensive ones.
 const STEPS: &[Step] = &[
+    Step { name: "test", run: Function(test) },
     Step { name: "fmt", run: FMT },
     Step { name: "tidy", run: Function(tidy::run) },
     Step { name: "clippy", run: CLIPPY },
     Step { name: "doc", run: DOC },
     Step { name: "features", run: Function(features) },
-    Step { name: "build", run: Function(build) },
     Step { name: "tables", run: Commands(&["cargo lab recipes --check"]) },
-    Step { name: "test", run: Function(test) },
-    Step { name: "doctest", run: Commands(&["cargo test --workspace --doc --locked"]) },
     Step { name: "chaos", run: Commands(&["cargo lab chaos --minutes 1"]) },
     Step { name: "fuzz", run: Function(fuzz) },
     Step { name: "deny", run: Function(deny) },
@@ -142,30 +140,11 @@ fn features() -> anyhow::Result<()> {
     cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
 }
 
-/// Compiles all tests, and with them the program that later steps run.
-fn build() -> anyhow::Result<()> {
-    let runner: &[&str] = match has_nextest() {
-        true => &["cargo", "nextest", "run"],
-        false => &["cargo", "test", "--all-targets"],
-    };
-    cargo::run(&[runner, &["--no-run", "--workspace", "--locked"]].concat(), &[])
-}
-
 /// The tests, on a machine that was used: a home full of sessions, which no test may read or
 /// change.
 fn test() -> anyhow::Result<()> {
-    let runner: &[&str] = if has_nextest() {
-        &["cargo", "nextest", "run"]
-    } else {
-        skips::skipped("cargo-nextest", "not installed: `cargo test` runs the tests, slower");
-        &["cargo", "test", "--quiet", "--all-targets"]
-    };
     let used_home = ["cargo", "lab", "used-home"];
-    cargo::run(&[&used_home, runner, &["--workspace", "--locked"]].concat(), &[])
-}
-
-fn has_nextest() -> bool {
-    cargo::output(&["cargo", "nextest", "--version"]).is_ok()
+    cargo::run(&[&used_home[..], &["cargo", "test", "--workspace", "--locked"]].concat(), &[])
 }
 
 /// The bodies of the fuzz targets run among the tests; here it is seen that the targets compile.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, carry, keep, sdk};
+use agents::{AGENTS, Agent, Way, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
+use rayon::prelude::*;
 use xtask::{cargo, print, say};
 
 /// The page that holds the table, and what stands around it there.
@@ -114,12 +115,22 @@ impl Table {
         Table { text: format!("| {} |\n|{rule}\n", columns.join(" | ")), failed: Vec::new() }
     }
 
-    fn add(&mut self, what: &str, cells: anyhow::Result<String>) {
-        match cells {
-            Ok(cells) => self.text.push_str(&format!("| {cells} |\n")),
-            Err(err) => {
-                say(&format!("{what}: {err:#}"));
-                self.failed.push(what.to_owned());
+    /// Tries all cases, as many at a time as there are cores, and adds a row for each in order. An
+    /// agent waits for its model most of the time.
+    fn try_all<T: Sync>(
+        &mut self,
+        cases: &[T],
+        name: impl Fn(&T) -> String,
+        cells: impl Fn(&T) -> anyhow::Result<String> + Sync + Send,
+    ) {
+        let rows: Vec<anyhow::Result<String>> = cases.par_iter().map(cells).collect();
+        for (case, row) in cases.iter().zip(rows) {
+            match row {
+                Ok(cells) => self.text.push_str(&format!("| {cells} |\n")),
+                Err(err) => {
+                    say(&format!("{}: {err:#}", name(case)));
+                    self.failed.push(name(case));
+                }
             }
         }
     }
@@ -145,13 +156,14 @@ fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<Stri
         "appended",
         "seconds",
     ]);
-    for &agent in chosen {
-        for &way in agent.facts().ways {
-            let report = agents::e2e::run(agent, way, epitome);
-            let what = format!("{} · {}", agent.name(), way.name());
-            table.add(&what, report.map(|report| resumed_cells(agent, &report)));
-        }
-    }
+    let ways_of =
+        |&agent: &&'static dyn Agent| agent.facts().ways.iter().map(move |&way| (agent, way));
+    let cases: Vec<(&dyn Agent, Way)> = chosen.iter().flat_map(ways_of).collect();
+    table.try_all(
+        &cases,
+        |(agent, way)| format!("{} · {}", agent.name(), way.name()),
+        |&(agent, way)| Ok(resumed_cells(agent, &agents::e2e::run(agent, way, epitome)?)),
+    );
     table.finish()
 }
 
@@ -182,14 +194,18 @@ fn carried(epitome: &Path) -> anyhow::Result<String> {
         "seconds",
     ]);
     let ported = || AGENTS.iter().copied().filter(|agent| agent.facts().is_ported);
+    let mut cases = Vec::new();
     for from in ported() {
-        let text = String::from_utf8(fixtures::get(from.name(), "pricing").bytes())?;
-        for to in ported().filter(|to| to.name() != from.name()) {
-            let report = carry::run(from, &text, to, epitome);
-            let what = format!("{} to {}", from.name(), to.name());
-            table.add(&what, report.map(carried_cells));
-        }
+        cases.extend(ported().filter(|to| to.name() != from.name()).map(|to| (from, to)));
     }
+    table.try_all(
+        &cases,
+        |(from, to)| format!("{} to {}", from.name(), to.name()),
+        |&(from, to)| {
+            let text = String::from_utf8(fixtures::get(from.name(), "pricing").bytes())?;
+            Ok(carried_cells(carry::run(from, &text, to, epitome)?))
+        },
+    );
     table.finish()
 }
 
@@ -205,14 +221,18 @@ fn carried_cells(report: carry::Report) -> String {
 fn kept(epitome: &Path) -> anyhow::Result<String> {
     let mut table =
         Table::new(&["agent", "version", "page", "seconds after the agent", "the log says"]);
-    for &agent in AGENTS.iter().filter(|agent| agent.facts().hook_settings.is_some()) {
-        let cells = |keep::Report { page, log, after, .. }| {
+    let has_hook = |agent: &&dyn Agent| agent.facts().hook_settings.is_some();
+    let cases: Vec<&dyn Agent> = AGENTS.iter().copied().filter(has_hook).collect();
+    table.try_all(
+        &cases,
+        |agent| agent.name().to_owned(),
+        |&agent| {
+            let keep::Report { page, log, after, .. } = keep::run(agent, epitome)?;
             let log = log.iter().map(|line| without_ids(line)).collect::<Vec<_>>().join("; ");
             let version = agent.facts().version();
-            format!("{} | {version} | {page} | {after:.1} | {log}", agent.name())
-        };
-        table.add(agent.name(), keep::run(agent, epitome).map(cells));
-    }
+            Ok(format!("{} | {version} | {page} | {after:.1} | {log}", agent.name()))
+        },
+    );
     table.finish()
 }
 
@@ -244,16 +264,19 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
     }
     let mut table =
         Table::new(&["SDK", "wire", "recipe", "requests", "longest history", "last", "texts left"]);
-    for (wire, of) in sdk::WIRES {
-        for recipe in sdk::recipes(epitome)? {
-            let cells = sdk::run(epitome, wire, &recipe).and_then(|report| {
-                let sdk::Report { requests, longest, last, left } = report;
-                // A recipe that is nothing but a summary has no model to ask.
-                ensure!(left > 0 || recipe == "pi", "nothing was shortened: {report:?}");
-                Ok(format!("{of} | {wire} | {recipe} | {requests} | {longest} | {last} | {left}"))
-            });
-            table.add(&format!("{wire} with {recipe}"), cells);
-        }
-    }
+    let recipes = sdk::recipes(epitome)?;
+    let with_recipes = |&(wire, of)| recipes.iter().map(move |recipe| (wire, of, recipe.as_str()));
+    let cases: Vec<(&str, &str, &str)> = sdk::WIRES.iter().flat_map(with_recipes).collect();
+    table.try_all(
+        &cases,
+        |(wire, _, recipe)| format!("{wire} with {recipe}"),
+        |&(wire, of, recipe)| {
+            let report = sdk::run(epitome, wire, recipe)?;
+            let sdk::Report { requests, longest, last, left } = report;
+            // A recipe that is nothing but a summary has no model to ask.
+            ensure!(left > 0 || recipe == "pi", "nothing was shortened: {report:?}");
+            Ok(format!("{of} | {wire} | {recipe} | {requests} | {longest} | {last} | {left}"))
+        },
+    );
     table.finish().map(drop)
 }

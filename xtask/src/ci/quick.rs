@@ -39,19 +39,14 @@ pub(super) fn test() -> anyhow::Result<()> {
     }
     say(&format!("changed: {}", packages.iter().cloned().collect::<Vec<_>>().join(", ")));
     let named: Vec<&str> = packages.iter().flat_map(|name| ["-p", name]).collect();
-    let runner: &[&str] = if super::has_nextest() {
-        &["cargo", "nextest", "run", "--no-tests", "pass"]
-    } else {
-        &["cargo", "test", "--all-targets"]
-    };
-    cargo::run(&[runner, &["--locked"], &named].concat(), &[])
+    cargo::run(&[&["cargo", "test", "--locked"][..], &named].concat(), &[])
 }
 
 /// Says what `--quick` does not do.
 pub(super) fn leaves_out() {
     print(
         "quick leaves out: the tests of packages that were not changed (those that use a changed \
-         one too),\ndoc, tables, doctest, chaos, fuzz, deny, e2e. `cargo xtask ci` runs all",
+         one too),\ndoc, features, tables, chaos, fuzz, deny, e2e. `cargo xtask ci` runs all",
     );
 }
 

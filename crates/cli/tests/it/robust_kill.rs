@@ -8,8 +8,8 @@ use crate::world::World;
 use crate::world::sessions::CLAUDE;
 use crate::world::trouble::{self, Seeded, compacted, leftovers, same, small, start};
 
-/// Pairs of a compaction and a restore, each killed once.
-const ROUNDS: u64 = 100;
+/// Pairs of a compaction and a restore, each killed once; `cargo lab chaos` kills hundreds.
+const ROUNDS: u64 = 30;
 
 /// When a process is killed.
 enum Moment {

@@ -17,7 +17,7 @@ fn of_two_compactions_of_a_session_one_wins() {
     let path = world.claude(CLAUDE, &original);
     let small_bytes = compacted(&world, &path);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
-    for round in 0..30 {
+    for round in 0..10 {
         let mut both = [start(&world, &small(CLAUDE, &[])), start(&world, &small(CLAUDE, &[]))];
         let mut statuses =
             both.each_mut().map(|child| child.wait().expect("it ends").code().expect("by itself"));
@@ -33,7 +33,7 @@ fn of_two_compactions_of_a_session_one_wins() {
 
 #[test]
 fn two_sessions_share_an_archive() {
-    for _ in 0..10 {
+    for _ in 0..4 {
         let world = World::new();
         // One id of its own each, and two files with the same id: they share a folder.
         let sessions = [sessions::claude(CLAUDE), sessions::claude(OTHER)];
@@ -85,7 +85,7 @@ fn nothing_that_an_agent_appends_meanwhile_is_lost() {
     compacted(&world, &path);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     let (mut done, mut refused) = (0, 0);
-    for round in 0..50 {
+    for round in 0..20 {
         let stop = AtomicBool::new(false);
         let (statuses, appended) = thread::scope(|scope| {
             let writer = scope.spawn(|| agent(&path, round, &stop));

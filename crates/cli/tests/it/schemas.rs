@@ -35,8 +35,8 @@ fn check(world: &World, file: &Path) {
     let file = file.to_str().expect("text");
     for (schema, command) in [
         ("transcript.schema.json", &["render", "--no-redact", "--format", "json"][..]),
-        ("inspect.schema.json", &["inspect", "--json"]),
-        ("compact.schema.json", &["compact", "--dry-run", "--json"]),
+        ("inspect.schema.json", &["inspect", "--json", "--count=estimate"]),
+        ("compact.schema.json", &["compact", "--dry-run", "--json", "--count=estimate"]),
         ("losses.schema.json", &["losses", "--json"]),
         ("scan.schema.json", &["scan", "--json"]),
     ] {
