@@ -3,13 +3,14 @@
 //! Checks are functions of the [`Repo`], which is the tracked files in memory: their tests are
 //! tables. What is wrong is a [`Finding`]; nothing stops at the first.
 
+mod dialect;
 mod docs;
+mod forbidden;
 mod house;
 mod layers;
 mod licences;
 mod lines;
 mod modules;
-mod words;
 
 use anyhow::{Context, ensure};
 
@@ -73,9 +74,10 @@ const CHECKS: &[Check] = &[
     lines::files_are_short,
     lines::lines_fit,
     lines::functions_are_short,
-    words::names_say_what_things_are,
-    words::nothing_is_left_undone,
-    words::no_machine_is_named,
+    forbidden::names_say_what_things_are,
+    forbidden::nothing_is_left_undone,
+    forbidden::no_machine_is_named,
+    dialect::words_are_of_the_field,
     house::papers_are_there,
     house::crates_say_what_is_absent,
     docs::links_lead_somewhere,
@@ -123,7 +125,7 @@ impl Repo {
     }
 
     #[cfg(test)]
-    fn of(files: &[(&str, &str)]) -> Repo {
+    fn from_files(files: &[(&str, &str)]) -> Repo {
         let file = |(path, text): &(&str, &str)| File {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
@@ -152,7 +154,7 @@ impl File {
 #[cfg(test)]
 fn check(check: Check, files: &[(&str, &str)], expect: &[&str]) {
     let mut findings = Findings::default();
-    check(&Repo::of(files), &mut findings);
+    check(&Repo::from_files(files), &mut findings);
     let mut found: Vec<String> = (findings.0.iter())
         .map(|Finding { path, line, what, .. }| format!("{path}:{line}: {what}"))
         .collect();

@@ -431,5 +431,5 @@ fn caught<T>(
 }
 
 fn cost(prices: &Catalogue, model: &dyn Model, used: Option<TokenUsage>) -> Option<MicroDollars> {
-    Some(prices.known(model.name())?.cost(&used?))
+    Some(prices.look_up(model.name())?.cost(&used?))
 }

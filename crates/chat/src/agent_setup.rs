@@ -172,7 +172,7 @@ impl AgentSetup {
     }
 
     fn recipes(&self) -> Event {
-        let known = recipes::known(&self.options.config);
+        let known = recipes::all(&self.options.config);
         let names: Vec<String> = known.into_iter().map(|known| known.name).collect();
         notice(format!("the recipe is {}; there are {}", self.recipe.name, names.join(", ")))
     }
@@ -221,7 +221,7 @@ impl AgentSetup {
             prices: None,
         };
         let is_page = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("html"));
-        let (written, found) = reading.tell(
+        let (written, found) = reading.with_stories(
             &how,
             |_| String::new(),
             |stories| {

@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    fn of(entry: &Entry, block: &Block) -> Kind {
+    fn from_block(entry: &Entry, block: &Block) -> Kind {
         match (block, entry.role) {
             (Block::Thinking(_), _) => Kind::Thinking,
             (Block::Call(_), _) => Kind::CallArguments,
@@ -138,7 +138,7 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
         let Some((entry, block)) = at(transcript, it) else { continue };
         let tokens = it.tokens.unwrap_or_default();
         of_blocks += it.bytes;
-        anatomy.kinds.entry(Kind::of(entry, block)).or_default().add(tokens, it.bytes);
+        anatomy.kinds.entry(Kind::from_block(entry, block)).or_default().add(tokens, it.bytes);
         let call: Option<&Call> = match block {
             Block::Call(call) => Some(call),
             Block::Output(output) => view.call_of(output),
@@ -229,11 +229,11 @@ fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
         .take(LARGEST)
         .filter_map(|it| {
             let (entry, block) = at(view.transcript, it)?;
-            let kind = Kind::of(entry, block);
+            let kind = Kind::from_block(entry, block);
             Some(Large {
                 line: entry.record.line,
                 kind,
-                what: what(view, it, block, kind),
+                what: describe(view, it, block, kind),
                 context_tokens: it.tokens,
                 disk_bytes: it.bytes,
             })
@@ -241,7 +241,7 @@ fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
         .collect()
 }
 
-fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
+fn describe(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
     match block {
         Block::Call(call) => view.describe_call(Some(call)),
         Block::Text(text) | Block::Summary(text) => {

@@ -21,13 +21,13 @@ pub fn render(transcript: &Transcript, source: &dyn Source) -> (String, usize) {
     for (_, entry) in transcript.context() {
         shown += usize::from(!entry.blocks.is_empty());
         for block in &entry.blocks {
-            said(&mut text, entry, block, source);
+            add_block(&mut text, entry, block, source);
         }
     }
     (text, shown)
 }
 
-fn said(text: &mut String, entry: &Entry, block: &Block, source: &dyn Source) {
+fn add_block(text: &mut String, entry: &Entry, block: &Block, source: &dyn Source) {
     let who = match entry.role {
         Role::User => "user",
         Role::Assistant => "assistant",

@@ -68,7 +68,8 @@ impl Failure {
     /// The warning that `--force` prints before it replaces a session that agents can write to;
     /// `None` if no such agent runs.
     pub fn forced(users: &[User]) -> Option<String> {
-        let writing: Vec<String> = users.iter().filter(|it| it.writes).map(who).collect();
+        let writing: Vec<String> =
+            users.iter().filter(|it| it.writes).map(name_of_process).collect();
         (!writing.is_empty()).then(|| {
             format!(
                 "{} can write to the session: from now on, anything it writes to its open file is \
@@ -91,7 +92,7 @@ impl Failure {
 
     /// Adds the path of the file, if the message does not contain it.
     #[must_use]
-    pub fn about(mut self, path: &Path) -> Failure {
+    pub fn with_path(mut self, path: &Path) -> Failure {
         let name = path.display().to_string();
         if !self.message.contains(&name) {
             self.message = format!("{}: {name}", self.message);
@@ -120,7 +121,7 @@ impl Failure {
     }
 
     /// The message and its causes on one line.
-    pub fn told(&self) -> String {
+    pub fn one_line(&self) -> String {
         let parts = std::iter::once(&self.message).chain(&self.causes);
         parts.map(String::as_str).collect::<Vec<_>>().join(": ")
     }
@@ -188,7 +189,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn who(user: &User) -> String {
+fn name_of_process(user: &User) -> String {
     match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
         // A process of another user: its id is hidden.

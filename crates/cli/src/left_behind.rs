@@ -5,7 +5,7 @@ use epitome_api::LeftBehind;
 use crate::text::count;
 
 /// Names the kind of content, with its number.
-pub fn told(what: LeftBehind, n: u64) -> String {
+pub fn message(what: LeftBehind, n: u64) -> String {
     match what {
         LeftBehind::Reasoning => {
             format!("{} of reasoning, signed for another API", count(n, "block"))

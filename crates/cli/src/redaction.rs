@@ -71,18 +71,18 @@ impl MoreRules {
 
 /// Counts of what was redacted.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
+pub struct RedactionCounts {
     /// Different secrets and personal data, by rule.
     pub by_rule: BTreeMap<String, u64>,
     secrets: u64,
     personal: u64,
 }
 
-impl Taken {
-    pub fn of(found: &[Found]) -> Taken {
+impl RedactionCounts {
+    pub fn count(found: &[Found]) -> RedactionCounts {
         let different: BTreeSet<(Kind, &str, u32)> =
             found.iter().map(|it| (it.kind, &*it.rule, it.number)).collect();
-        let mut taken = Taken::default();
+        let mut taken = RedactionCounts::default();
         for (kind, rule, _) in different {
             *taken.by_rule.entry(rule.to_owned()).or_default() += 1;
             match kind {
@@ -94,7 +94,7 @@ impl Taken {
     }
 
     /// The counts in words.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let secrets = count(self.secrets, "secret");
         let personal = count(self.personal, "piece of personal data");
         let personal = personal.replace("piece of personal datas", "pieces of personal data");
@@ -107,9 +107,9 @@ impl Taken {
     }
 
     /// Prints the counts to standard error, if anything was redacted.
-    pub fn tell(&self, app: &App) {
+    pub fn print(&self, app: &App) {
         if !self.by_rule.is_empty() {
-            app.note(&format!("{DIM}redacted:{DIM:#} {}", self.told()));
+            app.note(&format!("{DIM}redacted:{DIM:#} {}", self.message()));
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, GREEN, PLAIN, RED, change, count, field};
 
 /// A compaction with its diff.
-pub struct Shown {
+pub struct ReportView {
     pub report: CompactReport,
     /// The text before and after each edit, if that was requested.
     pub diff: String,
@@ -381,7 +381,7 @@ impl Sum {
     }
 
     /// The totals in words. `verb` is `compacted` or `would be compacted`.
-    pub fn told(&self, verb: &str) -> String {
+    pub fn message(&self, verb: &str) -> String {
         let Sum { sessions, tokens, bytes, too_little } = self;
         let mut text = String::new();
         if *too_little > 0 {

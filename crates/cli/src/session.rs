@@ -109,7 +109,7 @@ pub fn all(app: &App) -> FoundSessions {
 
 /// An error of a source that could not be read, on one line.
 fn not_read(err: epitome::Error) -> String {
-    format!("not read: {}", Failure::from(err).told())
+    format!("not read: {}", Failure::from(err).one_line())
 }
 
 /// Whether epitome can write sessions of an agent.
@@ -205,7 +205,7 @@ impl Filter {
         });
         for (n, why) in left.values() {
             let sessions = text::count(*n, "session");
-            app.note(&format!("{DIM}skipped:{DIM:#} {sessions}: {}", text::field(&why.told())));
+            app.note(&format!("{DIM}skipped:{DIM:#} {sessions}: {}", text::field(&why.one_line())));
         }
         found.retain(|file| {
             let age = now.duration_since(file.modified).unwrap_or_default();

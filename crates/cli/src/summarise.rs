@@ -30,7 +30,7 @@ impl Account {
     }
 
     /// The calls for a session.
-    pub fn of(&self, session: &str) -> Option<AskedModels> {
+    pub fn calls_for(&self, session: &str) -> Option<AskedModels> {
         self.lock().get(session).cloned()
     }
 

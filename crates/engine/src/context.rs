@@ -5,10 +5,10 @@
 
 mod append;
 mod apply;
+mod boundary;
 mod calls;
 mod contents;
 mod count;
-mod cut;
 mod digest;
 mod excerpt;
 mod fallback;
@@ -270,7 +270,7 @@ impl Context {
             let gauge = self.gauge();
             match self.machine.step(&gauge) {
                 NextStep::Send => {
-                    self.tell()?;
+                    self.report_outcome()?;
                     // The model may have called the tool while another compaction was under way:
                     // answer it.
                     self.notice()?;

@@ -74,7 +74,7 @@ mod tests {
         let here = dir.path().join("here");
         std::fs::create_dir(&here).expect("a folder");
         let home = dir.path().join("home");
-        let config = Config::of(dir.path(), &home, &home, |_| None);
+        let config = Config::from_folders(dir.path(), &home, &home, |_| None);
         let evil = [elsewhere.join("evil").to_string_lossy().into_owned(), "../up".to_owned()];
         for id in evil {
             let key = SessionKey::new("opencode", id);

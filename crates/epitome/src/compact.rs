@@ -142,12 +142,12 @@ fn put_all<S: Source>(
     let view = View::new(transcript, source, counter);
     let passes: HashMap<At, &str> =
         planned.compaction.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
-    let references = References::of(planned.session);
+    let references = References::from_session(planned.session);
     for (span, at) in &planned.removed {
         put(*span, &|| About {
             pass: passes.get(at).copied().unwrap_or_default().to_owned(),
             reference: references.find(&view, *at),
-            ..about(&view, *at, *span)
+            ..describe(&view, *at, *span)
         })?;
     }
     // The bytes that an added record or a mark of the agent replaces: none at the end of the
@@ -163,7 +163,7 @@ fn put_all<S: Source>(
 }
 
 /// A description of removed bytes, for a later `epitome show`.
-fn about(view: &View<'_>, at: At, span: Span) -> About {
+fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();
     let mut media = None;
@@ -242,7 +242,7 @@ struct References {
 }
 
 impl References {
-    fn of<S>(session: &Loaded<S>) -> References {
+    fn from_session<S>(session: &Loaded<S>) -> References {
         let cwd = session.transcript.head.cwd.as_deref().map(PathBuf::from);
         let cwd = cwd.filter(|cwd| cwd.is_absolute() && cwd.is_dir());
         let git = cwd.as_deref().and_then(|cwd| GitObjects::around(&cwd.join("a file")));

@@ -92,7 +92,8 @@ impl Config {
             let value = handed_over.get(name).cloned().or_else(|| std::env::var_os(name));
             value.filter(|value| !value.is_empty())
         };
-        let mut config = Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), var);
+        let mut config =
+            Config::from_folders(base.home_dir(), &base.data_dir(), &base.config_dir(), var);
         config.person.names.extend(full_name(&base.home_dir().join(".gitconfig")));
         if config.person.host.is_none() {
             let host = regular::read_to_string(Path::new("/etc/hostname")).unwrap_or_default();
@@ -123,7 +124,7 @@ impl Config {
     /// ```
     pub fn of_home(home: &Path) -> Config {
         let (data, settings) = (home.join(".local/share"), home.join(".config"));
-        Config { here: home.to_owned(), ..Config::of(home, &data, &settings, |_| None) }
+        Config { here: home.to_owned(), ..Config::from_folders(home, &data, &settings, |_| None) }
     }
 
     /// Begins a run of `command` now. If tests set the time, the run's id is made of that time
@@ -144,7 +145,7 @@ impl Config {
     }
 
     /// The configuration with these folders, unless `var` returns others.
-    pub(crate) fn of(
+    pub(crate) fn from_folders(
         user: &Path,
         data: &Path,
         config: &Path,
@@ -368,7 +369,7 @@ mod tests {
             let vars: Vec<(String, OsString)> =
                 vars.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
             let (user, data, config) = ("/u".as_ref(), "/u/data".as_ref(), "/u/config".as_ref());
-            Config::of(user, data, config, move |name| {
+            Config::from_folders(user, data, config, move |name| {
                 vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
             })
         };

@@ -66,7 +66,7 @@ impl SummaryJob {
     /// # Errors
     ///
     /// `Refused` if this agent's sessions hold no summary, or this one does not fit the model.
-    pub fn about<S: Source>(
+    pub fn prepare<S: Source>(
         session: &Loaded<S>,
         recipe: &Recipe,
         counter: &dyn Counter,
@@ -130,7 +130,7 @@ impl SummaryJob {
     /// # Errors
     ///
     /// `Refused` if the model gives no answer, or none that can be used.
-    pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<WrittenSummary> {
+    pub fn write_with(self, model: &dyn Model, stop: &Stop) -> Result<WrittenSummary> {
         let mut writing = self.writing;
         loop {
             let reply = model.ask(writing.ask(), stop);

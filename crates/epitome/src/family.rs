@@ -22,7 +22,7 @@ pub struct Family {
 impl Family {
     /// The family of the session at `path`, whose own length is `own`. Files that are no session or
     /// cannot be read are not counted.
-    pub fn of(path: &Path, own: Bytes) -> Family {
+    pub fn measure(path: &Path, own: Bytes) -> Family {
         let mut family = Family { files: 1, disk_bytes: own };
         for source in agents::companions(path).iter().filter_map(|path| place::open(path).ok()) {
             if format_of(&source).is_some() {

@@ -142,7 +142,7 @@ impl History {
         let source = ShownSource::File(source);
         let session = Loaded { format, source, transcript, faults };
         let key = key_in_archive(config, &session, path);
-        History::put_back(config, session, key, version).map_err(|err| err.about(path))
+        History::put_back(config, session, key, version).map_err(|err| err.with_path(path))
     }
 
     /// Reads a session from bytes that are no file here.

@@ -232,7 +232,7 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
     let known = record.rules.iter().find(|rule| rule.agent == agent && rule.project == project);
     let branch = match (&wish.branch, &repository) {
         (None, _) => None,
-        (Some(name), Some(repository)) => Some(Branch::of(repository, name)?),
+        (Some(name), Some(repository)) => Some(Branch::look_up(repository, name)?),
         (Some(_), None) => {
             let what = "a branch needs a project that is in a git repository";
             return Err(Error::new(ErrorKind::Refused, what));

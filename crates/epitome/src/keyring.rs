@@ -164,7 +164,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).into())
         };
-        Config::of("/u".as_ref(), "/d".as_ref(), "/c".as_ref(), find)
+        Config::from_folders("/u".as_ref(), "/d".as_ref(), "/c".as_ref(), find)
     }
 
     #[test]

@@ -195,10 +195,14 @@ pub fn list(
 
 /// The cached entries of `files`, without reading any of them; none for a file that changed since.
 /// The result is in the order of `files`.
-pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
+pub fn listed_before(
+    config: &Config,
+    files: &[SessionFile],
+    recipe: &Recipe,
+) -> Vec<Option<Listed>> {
     let screen = Screen::new(config);
     let cache = Cache::load(&config.list_cache(), &ListContext::new(config, recipe, &screen));
-    files.par_iter().map(|file| cache.known(config, file)).collect()
+    files.par_iter().map(|file| cache.look_up(config, file)).collect()
 }
 
 /// The cached entry of a file, or else a new one, with its key in the cache.
@@ -211,10 +215,10 @@ fn look_unless_known(
         let seen = Ok(glance(&file, told, looking.screen));
         return (Listed::new(file, seen), None);
     }
-    if let Some(listed) = cache.known(looking.config, &file) {
+    if let Some(listed) = cache.look_up(looking.config, &file) {
         return (listed, None);
     }
-    let (stamp, name) = (Stamp::of(&file), file.path.to_string_lossy().into_owned());
+    let (stamp, name) = (Stamp::from_file(&file), file.path.to_string_lossy().into_owned());
     let seen = look(looking, &file.path);
     let new = Some((name, CachedListing { stamp, seen: seen.clone() }));
     (Listed::new(file, seen), new)
@@ -373,7 +377,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &SessionFile) -> Stamp {
+    fn from_file(file: &SessionFile) -> Stamp {
         let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         let modified = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         Stamp { size: file.size.0, modified }
@@ -411,10 +415,10 @@ impl Listed {
 impl Cache {
     /// The cached entry of a file, if neither the file nor its packs in the archive changed. The
     /// file alone is not enough: a restored one has its former size and time.
-    fn known(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
+    fn look_up(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
         let seen = self.seen.get(&*file.path.to_string_lossy())?;
         let listed = Listed::new(file.clone(), seen.seen.clone());
-        (seen.stamp == Stamp::of(file) && listed.is_current(config)).then_some(listed)
+        (seen.stamp == Stamp::from_file(file) && listed.is_current(config)).then_some(listed)
     }
 
     fn load(path: &Path, looking: &ListContext<'_>) -> Cache {
@@ -494,14 +498,14 @@ mod tests {
         fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
         let files = || epitome_agents::below(&dir.path().join("s"));
-        assert_eq!(known(&config, &files(), &recipe), [None]);
+        assert_eq!(listed_before(&config, &files(), &recipe), [None]);
         let listed = list(&config, files(), &recipe, || ());
-        assert_eq!(known(&config, &files(), &recipe), [Some(listed[0].clone())]);
+        assert_eq!(listed_before(&config, &files(), &recipe), [Some(listed[0].clone())]);
         let found = files();
         fs::remove_file(&path).expect("it was there");
-        assert_eq!(known(&config, &found, &recipe), [Some(listed[0].clone())]);
+        assert_eq!(listed_before(&config, &found, &recipe), [Some(listed[0].clone())]);
         let grown = SessionFile { size: Bytes(1), ..found[0].clone() };
-        assert_eq!(known(&config, &[grown], &recipe), [None]);
+        assert_eq!(listed_before(&config, &[grown], &recipe), [None]);
     }
 
     #[test]

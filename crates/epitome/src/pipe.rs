@@ -150,7 +150,7 @@ impl Server {
     }
 
     fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
-        let asked = Request::of(&line)?;
+        let asked = Request::parse(&line)?;
         if let Some(pending) = self.session.as_ref().and_then(|it| it.pending.as_ref()) {
             answered_first(pending, &asked)?;
         }

@@ -45,7 +45,7 @@ impl Ported {
     /// `Unreadable` if the session has no messages. `Refused` for an agent that no session can be
     /// made for, or if the result would break an invariant of the agent. `Broken` if the result
     /// could not be read back.
-    pub fn of<S: Source>(
+    pub fn make<S: Source>(
         config: &Config,
         session: &Loaded<S>,
         agent: &'static dyn Agent,

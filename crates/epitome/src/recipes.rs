@@ -23,7 +23,7 @@ pub struct KnownRecipe {
 }
 
 /// All recipes: the built-in ones, then the user's own by file name.
-pub fn known(config: &Config) -> Vec<KnownRecipe> {
+pub fn all(config: &Config) -> Vec<KnownRecipe> {
     let of_program = BUILT_IN.iter().map(|(name, text)| KnownRecipe {
         name: (*name).to_owned(),
         file: None,
@@ -57,7 +57,7 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
     let path =
         if is_file { PathBuf::from(name) } else { config.recipes().join(format!("{name}.toml")) };
     if !path.exists() {
-        let names: Vec<String> = known(config).into_iter().map(|known| known.name).collect();
+        let names: Vec<String> = all(config).into_iter().map(|known| known.name).collect();
         let hint = format!(
             "there are: {}\nput your own in {}, or give a file",
             names.join(", "),

@@ -81,7 +81,7 @@ impl ListPrices {
     /// # Errors
     ///
     /// As [`catalogue`].
-    pub fn of(config: &Config) -> Result<ListPrices> {
+    pub fn from_config(config: &Config) -> Result<ListPrices> {
         Ok(ListPrices(catalogue(config)?))
     }
 }
@@ -169,7 +169,7 @@ impl RenderSource {
     /// # Errors
     ///
     /// As [`redacted`].
-    pub fn tell<T>(
+    pub fn with_stories<T>(
         &self,
         how: &RenderOptions<'_>,
         address: impl Fn(usize) -> String,

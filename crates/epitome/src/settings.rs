@@ -114,7 +114,7 @@ impl Settings {
         settings.no_other_variables(config)?;
         for flag in flags {
             let (name, text) = flag.split_once('=').unwrap_or((flag, ""));
-            let key = known(name.trim(), &SettingSource::Flag)?;
+            let key = find_key(name.trim(), &SettingSource::Flag)?;
             settings.take_text(config, key, text.trim(), SettingSource::Flag)?;
         }
         sanity::together(&settings)?;
@@ -208,7 +208,7 @@ impl fmt::Display for SettingSource {
     }
 }
 
-fn known(name: &str, place: &SettingSource) -> Result<&'static Key> {
+fn find_key(name: &str, place: &SettingSource) -> Result<&'static Key> {
     keys::named(name).ok_or_else(|| {
         let near = nearest(name, KEYS.iter().map(|key| key.name.as_str()));
         unknown(place, name, near)

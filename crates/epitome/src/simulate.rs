@@ -88,7 +88,7 @@ impl Simulate {
     /// Errors of a context in memory: these are bugs.
     pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
         let (transcript, source) = (&session.transcript, &session.source);
-        let counter = Remembering::of(self.counter());
+        let counter = Remembering::new(self.counter());
         let history = History::from_transcript(transcript, source, &counter);
         let needs = Needs::from_history(&history);
         let model = transcript.entries().rev().find_map(|(_, entry)| entry.model.as_deref());
@@ -109,8 +109,13 @@ impl Simulate {
             forced.push(job.forced(recipe, &cuts)?);
             live.push(job.live(recipe)?);
         }
-        let report =
-            SessionReport::of((name, session.format.name), transcript, &job, &forced, &live);
+        let report = SessionReport::from_replays(
+            (name, session.format.name),
+            transcript,
+            &job,
+            &forced,
+            &live,
+        );
         Ok(Simulated { report, live, forced })
     }
 
@@ -171,7 +176,7 @@ impl Job<'_> {
     }
 
     fn pool(&self) -> view::Pool {
-        view::Pool::of(&self.history.pieces)
+        view::Pool::from_blocks(&self.history.pieces)
     }
 }
 

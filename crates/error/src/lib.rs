@@ -200,7 +200,7 @@ impl Error {
 
     /// Sets the file that it is about, unless one is set.
     #[must_use]
-    pub fn about(mut self, path: &Path) -> Error {
+    pub fn with_path(mut self, path: &Path) -> Error {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }

@@ -4,14 +4,16 @@
 
 mod append;
 mod invariants;
+mod originals;
 mod read;
 mod record;
-mod said;
 
 pub use append::{Batch, Undone, back, batch, continuing, undo};
+pub use originals::{as_said, first_said};
 pub use read::{Log, id, last_origin, origin};
-pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, said, said_again};
-pub use said::{as_said, first_said};
+pub use record::{
+    Origin, Said, Speaker, add_line, blocks_of, header, line, origin_line, said_again,
+};
 
 use epitome_json::write::{self, Gone, Shapes};
 
@@ -25,7 +27,7 @@ pub const FORMAT: Format = Format {
         reaches: append::reaches,
         cuts: true,
         copies: CopiesBehind::AreNotSaid,
-        said: Some(said::said_before),
+        said: Some(originals::said_before),
         // Appending is the only way: a log is never changed.
         by_default: true,
     })),

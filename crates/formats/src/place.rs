@@ -18,7 +18,7 @@ pub struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The place of a line.
-    pub fn of(line: &Line<'a>) -> Place<'a> {
+    pub fn from_line(line: &Line<'a>) -> Place<'a> {
         Place { line: line.bytes, base: line.record.span.start }
     }
 

@@ -26,7 +26,7 @@ pub trait Records: Default {
     /// Interprets one record.
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: Self::Record<'_>,
     ) -> RecordContent;
@@ -38,7 +38,7 @@ pub trait Records: Default {
     }
 
     /// Called after the last record: an agent whose records form a tree sets the context here.
-    fn finish(self, _session: &mut Session<'_>) {}
+    fn finish(self, _session: &mut SessionReader<'_>) {}
 }
 
 /// The content of one record.
@@ -75,7 +75,7 @@ impl RecordContent {
 }
 
 /// A session that is being read.
-pub struct Session<'f> {
+pub struct SessionReader<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
     /// The tree of records.
@@ -96,7 +96,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
     /// Smaller batches are parsed on one core, which is done before another could start.
     const ENOUGH: u64 = 64 << 10;
     let mut agent = A::default();
-    let mut session = Session::new(faults);
+    let mut session = SessionReader::new(faults);
     batches(source, |batch| {
         let parsed: Vec<_> =
             if batch.iter().map(|line| line.record.span.len()).sum::<u64>() < ENOUGH {
@@ -107,7 +107,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
         for (line, (record, faults)) in batch.iter().zip(parsed) {
             session.line = line.record.line;
             faults.into_iter().for_each(|fault| session.faults.report(fault));
-            let at = Place::of(line);
+            let at = Place::from_line(line);
             let content = match record {
                 Some(record) => agent.record(&mut session, &at, record),
                 None => RecordContent::default(),
@@ -133,10 +133,10 @@ pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
     found
 }
 
-impl<'f> Session<'f> {
+impl<'f> SessionReader<'f> {
     /// A session without records.
-    pub fn new(faults: &'f mut dyn Faults) -> Session<'f> {
-        Session {
+    pub fn new(faults: &'f mut dyn Faults) -> SessionReader<'f> {
+        SessionReader {
             transcript: Transcript::default(),
             nodes: Vec::new(),
             faults,

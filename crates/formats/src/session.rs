@@ -51,7 +51,7 @@ fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
     let transcript = (format.read)(source, &mut faults);
     if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
         let what = format!("there is nothing that {} wrote", format.name);
-        return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
+        return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(format_names()));
     }
     Ok((format, transcript, faults))
 }
@@ -94,15 +94,15 @@ fn unknown(source: &dyn Source) -> Error {
     } else {
         "not a session of an agent that epitome knows"
     };
-    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(format_names())
 }
 
 fn unknown_agent(name: &str) -> Error {
     let what = format!("unknown agent `{name}`");
-    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(format_names())
 }
 
-fn known() -> String {
+fn format_names() -> String {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     format!("epitome knows the sessions of: {}", names.join(", "))
 }

@@ -61,7 +61,7 @@ fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> St
     for (idx, item) in transcript.items.iter().enumerate() {
         let sent = if transcript.context.contains(&idx) { '+' } else { '-' };
         let words = match item {
-            Item::Entry(entry) => said(entry, source),
+            Item::Entry(entry) => describe(entry, source),
             Item::Kept(HiddenRecord { .. }) => "kept".to_owned(),
         };
         let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
@@ -77,7 +77,7 @@ fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> St
     shown
 }
 
-fn said(entry: &Entry, source: &dyn Source) -> String {
+fn describe(entry: &Entry, source: &dyn Source) -> String {
     let blocks: Vec<String> = entry.blocks.iter().map(|block| words(block, source)).collect();
     format!("{:?}: {}", entry.role, blocks.join(" | "))
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 /// The parts of a context that must be exported: text of the user, and calls with their results.
-fn said(transcript: &Transcript, source: &dyn Source) -> (Vec<String>, usize) {
+fn exported_parts(transcript: &Transcript, source: &dyn Source) -> (Vec<String>, usize) {
     let mut words = Vec::new();
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
     let mut pairs = 0;
@@ -37,7 +37,7 @@ fn said(transcript: &Transcript, source: &dyn Source) -> (Vec<String>, usize) {
 fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
-    let (words, pairs) = said(&transcript, &bytes);
+    let (words, pairs) = exported_parts(&transcript, &bytes);
     for wire in APIS {
         let made: RequestBody = (wire.make)(&transcript, &bytes);
         if made.messages == 0 {
@@ -48,7 +48,7 @@ fn check(format: &str, bytes: &[u8]) {
         let context = format!("{} → {}: {}", format.name, wire.name, made.body);
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.invariants.check(&read, &body), [], "{context}");
-        let (arrived, pairs_arrived) = said(&read, &body);
+        let (arrived, pairs_arrived) = exported_parts(&read, &body);
         let mut rest = arrived.iter();
         for word in &words {
             assert!(rest.any(|it| it == word), "{word:?} is lost, or late: {context}");

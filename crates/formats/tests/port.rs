@@ -40,7 +40,7 @@ struct Said {
 }
 
 /// The content of all entries except those that were `told` before the conversation.
-fn said(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
+fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
     let mut said = Said::default();
     let mut calls: Vec<(&Call, Option<&Output>)> = Vec::new();
     for (_, entry) in transcript.context().filter(|(item, _)| !told.contains(item)) {
@@ -128,7 +128,7 @@ fn texts(call: &Call, source: &dyn Source) -> BTreeSet<String> {
 fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
-    let expect = said(&transcript, &bytes, &transcript.head.prompt);
+    let expect = ported_parts(&transcript, &bytes, &transcript.head.prompt);
     for (target, make) in targets() {
         let made: RequestBody = make(&transcript, &bytes, &GIVEN);
         let context = format!("{} → {}: {}", format.name, target.name, made.body);
@@ -158,7 +158,7 @@ fn check_arrived(
     assert_eq!(read.head.id.as_deref(), Some(GIVEN.id), "{context}");
     assert_eq!(read.head.cwd.as_deref(), Some(GIVEN.cwd), "{context}");
     // Ported content may look like the text before a conversation.
-    let arrived = said(&read, &body, &[]);
+    let arrived = ported_parts(&read, &body, &[]);
     assert_eq!(arrived.user, expect.user, "{context}");
     assert_eq!(arrived.model, expect.model, "{context}");
     assert_eq!(arrived.agent, expect.agent, "{context}");

@@ -83,7 +83,7 @@ impl Catalogue {
     /// When the text is not such a table.
     pub fn parse(text: &str) -> Result<Catalogue, CatalogueError> {
         let file: File = toml::from_str(text).map_err(|err| CatalogueError(err.to_string()))?;
-        let models = file.model.into_iter().map(Row::known).collect::<Result<_, _>>()?;
+        let models = file.model.into_iter().map(Row::into_model).collect::<Result<_, _>>()?;
         Ok(Catalogue { date: file.date, models })
     }
 
@@ -108,7 +108,7 @@ impl Catalogue {
     }
 
     /// Looks a model up by its name, ignoring a date or `latest` at the end of it.
-    pub fn known(&self, name: &ModelName) -> Option<&ListedModel> {
+    pub fn look_up(&self, name: &ModelName) -> Option<&ListedModel> {
         let of = |known: &&ListedModel| known.name.provider == name.provider;
         self.models.iter().filter(of).find(|known| is_called(&known.name.model, &name.model))
     }
@@ -214,7 +214,7 @@ struct Dollars {
 }
 
 impl Row {
-    fn known(self) -> Result<ListedModel, CatalogueError> {
+    fn into_model(self) -> Result<ListedModel, CatalogueError> {
         let unknown = || CatalogueError(format!("unknown provider {}", self.provider));
         let provider = Provider::named(&self.provider).ok_or_else(unknown)?;
         Ok(ListedModel {

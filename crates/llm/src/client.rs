@@ -40,7 +40,7 @@ pub struct ClientSetup {
 impl ClientSetup {
     /// For a model, with what the table knows of it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
-        let known = catalogue.known(&name).cloned();
+        let known = catalogue.look_up(&name).cloned();
         let (key, auth, endpoint, address) = (None, None, None, None);
         ClientSetup { name, known, key, auth, endpoint, address, timeout: TIMEOUT }
     }

@@ -206,7 +206,7 @@ impl RetryingModel {
             Err(_) => None,
         };
         let name = model.name();
-        let price = |used: &TokenUsage| Some(self.prices.known(name)?.cost(used));
+        let price = |used: &TokenUsage| Some(self.prices.look_up(name)?.cost(used));
         let cost = used.as_ref().and_then(price);
         let failure = response.as_ref().err().cloned();
         self.lock().push(Attempt { model: name.clone(), used, cost, failure });

@@ -404,7 +404,7 @@ fn a_streamed_response_is_the_one_that_comes_whole() {
             (&StopReason::Call, &StopReason::Call),
             "{model}"
         );
-        assert_eq!(said(&streamed), said(&whole), "{model}");
+        assert_eq!(describe(&streamed), describe(&whole), "{model}");
         assert_eq!(streamed.usage.map(|it| it.input), whole.usage.map(|it| it.input), "{model}");
         let tools = server.exchanges()[1].body["tools"].to_string();
         assert!(tools.contains("Reads a file."), "{model}: {tools}");
@@ -412,7 +412,7 @@ fn a_streamed_response_is_the_one_that_comes_whole() {
 }
 
 /// Each text and each call with its arguments.
-fn said(response: &Response) -> Vec<String> {
+fn describe(response: &Response) -> Vec<String> {
     let blocks = response.entry.blocks.iter().map(|block| match block {
         Block::Text(text) => text.read(&response.source).into_owned(),
         Block::Call(call) => {

@@ -23,6 +23,7 @@ mod nested;
 pub mod parallel;
 mod paths;
 mod request;
+mod shorten;
 mod source;
 mod stub;
 mod title;
@@ -31,7 +32,6 @@ mod transcript;
 mod turn;
 mod unit;
 mod usage;
-mod words;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
@@ -47,6 +47,7 @@ pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
 pub use paths::{lossy_path, lossy_path_option};
 pub use request::{CountedRequest, counted_requests, request_sizes};
+pub use shorten::{first_words, last_words, percent, percent_change, plural, short};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
     CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,
@@ -61,4 +62,3 @@ pub use transcript::{
 pub use turn::{context_turns, turns};
 pub use unit::{Unit, undivided, units};
 pub use usage::{StopReason, TokenUsage};
-pub use words::{first_words, last_words, percent, percent_change, plural, short};

@@ -112,26 +112,26 @@ fn unescaped(inner: &str) -> String {
         let Some(c) = rest.chars().next() else { break };
         let after = &rest[c.len_utf8()..];
         rest = match c {
-            'n' => said(&mut text, '\n', after),
-            'r' => said(&mut text, '\r', after),
-            't' => said(&mut text, '\t', after),
-            'b' => said(&mut text, '\u{8}', after),
-            'f' => said(&mut text, '\u{c}', after),
-            'v' => said(&mut text, '\u{b}', after),
-            '0' => said(&mut text, '\0', after),
+            'n' => push_unescaped(&mut text, '\n', after),
+            'r' => push_unescaped(&mut text, '\r', after),
+            't' => push_unescaped(&mut text, '\t', after),
+            'b' => push_unescaped(&mut text, '\u{8}', after),
+            'f' => push_unescaped(&mut text, '\u{c}', after),
+            'v' => push_unescaped(&mut text, '\u{b}', after),
+            '0' => push_unescaped(&mut text, '\0', after),
             'x' => code(&mut text, after.get(..2), after, 2),
             'u' => unicode(&mut text, after),
             // The literal continues on the next line.
             '\n' => after,
             '\r' => after.strip_prefix('\n').unwrap_or(after),
-            _ => said(&mut text, c, after),
+            _ => push_unescaped(&mut text, c, after),
         };
     }
     text.push_str(rest);
     text
 }
 
-fn said<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
+fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     text.push(c);
     after
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use crate::words::short;
+use crate::shorten::short;
 use crate::{Bytes, Lines};
 
 /// The id of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
@@ -165,7 +165,7 @@ impl Stub {
     }
 
     /// The description; empty if there is none.
-    pub fn what(&self) -> &str {
+    pub fn description(&self) -> &str {
         &self.what
     }
 

@@ -2,7 +2,7 @@ use epitome_model::ToolKind::{Read, Shell};
 use samples::{Quarters, Sample};
 
 use super::*;
-use crate::testing::{lines, shown};
+use crate::testing::{describe, lines};
 
 /// Four commands, each with a result of 20 lines.
 fn sample() -> Sample {
@@ -35,7 +35,7 @@ const ALL: [&str; 4] = [
 #[test]
 fn a_recipe_makes_the_edits_of_its_passes_and_counts_what_they_save() {
     let compaction = run(&sample(), &recipe(""));
-    assert_eq!(shown(&compaction.edits()), ALL);
+    assert_eq!(describe(&compaction.edits()), ALL);
     assert_eq!(compaction.by_pass(), BTreeMap::from([("results", 4)]));
     // 479 bytes are 120 tokens, and what is left is 20 bytes.
     assert!(compaction.edits.iter().all(|planned| planned.tokens == Tokens(115)));
@@ -52,14 +52,14 @@ fn edits_end_once_the_target_is_reached() {
     for (saved, n) in [(0, 0), (1, 1), (115, 1), (116, 2), (1_000, 4)] {
         let target = before.saturating_sub(saved);
         let compaction = run(&sample(), &recipe(&format!("target = {target}")));
-        assert_eq!(shown(&compaction.edits()), ALL[..n], "{saved} tokens less");
+        assert_eq!(describe(&compaction.edits()), ALL[..n], "{saved} tokens less");
     }
 }
 
 #[test]
 fn a_pass_that_has_begun_ends_where_the_recipe_stops_after_passes() {
     let text = format!("target = {}\nstop = 'pass'", weigh(&sample()).0 - 1);
-    assert_eq!(shown(&run(&sample(), &recipe(&text)).edits()), ALL);
+    assert_eq!(describe(&run(&sample(), &recipe(&text)).edits()), ALL);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn edits_that_save_too_little_together_are_not_made() {
 #[test]
 fn what_is_kept_and_what_is_exempt_stays() {
     let compaction = run(&sample(), &recipe("keep = { results = 2 }"));
-    assert_eq!(shown(&compaction.edits()), ALL[..2]);
+    assert_eq!(describe(&compaction.edits()), ALL[..2]);
     let compaction = run(&sample(), &recipe("exempt_tools = ['SHELL']"));
-    assert_eq!(shown(&compaction.edits()), [""; 0]);
+    assert_eq!(describe(&compaction.edits()), [""; 0]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn reasoning_that_is_bound_to_what_comes_before_goes_after_an_edit() {
         let sample = think(Sample::new().user("Go."), model);
         think(sample.call(Shell, "a").output(&lines(20)), model)
     };
-    let edits = |model| shown(&run(&sample(model), &recipe("")).edits());
+    let edits = |model| describe(&run(&sample(model), &recipe("")).edits());
     assert_eq!(edits("free"), ["4 = [output: 20 lines]"]);
     assert_eq!(edits("bound"), ["4 = [output: 20 lines]", "5 gone"]);
 }
@@ -105,9 +105,9 @@ fn reasoning_that_is_bound_to_what_comes_before_goes_after_an_edit() {
 fn for_a_reader_nothing_is_kept_and_short_texts_go_too() {
     let sample = Sample::new().call(Shell, "a").output("short");
     let mut recipe = recipe("keep = { results = 2 }");
-    assert_eq!(shown(&run(&sample, &recipe).edits()), [""; 0]);
+    assert_eq!(describe(&run(&sample, &recipe).edits()), [""; 0]);
     let edits = for_reading(sample.transcript(), sample.source(), &recipe, &|_| None);
-    assert_eq!(shown(&edits), ["1 = [output: 1 line]"]);
+    assert_eq!(describe(&edits), ["1 = [output: 1 line]"]);
     recipe.exempt_tools.push("Shell".into());
     assert_eq!(for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
 }
@@ -124,7 +124,7 @@ fn edits_end_once_the_target_in_characters_is_reached() {
     for (saved, n) in [(0, 0), (1, 1), (480, 1), (481, 2), (9_999, 4)] {
         let target = chars().saturating_sub(saved);
         let compaction = run(&sample(), &recipe(&format!("target_chars = {target}")));
-        assert_eq!(shown(&compaction.edits()), ALL[..n], "{saved} characters less");
+        assert_eq!(describe(&compaction.edits()), ALL[..n], "{saved} characters less");
     }
 }
 
@@ -147,16 +147,16 @@ fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_mor
     let preview = |item: usize| format!("{item} = [epitome k#: shortened, 20 lines] / line 001");
     let alone = recipe("");
     let compaction = run(&sample(), &alone);
-    assert_eq!(shown(&compaction.edits()), [2, 4, 6, 8].map(preview));
+    assert_eq!(describe(&compaction.edits()), [2, 4, 6, 8].map(preview));
     assert_eq!(compaction.by_pass(), BTreeMap::from([("ingest", 4)]));
     let keep = Recipe { keep: crate::Keep { results: Some(2), ..Default::default() }, ..alone };
-    assert_eq!(shown(&run(&sample(), &keep).edits()), [2, 4].map(preview));
+    assert_eq!(describe(&run(&sample(), &keep).edits()), [2, 4].map(preview));
     let exempt = Recipe { exempt_tools: vec!["shell".into()], ..keep };
-    assert_eq!(shown(&run(&sample(), &exempt).edits()), [""; 0]);
+    assert_eq!(describe(&run(&sample(), &exempt).edits()), [""; 0]);
     // What a pass makes of a result takes the place of its preview.
     let newest = "[[stages.passes]]\npass = 'results'\nstyle = 'counted'\nnewest = 1";
     let expect = [ALL[0], ALL[1], ALL[2], &preview(8)].map(str::to_owned);
-    assert_eq!(shown(&run(&sample(), &recipe(newest)).edits()), expect);
+    assert_eq!(describe(&run(&sample(), &recipe(newest)).edits()), expect);
     // In a context in use that was done when they arrived.
     let options = Options {
         kind: ContextKind::Live,
@@ -166,7 +166,7 @@ fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_mor
     };
     let sample = sample();
     let live = compact(sample.transcript(), sample.source(), &recipe(""), &options);
-    assert_eq!(shown(&live.edits()), [""; 0]);
+    assert_eq!(describe(&live.edits()), [""; 0]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn lines_that_repeat_in_stored_results_are_left_out_once() {
     let first = Sample::new().user("Go.").call(Shell, "a").output(&text);
     text.push_str("\nThe end.");
     let sample = first.call(Shell, "b").output(&text).reply("Done.");
-    let edits = shown(&run(&sample, &recipe.expect("a recipe")).edits());
+    let edits = describe(&run(&sample, &recipe.expect("a recipe")).edits());
     let expect = "4 = [epitome k#: shortened, 61 lines] / [60 lines as above: Shell a] / The end.";
     assert_eq!(edits, [expect]);
 }
@@ -217,5 +217,5 @@ fn the_command_that_printed_a_rule_file_stays_so_that_a_second_run_knows_the_rul
     let arguments = "[[stages.passes]]\npass = 'arguments'\nroles = ['command']\nmin_bytes = 100\n\
                      head = 1\nwidth = 40\n[[stages.passes]]\npass = 'results'\n";
     let recipe = Recipe::parse(&format!("name = 'x'\nabout = ''\n{arguments}")).expect("a recipe");
-    assert_eq!(shown(&run(&sample, &recipe).edits()), Vec::<String>::new());
+    assert_eq!(describe(&run(&sample, &recipe).edits()), Vec::<String>::new());
 }

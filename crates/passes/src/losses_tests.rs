@@ -16,7 +16,7 @@ fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losse
 }
 
 /// Pieces as lines: `KIND NAME`, `partly`, what was done again, facts used.
-fn shown(losses: &Losses) -> Vec<String> {
+fn describe(losses: &Losses) -> Vec<String> {
     let line = |piece: &LostPiece| {
         let mut text = format!("{:?} {}", piece.kind, piece.name);
         if piece.partly {
@@ -63,7 +63,7 @@ fn what_is_in_the_context_no_more_has_left() {
         "Error cargo test: error: cannot find read_config, open",
         "Reply The reader is in read_config.",
     ];
-    assert_eq!(shown(&losses), expect);
+    assert_eq!(describe(&losses), expect);
     assert_eq!((losses.facts_before, losses.facts_gone), (7, 7));
     assert_eq!(losses.facts_used, []);
 }
@@ -82,7 +82,7 @@ fn a_decision_that_left_is_named() {
         ),
     ] {
         let losses = lost(&session, &Sample::new().summary(after), &Sample::new(), 0);
-        assert_eq!(shown(&losses), expect);
+        assert_eq!(describe(&losses), expect);
     }
 }
 
@@ -104,7 +104,7 @@ fn a_text_whose_lines_are_there_has_not_left() {
     let digest = format!("Digest\n{numbered}\n{rest}\n{calls}");
     let after = Sample::new().summary(&digest);
     let losses = lost(&session(), &after, &Sample::new(), 0);
-    assert_eq!(shown(&losses), [""; 0]);
+    assert_eq!(describe(&losses), [""; 0]);
     assert_eq!(losses.facts_gone, 0);
 }
 
@@ -115,7 +115,7 @@ fn what_is_read_again_is_counted_with_its_cost() {
         |sample: Sample, text: &str| sample.call(ToolKind::Read, "/p/src/main.rs").output(text);
     let of_main = |later: Sample| {
         let losses = lost(&session(), &after(), &later, 1);
-        shown(&losses).into_iter().find(|it| it.starts_with("Read")).expect("it left")
+        describe(&losses).into_iter().find(|it| it.starts_with("Read")).expect("it left")
     };
     let again = |why: &str, line: u64, tokens: &str| {
         format!("Read /p/src/main.rs, {why} on {line}: {tokens}")
@@ -150,7 +150,7 @@ fn a_fact_is_used_if_nothing_brought_it_back() {
 fn an_error_whose_call_succeeded_later_is_resolved() {
     let before = session().call(ToolKind::Shell, "cargo test").output("ok. 1 passed");
     let losses = lost(&before, &Sample::new().summary("Done."), &Sample::new(), 0);
-    let error = shown(&losses).into_iter().find(|it| it.starts_with("Error"));
+    let error = describe(&losses).into_iter().find(|it| it.starts_with("Error"));
     assert_eq!(
         error.as_deref(),
         Some("Error cargo test: error: cannot find read_config, resolved")

@@ -2,7 +2,7 @@ use epitome_model::ToolKind::{Read, Shell, Todo};
 use samples::Sample;
 
 use super::*;
-use crate::testing::{check, lines, shown};
+use crate::testing::{check, describe, lines};
 
 /// A command with a result, and a reply that answers it.
 fn ran(text: &str) -> Sample {
@@ -149,9 +149,9 @@ fn a_later_pass_goes_on_only_if_it_may() {
     let mut view = View::new(sample.transcript(), sample.source(), &samples::Quarters);
     let edits = styled(Style::Truncated).plan(&view);
     view.take(&edits);
-    assert_eq!(shown(&styled(Style::Counted).plan(&view)), [""; 0]);
+    assert_eq!(describe(&styled(Style::Counted).plan(&view)), [""; 0]);
     let again = Results { again: true, ..styled(Style::Counted) };
-    assert_eq!(shown(&again.plan(&view)), ["1 = [output: 20 lines]"]);
+    assert_eq!(describe(&again.plan(&view)), ["1 = [output: 20 lines]"]);
 }
 
 #[test]

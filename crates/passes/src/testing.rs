@@ -13,13 +13,13 @@ use crate::{Pass, View};
 pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[&str]) {
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
     view.keep(kept.iter().copied());
-    assert_eq!(shown(&pass.plan(&view)), expect);
+    assert_eq!(describe(&pass.plan(&view)), expect);
 }
 
 /// Edits as lines: `ITEM = TEXT` for a block, `ITEM.fFIELD` for an argument, `ITEM.pPART` for a
 /// part of a result, `ITEM.cCOPY` for a hidden field; `gone` where something is removed. References
 /// are written as `k#`, line feeds as ` / `.
-pub(crate) fn shown(edits: &[Edit]) -> Vec<String> {
+pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     static REFERENCE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\bk[0-9a-f]{7}\b").expect("the pattern is fixed"));
     let line = |edit: &Edit| {

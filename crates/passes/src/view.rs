@@ -339,7 +339,7 @@ impl<'a> View<'a> {
     /// The result as it was said, if what is sent was truncated on ingest. The whole stands
     /// above: no text that only looks so is taken for one.
     pub fn whole(&self, output: &Output) -> Option<&'a Output> {
-        self.whole_of(output, |stub| stub.what() == SHORTENED)
+        self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
     /// The result as it was said, if what is sent is a stub that shows lines of it.

@@ -104,7 +104,7 @@ fn arguments_that_are_no_json_are_shown_as_they_are() {
 }
 
 /// Changes as lines: the kind, then its text.
-fn shown(changes: &[FileChange]) -> Vec<String> {
+fn describe(changes: &[FileChange]) -> Vec<String> {
     let line = |line: &Line| match line {
         Line::Same(text) => format!("={text}"),
         Line::Added(text) => format!("+{text}"),
@@ -129,7 +129,7 @@ fn changed(fields: &[(&'static str, FieldRole, &str)]) -> Vec<String> {
         text: Text::Made((*text).into()),
     };
     let fields: Vec<Field> = fields.iter().map(field).collect();
-    shown(&changes(&fields, &Vec::new()))
+    describe(&changes(&fields, &Vec::new()))
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl SaidKind {
 }
 
 /// All texts of a story, in its order. Pictures and opaque blocks have none.
-pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionText> + use<'s> {
+pub fn session_texts<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionText> + use<'s> {
     let pieces = story.turns.iter().flat_map(|turn| {
         story.pieces[turn.pieces.clone()].iter().map(move |piece| (turn.number, piece))
     });

@@ -5,7 +5,9 @@ use crate::testing::{every_block, with_story};
 #[test]
 fn every_text_has_its_turn_its_anchor_and_its_kind() {
     let found = with_story(&every_block(), Detail::Steps, |story| {
-        said(story).map(|it| (it.turn, it.anchor, it.kind.name(), it.text)).collect::<Vec<_>>()
+        session_texts(story)
+            .map(|it| (it.turn, it.anchor, it.kind.name(), it.text))
+            .collect::<Vec<_>>()
     });
     let expect = [
         (1, "m0", "words", "Why does *it* fail?"),
@@ -25,7 +27,8 @@ fn every_text_has_its_turn_its_anchor_and_its_kind() {
 #[test]
 fn of_a_giant_text_the_beginning_and_the_end_are_told() {
     let sample = samples::Sample::new().user(&format!("first{}last", "x".repeat(2 * LONGEST)));
-    let text = with_story(&sample, Detail::Steps, |story| said(story).next().map(|it| it.text));
+    let text =
+        with_story(&sample, Detail::Steps, |story| session_texts(story).next().map(|it| it.text));
     let text = text.expect("a text");
     assert!(text.starts_with("firstx") && text.ends_with("xlast") && text.len() < LONGEST + 100);
 }

@@ -4,7 +4,7 @@ use rusqlite::types::Value;
 
 use super::query::{Clause, Filter, Query};
 use super::tables;
-use super::words;
+use super::terms;
 
 /// The messages that a query finds: what follows `SELECT …` in a statement, and its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Conditions {
                 self.add("substr(id_lower, 1, ?) = ?", [length.into(), text.into()]);
             }
             Filter::Project => {
-                self.add("instr(project_words, ?) > 0", [spaced(&words::normalized(value)).into()]);
+                self.add("instr(project_words, ?) > 0", [spaced(&terms::normalized(value)).into()]);
             }
         }
     }

@@ -19,9 +19,9 @@ mod index;
 mod query;
 mod snippet;
 mod tables;
+mod terms;
 mod text;
 mod update;
-mod words;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use epitome_formats::{FORMATS, named};
 
-use super::words;
+use super::terms;
 
 /// Characters of a query.
 const LONGEST: usize = 1_000;
@@ -184,7 +184,7 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
 /// Whether a text has a word that the index holds.
 fn has_word(text: &str) -> bool {
     let mut has = false;
-    words::each(text, |word| has |= word.is_indexed());
+    terms::each(text, |word| has |= word.is_indexed());
     has
 }
 
@@ -192,14 +192,14 @@ fn has_word(text: &str) -> bool {
 fn words_of(text: &str) -> Result<Vec<String>, BadQuery> {
     let mut found = Vec::new();
     let mut is_indexed = true;
-    words::each(text, |word| {
+    terms::each(text, |word| {
         is_indexed &= word.is_indexed();
         found.push(word.text.clone());
     });
     if is_indexed {
         Ok(found)
     } else {
-        bad(format!("words longer than {} are not found", words::LONGEST))
+        bad(format!("words longer than {} are not found", terms::LONGEST))
     }
 }
 

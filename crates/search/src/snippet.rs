@@ -6,7 +6,7 @@ use epitome_render::visible;
 use serde::Serialize;
 
 use super::query::Clause;
-use super::words::{self, Word};
+use super::terms::{self, Word};
 
 /// Characters of a snippet, about.
 const LENGTH: usize = 200;
@@ -59,7 +59,7 @@ fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     let mut last: Vec<Word> = Vec::new();
     let longest = wanted.iter().map(|clause| clause.words.len()).max().unwrap_or(0);
     let mut places: Vec<(usize, Range<usize>)> = Vec::new();
-    words::each(text, |word| {
+    terms::each(text, |word| {
         if longest == 0 || places.len() >= PLACES || !word.is_indexed() {
             return;
         }

@@ -13,7 +13,7 @@ use epitome::render::{RenderOptions, RenderSource};
 use epitome::{Config, ErrorKind};
 use epitome_model::Role;
 use epitome_redact::Finder;
-use epitome_render::{Detail, SessionText, Story, said};
+use epitome_render::{Detail, SessionText, Story, session_texts};
 use rayon::prelude::*;
 use rusqlite::types::Value;
 use rusqlite::{Connection, named_params, params, params_from_iter};
@@ -21,7 +21,7 @@ use rusqlite::{Connection, named_params, params, params_from_iter};
 use super::conditions::spaced;
 use super::index::Index;
 use super::tables::{self, IndexedSession, MessagePlace};
-use super::{REDACTED, Result, Search, SearchError, text, words};
+use super::{REDACTED, Result, Search, SearchError, terms, text};
 
 /// Of pages of the database, and of words that are not yet in them: KiB and bytes in memory while
 /// an index is written.
@@ -278,7 +278,7 @@ impl Work<'_> {
             archive: &archive,
             prices: None,
         };
-        let told = reading.tell(
+        let told = reading.with_stories(
             &how,
             |_| String::new(),
             |stories| {
@@ -344,7 +344,7 @@ struct Message<'a> {
 
 impl<'a> Message<'a> {
     fn new(place: &'a MessagePlace, text: &str) -> Message<'a> {
-        let (words, hash) = (words::normalized(text), place.hash(text));
+        let (words, hash) = (terms::normalized(text), place.hash(text));
         Message { place, hash, words, text: text::stored(text) }
     }
 }
@@ -385,7 +385,7 @@ fn insert_session(
             ":id": id,
             ":id_lower": id.to_lowercase(),
             ":project": project,
-            ":project_words": project.as_deref().map(|it| spaced(&words::normalized(it))),
+            ":project_words": project.as_deref().map(|it| spaced(&terms::normalized(it))),
             ":title": title,
         },
     )?;
@@ -425,7 +425,7 @@ struct Read {
 
 /// What one story of a session says: the first is the session's own.
 fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
-    said(story).map(move |said| {
+    session_texts(story).map(move |said| {
         let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;
         let role = match role {
             Role::User => "user",

@@ -80,7 +80,7 @@ fn find(search: &Search, query: &str) -> Vec<Hit> {
 }
 
 /// What was found: the session, the anchor, who says it, and the snippet.
-fn shown(search: &Search, query: &str) -> Vec<String> {
+fn describe(search: &Search, query: &str) -> Vec<String> {
     let show = |hit: Hit| {
         let marked = |run: &epitome_search::Run| {
             if run.marked { format!("[{}]", run.text) } else { run.text.clone() }
@@ -98,11 +98,11 @@ fn what_is_said_is_found_where_it_is_said() {
     machine.claude("one", &one);
     machine.claude("two", &[("user", "Nothing of that kind <b>here</b>")]);
     let search = machine.open();
-    assert_eq!(shown(&search, "parser"), [""; 0], "nothing was indexed yet");
+    assert_eq!(describe(&search, "parser"), [""; 0], "nothing was indexed yet");
     let updated = machine.update(&search);
     assert_eq!(updated, Updated { sessions: 2, written: 3, gone: 0, unreadable: 0 });
     let both = ["one m1 assistant: The [parser] is in src.", "one m0 user: Where is the [parser]?"];
-    let mut found = shown(&search, "parser");
+    let mut found = describe(&search, "parser");
     found.sort_by(|one, other| other.cmp(one));
     assert_eq!(found, both);
     let cases: [(&str, &[&str]); 11] = [
@@ -119,7 +119,7 @@ fn what_is_said_is_found_where_it_is_said() {
         ("NOTHING", &["two m0 user: [Nothing] of that kind <b>here</b>"]),
     ];
     for (query, expect) in cases {
-        assert_eq!(shown(&search, query), expect, "{query}");
+        assert_eq!(describe(&search, query), expect, "{query}");
     }
 }
 
@@ -161,7 +161,7 @@ fn anchors_lead_to_the_message_on_the_page_of_the_session() {
     let page = |stories: &[epitome_render::Story<'_>]| {
         epitome_render::Html::whole(&stories[0], Vec::new()).page(0)
     };
-    let (page, _) = reading.tell(&how, |_| String::new(), page).expect("a page");
+    let (page, _) = reading.with_stories(&how, |_| String::new(), page).expect("a page");
     for query in ["role:user", "role:assistant", "role:tool"] {
         let hits = find(&search, query);
         assert!(!hits.is_empty(), "{query}");
@@ -187,12 +187,12 @@ fn only_what_changed_is_written() {
     fs::remove_file(two).expect("it was there");
     let expect = Updated { sessions: 1, written: 1, gone: 1, unreadable: 0 };
     assert_eq!(machine.update(&search), expect);
-    assert_eq!(shown(&search, "-nothing role:user"), ["one m0 user: alpha"]);
-    assert_eq!(shown(&search, "beta"), [""; 0]);
-    assert_eq!(shown(&search, "delta"), ["one m1 assistant: [delta]"]);
+    assert_eq!(describe(&search, "-nothing role:user"), ["one m0 user: alpha"]);
+    assert_eq!(describe(&search, "beta"), [""; 0]);
+    assert_eq!(describe(&search, "delta"), ["one m1 assistant: [delta]"]);
     let again = machine.open();
     assert_eq!(machine.update(&again), Updated::default(), "another process knows it too");
-    assert_eq!(shown(&again, "delta"), ["one m1 assistant: [delta]"]);
+    assert_eq!(describe(&again, "delta"), ["one m1 assistant: [delta]"]);
 }
 
 #[test]

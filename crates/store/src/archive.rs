@@ -315,7 +315,7 @@ impl Archive {
                 key: pack.key()?,
                 generation: number,
                 hash: entry.hash,
-                about: pack.about(entry).unwrap_or_default(),
+                about: pack.description(entry).unwrap_or_default(),
                 raw_len: Bytes(entry.raw_len),
             });
         }

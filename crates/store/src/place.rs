@@ -158,7 +158,7 @@ fn no_rows(address: &Path) -> Option<Error> {
             Err(err) => err,
         },
     };
-    Some(err.about(&database))
+    Some(err.with_path(&database))
 }
 
 /// The id of the session in the name of its rows: `ID.events`.

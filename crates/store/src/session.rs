@@ -28,7 +28,7 @@ pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
 ///
 /// As [`load`].
 pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
-    Loaded::read(place.open()?, agent).map_err(|err| err.about(path))
+    Loaded::read(place.open()?, agent).map_err(|err| err.with_path(path))
 }
 
 /// What the archive knows a session by: the agent and the session's own id, or else the file's

@@ -89,7 +89,7 @@ fn compacted(session: &OpenSession<'_>, done: &CompactReport) -> Response {
         "There was nothing to do"
     };
     let proof = generations.iter().find(|it| Some(it.number) == number);
-    told(
+    response(
         title,
         &html! {
             (figures(done))
@@ -108,7 +108,7 @@ fn compacted(session: &OpenSession<'_>, done: &CompactReport) -> Response {
 fn given_back(report: &RestoreReport) -> Response {
     let done = &report.done;
     let title = if report.is_nothing() { "It is what it was" } else { "Restored" };
-    told(
+    response(
         title,
         &html! {
             @for (n, file) in done.iter().enumerate() {
@@ -135,7 +135,7 @@ fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) 
         (1, _) => ("Put back", "in its place; all else stays".to_owned()),
         (n, _) => ("Put back", format!("in {n} places; all else stays")),
     };
-    told(
+    response(
         title,
         &html! {
             dl.figures {
@@ -168,7 +168,7 @@ fn how(outcome: &Restored) -> String {
     }
 }
 
-fn told(title: &str, inside: &Markup) -> Response {
+fn response(title: &str, inside: &Markup) -> Response {
     let body = html! {
         (bar(UP, Here::Session))
         main #content.index.plan {
@@ -185,7 +185,7 @@ fn told(title: &str, inside: &Markup) -> Response {
 
 /// A failure that changed nothing: the reason, and what may help.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
-    let page = told(title, &message(viewer, problem));
+    let page = response(title, &message(viewer, problem));
     let status: StatusCode = problem.status;
     (status, page).into_response()
 }

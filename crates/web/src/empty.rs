@@ -18,7 +18,7 @@ pub(crate) fn looked_in(viewer: &Viewer) -> Markup {
         "There are no sessions yet. Looked in "
         @for (n, folder) in folders.iter().enumerate() {
             @if n > 0 { ", " }
-            code { (viewer.shown(&folder.to_string_lossy())) }
+            code { (viewer.redacted(&folder.to_string_lossy())) }
         }
         "."
     }
@@ -29,8 +29,8 @@ pub(crate) fn no_session(viewer: &Viewer, asked: &ListQuery, project: Option<&st
     let words = asked.words();
     html! {
         "No session"
-        @if !asked.agent.is_empty() { " of " b { (viewer.shown(&asked.agent)) } }
-        @if let Some(project) = project { " in " bdi { (viewer.shown(project)) } }
+        @if !asked.agent.is_empty() { " of " b { (viewer.redacted(&asked.agent)) } }
+        @if let Some(project) = project { " in " bdi { (viewer.redacted(project)) } }
         @match asked.state {
             State::Any => {},
             State::Compacted => " is compacted",
@@ -38,7 +38,7 @@ pub(crate) fn no_session(viewer: &Viewer, asked: &ListQuery, project: Option<&st
         }
         @if !words.is_empty() {
             @if asked.state != State::Any { " and" }
-            " has " b { "“" bdi { (viewer.shown(words)) } "”" }
+            " has " b { "“" bdi { (viewer.redacted(words)) } "”" }
             " in its title, project or id"
         } @else if asked.state == State::Any { " is here" }
         "."

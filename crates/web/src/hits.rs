@@ -117,11 +117,11 @@ fn list(
                 b { (plural(shown as u64, "place")) }
                 span { "in " (plural(groups.len() as u64, "session")) }
                 @if hits.all > MOST { span { "of the " (MOST) " best of " (hits.all) } }
-                (standing(state))
+                (coverage(state))
             }
         } @else {
             p.none role="status" {
-                "No message has “" bdi { (viewer.shown(asked.words())) } "”"
+                "No message has “" bdi { (viewer.redacted(asked.words())) } "”"
                 @if asked.is_narrowed() { " in the sessions that are chosen" }
                 "."
             }
@@ -131,7 +131,7 @@ fn list(
 }
 
 /// How much the index covers.
-fn standing(state: &IndexState) -> Markup {
+fn coverage(state: &IndexState) -> Markup {
     html! {
         @match state {
             IndexState::Complete => {}
@@ -159,7 +159,7 @@ fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
 fn group_of(viewer: &Viewer, (session, hits): &Group<'_>, mark: &str) -> Markup {
     let first = hits[0];
     let title = epitome_model::short(&visible(&first.title), TITLE);
-    let title = if title.trim().is_empty() { viewer.shown(&first.id) } else { title };
+    let title = if title.trim().is_empty() { viewer.redacted(&first.id) } else { title };
     let when = Timestamp::try_from(session.file.modified).ok();
     let (open, folded) = hits.split_at(hits.len().min(OPEN));
     html! {

@@ -39,7 +39,11 @@ pub(crate) struct LaidOut {
 impl LaidOut {
     /// A page and those that follow it, then all others, up to `most` bytes of HTML. The first is
     /// among them, however long it is.
-    pub(crate) fn of(pages: &[Html<'_>], (part, page): (usize, usize), most: usize) -> LaidOut {
+    pub(crate) fn from_pages(
+        pages: &[Html<'_>],
+        (part, page): (usize, usize),
+        most: usize,
+    ) -> LaidOut {
         let last_items: Vec<Vec<usize>> = pages.iter().map(Html::last_items).collect();
         let count = |part: usize| pages.get(part).map_or(0, Html::pages);
         let of_part = (page..count(part)).chain(0..page.min(count(part)));

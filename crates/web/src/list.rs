@@ -153,7 +153,7 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
 fn slots(sessions: &[CachedSession], today: Date) -> Vec<Slot> {
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
     let period = Period::fitting(used.iter().flat_map(|it| it.usage), today);
-    Sums::of(&used, period, today).slots
+    Sums::from_sessions(&used, period, today).slots
 }
 
 fn body(
@@ -182,7 +182,7 @@ fn body(
                     option value="" { "all projects" }
                     @for (key, cwd, n) in &found.projects {
                         option value=(key) selected[asked.project == *key] {
-                            (viewer.shown(cwd)) " (" (n) ")"
+                            (viewer.redacted(cwd)) " (" (n) ")"
                         }
                     }
                 }
@@ -324,15 +324,15 @@ fn row(
             }
             p.facts {
                 span.agent { (kept.file.agent) }
-                span.id { bdi { (viewer.shown(id)) } }
+                span.id { bdi { (viewer.redacted(id)) } }
                 @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
                 @if let Some(turns) = info.and_then(|info| info.turns) {
                     span { (plural(turns, "turn")) }
                 }
-                @if let Some(cwd) = kept.project() { bdi.cwd { (viewer.shown(cwd)) } }
+                @if let Some(cwd) = kept.project() { bdi.cwd { (viewer.redacted(cwd)) } }
                 @if kept.is_compacted() { span.done { "compacted" } }
                 @if let Some(Err(why)) = listed.map(|listed| &listed.seen) {
-                    span.bad { (viewer.shown(why)) }
+                    span.bad { (viewer.redacted(why)) }
                 }
             }
             p.numbers {

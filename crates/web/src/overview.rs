@@ -50,7 +50,7 @@ fn body(viewer: &Viewer, asked: OverviewQuery, sessions: &[CachedSession]) -> Ma
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
     let usages = || used.iter().flat_map(|it| it.usage);
     let period = asked.days.unwrap_or_else(|| Period::fitting(usages(), today));
-    let sums = Sums::of(&used, period, today);
+    let sums = Sums::from_sessions(&used, period, today);
     let unread = sessions.iter().filter(|it| it.seen.is_none()).count();
     html! {
         a.skip href="#content" { "To the overview" }
@@ -108,19 +108,19 @@ fn used_up(viewer: &Viewer, sums: &Sums, (all, recording): (usize, usize)) -> Ma
     let sum = &sums.all;
     let project = |name: &str| {
         let address = (!name.is_empty()).then(|| format!("./?project={}", key(name.as_ref())));
-        let name = if name.is_empty() { "no folder".to_owned() } else { viewer.shown(name) };
+        let name = if name.is_empty() { "no folder".to_owned() } else { viewer.redacted(name) };
         (name, address)
     };
     let agent = |name: &str| (name.to_owned(), Some(format!("./?agent={name}")));
     let model = |name: &str| {
         let name = if name.is_empty() { "not recorded" } else { name };
-        (viewer.shown(name), None)
+        (viewer.redacted(name), None)
     };
     html! {
         (totals(sum))
         div.charts { (tokens_chart(&sums.slots, sum)) (cost_chart(&sums.slots, sum)) }
         p.soft.notes {
-            (known(viewer, sum))
+            (cost_coverage(viewer, sum))
             @if recording < all {
                 " " (all - recording) " of " (all)
                 " sessions record no tokens and are not in these figures."
@@ -155,8 +155,8 @@ fn totals(sum: &Sum) -> Markup {
 }
 
 /// Of how many sessions the cost is known.
-fn known(viewer: &Viewer, sum: &Sum) -> Markup {
-    let date = ListPrices::of(&viewer.options.config).ok().map(|it| it.date().to_owned());
+fn cost_coverage(viewer: &Viewer, sum: &Sum) -> Markup {
+    let date = ListPrices::from_config(&viewer.options.config).ok().map(|it| it.date().to_owned());
     let unknown = sum.sessions - sum.priced - sum.partly;
     html! {
         "The cost is known for " (sum.priced) " of " (sum.sessions) " sessions"
@@ -386,7 +386,9 @@ fn nearly_full(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                             (link(viewer, session, &page_of(&session.file.path)))
                             p.values {
                                 span.agent { (session.file.agent) }
-                                @if let Some(model) = &info.model { bdi { (viewer.shown(model)) } }
+                                @if let Some(model) = &info.model {
+                                    bdi { (viewer.redacted(model)) }
+                                }
                                 span { "~" (request) " of " (window) ", " (percent) "%" }
                                 a href=(plan_of(&session.file.path)) { "plan" }
                             }

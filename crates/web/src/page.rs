@@ -108,9 +108,9 @@ pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
 /// The message of an error, its causes and its hints.
 pub(crate) fn message(viewer: &Viewer, problem: &Problem) -> Markup {
     html! {
-        p.problem role="alert" { b { (viewer.shown(&problem.message)) } }
-        @for cause in &problem.causes { p.cause { "because: " (viewer.shown(cause)) } }
-        @for hint in &problem.hints { p.hint { (viewer.shown(hint)) } }
+        p.problem role="alert" { b { (viewer.redacted(&problem.message)) } }
+        @for cause in &problem.causes { p.cause { "because: " (viewer.redacted(cause)) } }
+        @for hint in &problem.hints { p.hint { (viewer.redacted(hint)) } }
     }
 }
 

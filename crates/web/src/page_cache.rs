@@ -35,7 +35,7 @@ impl PageCache {
         wanted: impl Fn(&LaidOut) -> Option<T>,
         read: impl FnOnce() -> Result<LaidOut, E>,
     ) -> Result<Option<T>, E> {
-        if let Some(found) = self.known(&key).and_then(|known| wanted(&known)) {
+        if let Some(found) = self.find(&key).and_then(|known| wanted(&known)) {
             return Ok(Some(found));
         }
         let laid_out = Arc::new(read()?);
@@ -47,7 +47,7 @@ impl PageCache {
         Ok(found)
     }
 
-    fn known(&self, key: &Key) -> Option<Arc<LaidOut>> {
+    fn find(&self, key: &Key) -> Option<Arc<LaidOut>> {
         let mut kept = self.kept();
         let at = kept.iter().position(|(known, _)| known == key)?;
         kept[..=at].rotate_right(1);

@@ -49,7 +49,7 @@ impl PlanQuery {
         let Options { config, settings, .. } = &viewer.options;
         let name = Some(self.recipe.as_str()).filter(|name| !name.is_empty());
         if let Some(name) = name
-            && recipes::known(config).iter().all(|it| it.name != name)
+            && recipes::all(config).iter().all(|it| it.name != name)
         {
             let what = format!("no recipe is called `{name}`");
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what));
@@ -110,7 +110,7 @@ pub(crate) async fn page(
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
-            parts.push(Part::of(viewer, redactor, title, planned, &asked.pass));
+            parts.push(Part::from_plan(viewer, redactor, title, planned, &asked.pass));
         })?;
         if let Some(err) = failed {
             return Err(err.into());
@@ -123,7 +123,7 @@ pub(crate) async fn page(
 }
 
 impl Part {
-    fn of<S: Source>(
+    fn from_plan<S: Source>(
         viewer: &Viewer,
         redactor: Option<Redactor<'_>>,
         title: String,
@@ -183,7 +183,7 @@ fn body(
             (matters(left))
             @for user in &planned.file.in_use {
                 p.hint role="status" {
-                    "In use by " bdi { (viewer.shown(&user.name)) } " (process " (user.pid) "): "
+                    "In use by " bdi { (viewer.redacted(&user.name)) } " (process " (user.pid) "): "
                     "close it before compacting."
                 }
             }
@@ -226,7 +226,7 @@ fn savings(viewer: &Viewer, savings: &[Saving], heading: &str) -> Markup {
                 dl {
                     @for it in savings.iter().take(SAVINGS) {
                         div {
-                            dt { bdi { (viewer.shown(&it.of)) } }
+                            dt { bdi { (viewer.redacted(&it.of)) } }
                             dd {
                                 progress max=(largest) value=(it.tokens.0) aria-hidden="true" {}
                                 " " (it.tokens)
@@ -260,7 +260,7 @@ fn matters(left: &PlannedLosses) -> Markup {
 fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
     let head = session.loaded().ok().map(|loaded| &loaded.transcript.head);
     let title = head.and_then(|head| head.title.as_deref().or(head.id.as_deref()));
-    viewer.shown(&epitome_model::short(title.unwrap_or("the session"), 100))
+    viewer.redacted(&epitome_model::short(title.unwrap_or("the session"), 100))
 }
 
 /// The restore button, if there is anything in the archive.
@@ -279,7 +279,7 @@ pub(crate) fn restore(generations: &[Generation]) -> Markup {
 }
 
 fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
-    let known = recipes::known(&viewer.options.config);
+    let known = recipes::all(&viewer.options.config);
     // The recipe of the settings may be a path, which has no name here.
     let default = viewer.options.settings.recipe().unwrap_or(BUILT_IN[0].0);
     let is_known = known.iter().any(|it| it.name == default);
@@ -296,7 +296,7 @@ fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
                 }
             }
             noscript { button.act type="submit" { "Show" } }
-            span.soft { (viewer.shown(&recipe.about)) }
+            span.soft { (viewer.redacted(&recipe.about)) }
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) async fn page(
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
         // Taken before reading: later changes are reported by the tail.
-        let stamp = Stamp::of(&session.path);
+        let stamp = Stamp::read(&session.path);
         let told = sheet(viewer, &session, part, page)?;
         Ok(frame(&told.sheet.title, UP, &body(viewer, &session, &told, &stamp)).into_response())
     });
@@ -69,9 +69,9 @@ pub(crate) async fn at(
             viewer.key_of(&session),
             |laid_out| Some(laid_out.page_of(part, item)),
             || {
-                viewer.tell(&session, |pages| {
+                viewer.with_pages(&session, |pages| {
                     let page = pages.get(part).map_or(0, |html| html.page_of(item));
-                    LaidOut::of(pages, (part, page), OF_ONE)
+                    LaidOut::from_pages(pages, (part, page), OF_ONE)
                 })
             },
         );
@@ -95,7 +95,7 @@ pub(crate) fn sheet(
         // Before it is read: what changes meanwhile is read the next time.
         viewer.key_of(session),
         |laid_out| laid_out.sheet(part, page),
-        || viewer.tell(session, |pages| LaidOut::of(pages, (part, page), OF_ONE)),
+        || viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), OF_ONE)),
     );
     found?.unwrap_or_else(|| Err(not_there()))
 }
@@ -108,7 +108,8 @@ pub(crate) fn sheet_alone(
     part: usize,
     page: usize,
 ) -> Result<ToldSheet, Problem> {
-    let laid_out = viewer.tell(session, |pages| LaidOut::of(pages, (part, page), 0))?;
+    let laid_out =
+        viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), 0))?;
     let told = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
     // Else it is copied.
     drop(laid_out);
@@ -172,13 +173,13 @@ fn tools(sub_agents: usize) -> Markup {
 fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup {
     let id = told.id.as_deref().unwrap_or(&session.id);
     let resume = resume_line(session.agent, id, told.cwd.as_deref());
-    let path = viewer.shown(&session.path.to_string_lossy());
+    let path = viewer.redacted(&session.path.to_string_lossy());
     let plan = format!("epitome compact {} --dry-run", shell_word(id));
     // A path of which a part is redacted leads nowhere.
     let path = Some(path).filter(|path| !path.contains("[REDACTED"));
     let all = [("File", path), ("Resume", resume), ("Plan", Some(plan))];
     let shown = all.into_iter().filter_map(|(name, text)| {
-        let text = text.filter(|text| viewer.shown(text) == text.as_str())?;
+        let text = text.filter(|text| viewer.redacted(text) == text.as_str())?;
         Some((name, text))
     });
     html! {

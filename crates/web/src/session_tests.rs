@@ -85,9 +85,9 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
     write(dir.path().join("sessions/one.jsonl"), long_session());
     let viewer = viewer(dir.path());
     let session = viewer.files().swap_remove(0);
-    let told = viewer.tell(&session, |pages| {
+    let told = viewer.with_pages(&session, |pages| {
         let kept = |most: usize| {
-            let laid_out = LaidOut::of(pages, (0, 1), most);
+            let laid_out = LaidOut::from_pages(pages, (0, 1), most);
             let mut kept: Vec<usize> = laid_out.sheets.keys().map(|(_, page)| *page).collect();
             kept.sort_unstable();
             kept
@@ -114,7 +114,7 @@ fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let page = || {
         let session = viewer.files().into_iter().find(|it| it.path == path).expect("it is there");
         let told = sheet(&viewer, &session, 0, 0).unwrap_or_else(|_| panic!("it is laid out"));
-        body(&viewer, &session, &told, &Stamp::of(&path)).into_string()
+        body(&viewer, &session, &told, &Stamp::read(&path)).into_string()
     };
     let figures = |page: &str| {
         let (_, rest) = page.split_once("<dl class=\"figures\">").expect("figures");

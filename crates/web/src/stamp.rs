@@ -12,7 +12,7 @@ use epitome::Place;
 pub(crate) struct Stamp(pub(crate) String);
 
 impl Stamp {
-    pub(crate) fn of(session: &Path) -> Stamp {
+    pub(crate) fn read(session: &Path) -> Stamp {
         let files = match Place::parse(session) {
             Place::File(path) => vec![path],
             Place::Spread(spread) => vec![spread.session().to_owned()],

@@ -154,7 +154,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// The requests of these sessions in a period.
-    pub(crate) fn of(sessions: &[Used<'_>], period: Period, today: Date) -> Sums {
+    pub(crate) fn from_sessions(sessions: &[Used<'_>], period: Period, today: Date) -> Sums {
         let mut sums = Sums {
             all: Sum::default(),
             slots: Vec::new(),

@@ -23,7 +23,8 @@ fn used<'s>(project: Option<&'s str>, usage: &'s [DayUsage]) -> Used<'s> {
 fn requests_are_summed_by_day_project_and_model() {
     let one = [usage("2026-11-23", "m", 10), usage("2026-11-22", "m", 4)];
     let other = [usage("2026-11-23", "", 100), usage("2026-10-01", "m", 1_000)];
-    let sums = Sums::of(&[used(Some("/a"), &one), used(None, &other)], Period::Month, TODAY);
+    let sums =
+        Sums::from_sessions(&[used(Some("/a"), &one), used(None, &other)], Period::Month, TODAY);
     let sum = |sessions, requests, input: u64| Sum {
         sessions,
         priced: sessions,
@@ -63,14 +64,14 @@ fn a_long_time_is_shown_by_month_and_wrong_times_have_no_place_in_it() {
         usage("1970-01-01", "m", 16),
         usage("", "m", 32),
     ];
-    let sums = Sums::of(&[used(None, &of)], Period::All, TODAY);
+    let sums = Sums::from_sessions(&[used(None, &of)], Period::All, TODAY);
     assert_eq!((sums.all.input, sums.undated), (Tokens(63), 3));
     let shown: Vec<(&str, u64)> =
         sums.slots.iter().map(|slot| (&*slot.when, slot.sum.input.0)).collect();
     assert_eq!(shown.len(), 12);
     assert_eq!((shown[0], shown[1], shown[11]), (("2025-12", 1), ("2026-01", 0), ("2026-11", 6)));
     assert_eq!(sums.slots[11].sum.sessions, 1);
-    assert_eq!(Sums::of(&[], Period::All, TODAY).slots, []);
+    assert_eq!(Sums::from_sessions(&[], Period::All, TODAY).slots, []);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_cost_with_something_missing_is_a_lower_bound() {
     let unknown = DayUsage { unpriced: 1, cost: MicroDollars(0), ..known.clone() };
     let told = |sessions: &[&[DayUsage]]| {
         let used: Vec<Used<'_>> = sessions.iter().map(|usage| used(None, usage)).collect();
-        let all = Sums::of(&used, Period::Month, TODAY).all;
+        let all = Sums::from_sessions(&used, Period::Month, TODAY).all;
         (all.cost(), all.priced, all.partly, all.sessions)
     };
     let text = |text: &str| text.to_owned();

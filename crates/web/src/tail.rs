@@ -116,7 +116,7 @@ impl Follower {
 
     /// The event to send, if anything changed.
     fn look(&mut self) -> Option<Event> {
-        let stamp = Stamp::of(&self.session.path);
+        let stamp = Stamp::read(&self.session.path);
         if stamp == self.told {
             return None;
         }
@@ -126,7 +126,7 @@ impl Follower {
             Ok(told) => told,
             // It may be incomplete while it is being written, or gone.
             Err(problem) => {
-                let why = self.viewer.shown(&problem.message).replace(['\n', '\r'], " ");
+                let why = self.viewer.redacted(&problem.message).replace(['\n', '\r'], " ");
                 return Some(event.event("unreadable").data(why));
             }
         };

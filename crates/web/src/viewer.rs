@@ -67,7 +67,7 @@ impl Viewer {
     }
 
     /// A text of a session, redacted for display.
-    pub(crate) fn shown(&self, text: &str) -> String {
+    pub(crate) fn redacted(&self, text: &str) -> String {
         let redacted = self.options.finder.as_ref().map(|it| Redactor::new(it).text(text).into());
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
@@ -86,13 +86,13 @@ impl Viewer {
         let title = session.info().and_then(|info| info.title.as_deref()).unwrap_or_default();
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = if title.is_empty() { &session.file.id } else { &title };
-        epitome_model::short(&self.shown(title), most)
+        epitome_model::short(&self.redacted(title), most)
     }
 
     /// A session as it is now, for the cache.
     pub(crate) fn key_of(&self, file: &SessionFile) -> Key {
         let of_parts = agents::companions(&file.path);
-        let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::of(path));
+        let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::read(path));
         let prices = Stamp::of_file(&self.options.config.models());
         let id = self.ids().get(&file.path).cloned();
         let id = id.as_deref().unwrap_or(&file.id);
@@ -114,14 +114,14 @@ impl Viewer {
     }
 
     /// Reads a session and hands its pages to `show`, those of its sub-agents behind it.
-    pub(crate) fn tell<T>(
+    pub(crate) fn with_pages<T>(
         &self,
         file: &SessionFile,
         show: impl FnOnce(&[Html<'_>]) -> T,
     ) -> epitome::Result<T> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let reading = RenderSource::open(&self.options.config, &file.path, None)?;
-        let prices = ListPrices::of(&self.options.config)?;
+        let prices = ListPrices::from_config(&self.options.config)?;
         let how = RenderOptions {
             detail: Detail::Steps,
             redact: self.options.finder.as_ref(),
@@ -129,7 +129,7 @@ impl Viewer {
             archive: &self.options.config.archive(),
             prices: Some(&prices),
         };
-        let (shown, _) = reading.tell(
+        let (shown, _) = reading.with_stories(
             &how,
             |part| name(part + 1).file(0),
             |stories| {

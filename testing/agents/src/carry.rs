@@ -66,7 +66,7 @@ pub fn run(
 
     let all = |sent: &Sent, home: &Home| home.scrub(&strings(&sent.messages).join("\n"));
     let arrived = all(&again, here.home());
-    let said = said(&sent.messages).into_iter().map(|text| there.home().scrub(&text));
+    let said = describe(&sent.messages).into_iter().map(|text| there.home().scrub(&text));
     let prompts = Scenario::full(from).turns.into_iter().map(|turn| turn.prompt);
     let mut texts = 0;
     for text in said.chain(prompts) {
@@ -111,7 +111,7 @@ fn play(agent: &'static dyn Agent) -> anyhow::Result<(Sandbox, Server)> {
 }
 
 /// What the model said, and what came of its calls, in a history of any wire.
-fn said(messages: &Value) -> Vec<String> {
+fn describe(messages: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for message in messages.as_array().into_iter().flatten() {
         if message["role"] == "assistant" {

@@ -74,7 +74,7 @@ fn session(home: &Path, id: &str) -> PathBuf {
 }
 
 /// Records of Claude Code: of each message its number, who says it, and what.
-fn said(id: &str, messages: &[(usize, &str, &str)]) -> String {
+fn records(id: &str, messages: &[(usize, &str, &str)]) -> String {
     let record = |(n, role, text): &(usize, &str, &str)| {
         let parent = n.checked_sub(1).map(|n| format!("u{n}"));
         let record = serde_json::json!({
@@ -102,7 +102,8 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     let other = "11111111-2222-4333-8444-555555555555";
     let short = [(0, "user", "Where does the kestrel nest?"), (1, "assistant", "In the belfry.")];
     let recorded = fixtures::get("claude", "pricing").bytes();
-    let machine = Machine::start(&[(CLAUDE, recorded), (other, said(other, &short).into_bytes())])?;
+    let machine =
+        Machine::start(&[(CLAUDE, recorded), (other, records(other, &short).into_bytes())])?;
     let mut window = Window::open(&chromium()?, DESKTOP)?;
     window.go(&machine.address)?;
     window.until("document.querySelectorAll('#sessions .row').length === 2")?;
@@ -131,10 +132,10 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     // What is appended appears.
     window.until("document.getElementById('live') && !document.getElementById('live').hidden")?;
     let mut file = OpenOptions::new().append(true).open(machine.session(other))?;
-    file.write_all(said(other, &[(2, "user", "And the heron?")]).as_bytes())?;
+    file.write_all(records(other, &[(2, "user", "And the heron?")]).as_bytes())?;
     file.flush()?;
     window.until("document.getElementById('m2')?.innerText.includes('And the heron?')")?;
-    file.write_all(said(other, &[(3, "assistant", "By the weir.")]).as_bytes())?;
+    file.write_all(records(other, &[(3, "assistant", "By the weir.")]).as_bytes())?;
     file.flush()?;
     window.until("document.getElementById('m3')?.innerText.includes('By the weir.')")?;
     picture(&mut window, "live.png")?;
@@ -251,7 +252,8 @@ fn a_person_searches_a_session_and_asks_for_the_keys() -> anyhow::Result<()> {
 
 #[test]
 fn a_query_that_makes_no_sense_is_answered_in_words() -> anyhow::Result<()> {
-    let machine = Machine::start(&[(CLAUDE, said(CLAUDE, &[(0, "user", "hello")]).into_bytes())])?;
+    let machine =
+        Machine::start(&[(CLAUDE, records(CLAUDE, &[(0, "user", "hello")]).into_bytes())])?;
     let mut window = Window::open(&chromium()?, DESKTOP)?;
     window.go(&machine.address)?;
     window.write("#q", "\"no end")?;
@@ -268,7 +270,7 @@ fn a_hostile_session_runs_nothing() -> anyhow::Result<()> {
         ![picture](http://evil.example/q.png) <style>@import 'http://evil.example/s.css'</style> \
         \"><a href=\"javascript:pwned=6\">link</a> cuckoo";
     let fence = format!("```html\n{attack}\n```\n\n{attack}");
-    let records = said(CLAUDE, &[(0, "user", attack), (1, "assistant", &fence)]);
+    let records = records(CLAUDE, &[(0, "user", attack), (1, "assistant", &fence)]);
     let machine = Machine::start(&[(CLAUDE, records.into_bytes())])?;
     let mut window = Window::open(&chromium()?, DESKTOP)?;
     let inert = |window: &mut Window, place: &str| -> anyhow::Result<()> {

@@ -148,7 +148,7 @@ fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     command.args(["-f", "-y", "-qq", "--seccomp-bpf", "-o"]).arg(log(&machine));
     command.args(["-e", &trace]).arg(machine.program()).args(&task.args);
     let ended = ended(command, None)?;
-    ensure!(ended.code() == Some(0), "{} under strace: {}", task.name, ended.said());
+    ensure!(ended.code() == Some(0), "{} under strace: {}", task.name, ended.beginning_of_output());
     let text = fs::read(log(&machine)).context("what strace wrote")?;
     let text = String::from_utf8_lossy(&text);
     Ok(points(&text, &machine.home.to_string_lossy()))

@@ -36,7 +36,7 @@ impl Archived {
         let other = gone();
         other.put(&machine)?;
         let done = machine.run(&other.compact())?;
-        ensure!(done.code() == Some(0), "{}", done.said());
+        ensure!(done.code() == Some(0), "{}", done.beginning_of_output());
         for round in 0..rounds {
             let mut args = subject.compact();
             if rounds > 1 {
@@ -47,7 +47,7 @@ impl Archived {
                 args.push(if round == 0 { "--keep-results=4" } else { "--keep-results=0" });
             }
             let done = machine.run(&args)?;
-            ensure!(done.code() == Some(0), "{}", done.said());
+            ensure!(done.code() == Some(0), "{}", done.beginning_of_output());
         }
         let compacted = subject.state(&machine)?;
         let is_compacted = compacted != original;
@@ -73,7 +73,7 @@ pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     if let Some(what) = verify.misbehaved() {
         say(Kind::Crash, format!("archive verify: {what}"));
     } else if !done.is_whole && verify.code() != Some(5) {
-        say(Kind::Wrong, format!("archive verify sees nothing: {}", verify.said()));
+        say(Kind::Wrong, format!("archive verify sees nothing: {}", verify.beginning_of_output()));
     }
     let ended = machine.run(&archived.subject.restore())?;
     if let Some(what) = ended.misbehaved() {
@@ -82,11 +82,17 @@ pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     let now = archived.subject.state(&machine)?;
     match ended.code() {
         Some(0) if now != archived.original => {
-            say(Kind::Wrong, format!("status 0, and it is not the original: {}", ended.said()));
+            say(
+                Kind::Wrong,
+                format!("status 0, and it is not the original: {}", ended.beginning_of_output()),
+            );
         }
         Some(0) => {}
         _ if now != archived.compacted => {
-            say(Kind::Lost, format!("refused, and something was changed: {}", ended.said()));
+            say(
+                Kind::Lost,
+                format!("refused, and something was changed: {}", ended.beginning_of_output()),
+            );
         }
         _ => {}
     }

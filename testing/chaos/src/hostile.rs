@@ -127,7 +127,10 @@ impl Homes {
             if let Some(what) = ended.misbehaved() {
                 say(Kind::Crash, format!("{}: {what}", args.join(" ")));
             } else if ended.code() == Some(1) {
-                say(Kind::Wrong, format!("{}: reports a bug: {}", args.join(" "), ended.said()));
+                say(
+                    Kind::Wrong,
+                    format!("{}: reports a bug: {}", args.join(" "), ended.beginning_of_output()),
+                );
             }
         }
         for (other, state) in &self.subjects {

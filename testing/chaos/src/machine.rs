@@ -147,14 +147,14 @@ impl Ended {
         if self.status.is_none() {
             Some(format!("hangs: not over after {} s", DEADLINE.as_secs()))
         } else if self.error.contains("panicked at") || self.code() == Some(101) {
-            Some(format!("panics: {}", self.said()))
+            Some(format!("panics: {}", self.beginning_of_output()))
         } else {
             crash.map(|signal| format!("crashes: signal {signal}"))
         }
     }
 
     /// The beginning of what it printed for people, in one line.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn beginning_of_output(&self) -> String {
         let lines: Vec<&str> = self.error.lines().chain(self.out.lines()).take(4).collect();
         let code = self.code().map_or("no status".to_owned(), |code| format!("status {code}"));
         format!("{code}: {}", lines.join(" / ").chars().take(400).collect::<String>())

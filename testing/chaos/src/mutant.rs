@@ -143,7 +143,10 @@ impl Program {
             if let Some(what) = ended.misbehaved() {
                 say(Kind::Crash, what);
             } else if ended.code() == Some(1) {
-                say(Kind::Wrong, format!("reports a bug of its own: {}", ended.said()));
+                say(
+                    Kind::Wrong,
+                    format!("reports a bug of its own: {}", ended.beginning_of_output()),
+                );
             }
         }
         if compact.code() == Some(0) {
@@ -151,7 +154,11 @@ impl Program {
             first.into_iter().for_each(|it| it.extend_from_slice(more));
         }
         if subject.state(&machine)? != original {
-            let what = format!("not as before: {} / {}", compact.said(), restore.said());
+            let what = format!(
+                "not as before: {} / {}",
+                compact.beginning_of_output(),
+                restore.beginning_of_output()
+            );
             say(Kind::Lost, what);
         }
         let question = numbers.one_of(QUESTIONS).replace("{}", &subject.target);
@@ -159,7 +166,7 @@ impl Program {
         if let Some(what) = ended.misbehaved() {
             say(Kind::Crash, format!("{question}: {what}"));
         } else if ended.code() == Some(1) {
-            say(Kind::Wrong, format!("{question}: reports a bug: {}", ended.said()));
+            say(Kind::Wrong, format!("{question}: reports a bug: {}", ended.beginning_of_output()));
         }
         let what = format!("{}: {name} damaged; {question}", subject.name);
         Ok(Case { what, hit: true, violations })

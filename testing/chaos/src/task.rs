@@ -86,7 +86,12 @@ impl Task {
     fn done(&self) -> anyhow::Result<Machine> {
         let machine = self.machine()?;
         let ended = machine.run(&self.args())?;
-        ensure!(ended.code() == Some(0), "{} does not work: {}", self.name, ended.said());
+        ensure!(
+            ended.code() == Some(0),
+            "{} does not work: {}",
+            self.name,
+            ended.beginning_of_output()
+        );
         Ok(machine)
     }
 
@@ -105,7 +110,7 @@ impl Task {
         let mut gone = crate::subject::gone();
         gone.put(&machine)?;
         let ended = machine.run(&gone.compact())?;
-        ensure!(ended.code() == Some(0), "a second session: {}", ended.said());
+        ensure!(ended.code() == Some(0), "a second session: {}", ended.beginning_of_output());
         for (name, _) in gone.files.drain(..) {
             std::fs::remove_file(machine.home.join(name))?;
         }
@@ -120,7 +125,7 @@ impl Task {
         let machine = self.done()?;
         let id = &self.subject.target;
         let ended = machine.run(&["archive", "export", id, "--out", TAR])?;
-        ensure!(ended.code() == Some(0), "archive export: {}", ended.said());
+        ensure!(ended.code() == Some(0), "archive export: {}", ended.beginning_of_output());
         std::fs::remove_dir_all(machine.home.join(".local/share/epitome"))?;
         let args = ["archive", "import", TAR];
         Task::new(Verb::Import, &self.subject, machine, &args, Some(&self.original))
@@ -172,7 +177,7 @@ impl Task {
         if let Some(first) = &self.first {
             let args: Vec<&str> = first.iter().map(String::as_str).collect();
             let ended = machine.run(&args)?;
-            ensure!(ended.code() == Some(0), "{}: {}", args.join(" "), ended.said());
+            ensure!(ended.code() == Some(0), "{}: {}", args.join(" "), ended.beginning_of_output());
         }
         Ok(machine)
     }
@@ -232,18 +237,24 @@ impl Task {
         }
         let succeeded = ended.code() == Some(0);
         if succeeded && now != self.after {
-            say(Kind::Wrong, format!("status 0, and the work is not done: {}", ended.said()));
+            say(
+                Kind::Wrong,
+                format!("status 0, and the work is not done: {}", ended.beginning_of_output()),
+            );
         }
         if ended.error.contains("nothing was changed") && now != self.before {
-            say(Kind::Wrong, format!("says that nothing was changed: {}", ended.said()));
+            say(
+                Kind::Wrong,
+                format!("says that nothing was changed: {}", ended.beginning_of_output()),
+            );
         }
         if ended.code() == Some(1) {
-            say(Kind::Wrong, format!("reports a bug of its own: {}", ended.said()));
+            say(Kind::Wrong, format!("reports a bug of its own: {}", ended.beginning_of_output()));
         }
         self.way_back(machine, &now, &mut say)?;
         let verify = machine.run(&["archive", "verify"])?;
         if verify.code() != Some(0) {
-            say(Kind::Wrong, format!("archive verify: {}", verify.said()));
+            say(Kind::Wrong, format!("archive verify: {}", verify.beginning_of_output()));
         }
         if !machine.files(".tmp").is_empty() {
             machine.run(&["archive", "gc", "--yes"])?;
@@ -271,7 +282,7 @@ impl Task {
             | Verb::Uninstall => None,
         };
         if let Some(again) = again.filter(|it| it.code() != Some(0)) {
-            say(Kind::Wrong, format!("a second time it fails: {}", again.said()));
+            say(Kind::Wrong, format!("a second time it fails: {}", again.beginning_of_output()));
         }
         let back = match self.verb {
             Verb::Render => return self.pages(machine, say),
@@ -286,10 +297,14 @@ impl Task {
         let ended = machine.run(&back)?;
         let state = self.subject.state(machine)?;
         if state != self.original {
-            let what = format!("`{}` gives not all back: {}", back.join(" "), ended.said());
+            let what =
+                format!("`{}` gives not all back: {}", back.join(" "), ended.beginning_of_output());
             say(Kind::Lost, what);
         } else if ended.code() != Some(0) {
-            say(Kind::Wrong, format!("`{}` fails: {}", back.join(" "), ended.said()));
+            say(
+                Kind::Wrong,
+                format!("`{}` fails: {}", back.join(" "), ended.beginning_of_output()),
+            );
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ pub fn fill(home: &Path, program: &Path) -> anyhow::Result<()> {
         seen.push(subject.files[0].0.clone());
         subject.put(&machine)?;
         let done = machine.run(&subject.compact())?;
-        ensure!(done.code() == Some(0), "{}: {}", subject.name, done.said());
+        ensure!(done.code() == Some(0), "{}: {}", subject.name, done.beginning_of_output());
     }
     // One that is not compacted.
     crate::subject::gone().put(&machine)?;

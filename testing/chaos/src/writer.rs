@@ -103,7 +103,7 @@ impl Writers {
             if let Some(what) = ended.misbehaved() {
                 violations.push(Violation { kind: Kind::Crash, what });
             } else if ended.code() == Some(1) {
-                violations.push(Violation { kind: Kind::Wrong, what: ended.said() });
+                violations.push(Violation { kind: Kind::Wrong, what: ended.beginning_of_output() });
             }
         }
         Ok(())

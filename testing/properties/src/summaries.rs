@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use epitome::live::{Context, Next, Said, Setup};
 use epitome_api::APIS;
-use epitome_formats::{epitome::said, named};
+use epitome_formats::{epitome::blocks_of, named};
 use epitome_model::{Block, Counter, Tokens};
 use epitome_passes::{Ask, NoReply, Recipe, Reply, StopReason, TokenUsage, Writer};
 use epitome_tokens::Estimate;
@@ -168,7 +168,7 @@ fn describe(context: &Context) -> Vec<String> {
     let entries = view.transcript().context();
     let words = entries.map(|(_, entry)| match entry.blocks.as_slice() {
         [Block::Summary(text)] => text.read(view.source()).into_owned(),
-        _ => format!("{:?} {:?}", entry.role, said(entry, view.source())),
+        _ => format!("{:?} {:?}", entry.role, blocks_of(entry, view.source())),
     });
     words.collect()
 }

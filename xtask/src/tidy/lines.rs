@@ -88,7 +88,7 @@ mod tests {
         );
         check(files_are_short, &[(TABLES[0], &longer), ("a.md", &longer)], &[]);
         let mut findings = Findings::default();
-        files_are_short(&Repo::of(&[("a.rs", &long)]), &mut findings);
+        files_are_short(&Repo::from_files(&[("a.rs", &long)]), &mut findings);
         assert_eq!(findings.0[0].level, Level::Warn);
     }
 

@@ -80,7 +80,7 @@ impl Client {
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 
-    fn asked(&self) -> MutexGuard<'_, PendingRequests> {
+    fn lock_pending(&self) -> MutexGuard<'_, PendingRequests> {
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,7 +98,7 @@ impl Client {
         then: impl FnOnce(Result<Value, Value>) + Send + 'static,
     ) -> u64 {
         let id = {
-            let mut asked = self.asked();
+            let mut asked = self.lock_pending();
             asked.requests += 1;
             let id = asked.requests;
             asked.open.insert(id, Box::new(then));
@@ -110,14 +110,14 @@ impl Client {
 
     /// Takes back a request, if it is not answered.
     pub(super) fn cancel(&self, request: u64) {
-        if self.asked().open.contains_key(&request) {
+        if self.lock_pending().open.contains_key(&request) {
             self.notify("$/cancel_request", json!({"requestId": request}));
         }
     }
 
     /// Takes the answer to a request.
     pub(super) fn answered(&self, id: &Value, answer: Message) {
-        let open = id.as_u64().and_then(|id| self.asked().open.remove(&id));
+        let open = id.as_u64().and_then(|id| self.lock_pending().open.remove(&id));
         let Some(then) = open else { return };
         then(match answer.error {
             Some(error) => Err(error),

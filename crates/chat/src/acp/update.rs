@@ -100,7 +100,7 @@ impl Updates {
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, true),
             Event::Task { id: task, inner } => self.in_task(task, inner),
             Event::Permitted { id, allowed: true } => self.runs(None, id),
-            Event::Restart => self.tell("(The answer is requested again.)"),
+            Event::Restart => self.note("(The answer is requested again.)"),
             event => self.updates(event),
         }
     }
@@ -134,14 +134,14 @@ impl Updates {
                 if let Some(reserve) = reserve(*size, usage.usable) {
                     text.push_str(&format!("\n\n{reserve}"));
                 }
-                self.tell(&text)
+                self.note(&text)
             }
-            event => aside(event).map_or_else(Vec::new, |text| self.tell(&text)),
+            event => aside(event).map_or_else(Vec::new, |text| self.note(&text)),
         }
     }
 
     /// Says something that is no part of the conversation.
-    pub(super) fn tell(&mut self, text: &str) -> Vec<Value> {
+    pub(super) fn note(&mut self, text: &str) -> Vec<Value> {
         if self.abilities.notices {
             let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
             let mut notice = json!({"severity": "info", "title": title});
@@ -279,7 +279,7 @@ impl Updates {
     fn context(&mut self, event: &ContextEvent) -> Vec<Value> {
         let line = change(event);
         if !self.abilities.compactions {
-            return line.map_or_else(Vec::new, |line| self.tell(&line));
+            return line.map_or_else(Vec::new, |line| self.note(&line));
         }
         match event {
             ContextEvent::Started { why: EventReason::Request, .. } => Vec::new(),
@@ -301,7 +301,7 @@ impl Updates {
                 failed["error"] = reason.as_str().into();
                 vec![failed]
             }
-            _ => line.map_or_else(Vec::new, |line| self.tell(&line)),
+            _ => line.map_or_else(Vec::new, |line| self.note(&line)),
         }
     }
 

@@ -116,7 +116,7 @@ impl State {
     }
 
     /// Answers the question of the model that is shown.
-    fn tell(&mut self, typed: String) -> Vec<Effect> {
+    fn answer_question(&mut self, typed: String) -> Vec<Effect> {
         let Some(ask) = self.answered() else { return Vec::new() };
         let answer = match &ask.what {
             OpenQuestion::Question { choices, .. } => chosen(&typed, choices).unwrap_or(typed),
@@ -187,7 +187,7 @@ impl State {
         let text = self.editor.take();
         self.line_sent();
         let Some(done) = parse(&text) else {
-            return if is_question { self.tell(text) } else { vec![self.send(text)] };
+            return if is_question { self.answer_question(text) } else { vec![self.send(text)] };
         };
         self.scroll = Scroll::End;
         self.push(Entry::User(text.trim().to_owned()));

@@ -136,7 +136,7 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     } else if browser.shown.is_empty() {
         frame.render_widget(Paragraph::new(no_match(browser)), list);
     } else {
-        let columns = Columns::of(browser, usize::from(list.width));
+        let columns = Columns::fit(browser, usize::from(list.width));
         frame.render_widget(Line::styled(columns.heads(), dim()), names);
         let rows = browser.shown.iter().enumerate().skip(browser.top).take(height);
         let lines = rows.map(|(place, &at)| columns.line(browser, place, &browser.rows[at]));
@@ -212,7 +212,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(browser: &Browser, width: usize) -> Columns {
+    fn fit(browser: &Browser, width: usize) -> Columns {
         let shown = || browser.shown.iter().map(|&at| &browser.rows[at]);
         let agent = shown().map(|row| row.listed.file.agent.width()).max().unwrap_or(5).clamp(5, 8);
         let id = shown().map(|row| row.short.width()).max().unwrap_or(8).clamp(7, 18);

@@ -132,7 +132,7 @@ impl Worker {
             Task::Export { session, short, form } => self.export(&session, &short, form),
             Task::Open(session) => self.open(&session),
         };
-        done.unwrap_or_else(|failure| Done::Failed(failure.told()))
+        done.unwrap_or_else(|failure| Done::Failed(failure.one_line()))
     }
 
     fn list(&self, looked: impl Fn(usize) + Sync) -> Result<Vec<Listed>> {

@@ -229,7 +229,7 @@ fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     }
     text.push_str(&format!("{DIM}{kept}{DIM:#}\n"));
     for unread in &report.unread {
-        let line = Failure::from(unread.clone()).told();
+        let line = Failure::from(unread.clone()).one_line();
         text.push_str(&format!("{RED}not proved{RED:#}  {}\n", field(&line)));
     }
     text

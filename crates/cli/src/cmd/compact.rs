@@ -26,7 +26,7 @@ use crate::choice::{Choice, one_of};
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::losses::render_planned;
-use crate::report::{self, Shown};
+use crate::report::{self, ReportView};
 use crate::session::{Filter, Input, read_stdin};
 use crate::summarise::Account;
 
@@ -275,9 +275,9 @@ impl Job<'_> {
         let done = self.compact(input);
         if let (Err(failure), true) = (&done, is_json && self.account.has(&input.name())) {
             // Failed calls of models are reported as well.
-            self.tell(input, failure, false)?;
+            self.report_failure(input, failure, false)?;
         }
-        let Some(Shown { report, diff }) = done? else { return Ok(()) };
+        let Some(ReportView { report, diff }) = done? else { return Ok(()) };
         self.vacuum(std::slice::from_ref(input))?;
         if is_json {
             return self.app.print_json(&report);
@@ -307,7 +307,7 @@ impl Job<'_> {
     }
 
     /// Compacts one session with its sub-agents. None if it is not of the wanted project.
-    fn compact(&self, input: &Input) -> Result<Option<Shown>> {
+    fn compact(&self, input: &Input) -> Result<Option<ReportView>> {
         let path = match input {
             Input::Stdin => return self.compact_stdin().map(Some),
             Input::File(path) => path,
@@ -317,7 +317,7 @@ impl Job<'_> {
             return Ok(None);
         }
         if self.dry_run {
-            let mut diff = Difference::of(self)?;
+            let mut diff = Difference::from_job(self)?;
             let mut losses = None;
             let mut report = self.compact.plan(&session, |file, planned| {
                 diff.add(self, file, planned);
@@ -327,13 +327,13 @@ impl Job<'_> {
             })?;
             report.check()?;
             report.losses = losses.transpose()?;
-            return Ok(Some(Shown { report, diff: diff.text }));
+            return Ok(Some(ReportView { report, diff: diff.text }));
         }
         let report = self.write(&session)?;
-        Ok(Some(Shown { report, diff: String::new() }))
+        Ok(Some(ReportView { report, diff: String::new() }))
     }
 
-    fn compact_stdin(&self) -> Result<Shown> {
+    fn compact_stdin(&self) -> Result<ReportView> {
         if self.compact.out.is_none() && !self.dry_run {
             return Err(Failure::usage("a session from standard input needs --out"));
         }
@@ -341,9 +341,9 @@ impl Job<'_> {
         let (config, path) = (&self.app.config, Path::new("-"));
         if let (Some(out), false) = (self.compact.out, self.dry_run) {
             let report = self.compact.copy_loaded(config, path, &session, out)?;
-            return Ok(Shown { report, diff: String::new() });
+            return Ok(ReportView { report, diff: String::new() });
         }
-        let mut diff = Difference::of(self)?;
+        let mut diff = Difference::from_job(self)?;
         let mut losses = None;
         let look = |_: &Path, planned: &CompactionPlan<'_, _>| {
             diff.add(self, path, planned);
@@ -352,7 +352,7 @@ impl Job<'_> {
         let mut report = self.compact.plan_loaded(config, path, &session, look)?;
         report.check()?;
         report.losses = losses.transpose()?;
-        Ok(Shown { report, diff: diff.text })
+        Ok(ReportView { report, diff: diff.text })
     }
 
     /// What would be lost from the context, if it is shown.
@@ -382,7 +382,11 @@ impl Job<'_> {
             self.app.warn_of_no_parts(session);
         }
         let done = self.compact.run_after(session, || self.app.check_is_read());
-        if is_copy { done } else { done.map_err(|failure: Failure| failure.about(session.path())) }
+        if is_copy {
+            done
+        } else {
+            done.map_err(|failure: Failure| failure.with_path(session.path()))
+        }
     }
 
     fn wants(&self, session: &OpenSession<'_>) -> Result<bool> {
@@ -398,7 +402,7 @@ struct Difference {
 }
 
 impl Difference {
-    fn of(job: &Job<'_>) -> Result<Difference> {
+    fn from_job(job: &Job<'_>) -> Result<Difference> {
         let screen = if job.diff { Some(job.app.screen()?) } else { None };
         Ok(Difference { screen, text: String::new() })
     }

@@ -49,9 +49,9 @@ pub enum Command {
 
 /// A setting. See `docs/json.md`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SettingsJson<'a> {
     files: Vec<FileTold<'a>>,
-    settings: Vec<KeyTold<'a>>,
+    settings: Vec<SettingJson<'a>>,
     left_out: &'a [String],
 }
 
@@ -63,7 +63,7 @@ struct FileTold<'a> {
 }
 
 #[derive(Serialize)]
-struct KeyTold<'a> {
+struct SettingJson<'a> {
     key: &'a str,
     value: Option<serde_json::Value>,
     place: Option<String>,
@@ -98,7 +98,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             }
             Ok(())
         }
-        None if app.global.json => app.print_json(&told(app.settings()?)),
+        None if app.global.json => app.print_json(&json_of(app.settings()?)),
         None => show(app, app.settings()?, args.explain),
     }
 }
@@ -189,14 +189,14 @@ fn scope(scope: Scope) -> &'static str {
     }
 }
 
-fn told(settings: &Settings) -> Told<'_> {
+fn json_of(settings: &Settings) -> SettingsJson<'_> {
     let files = settings.files.iter();
     let value = |set: &Set| serde_json::to_value(&set.value).expect("a value is JSON");
     let keys = KEYS.iter().map(|key| {
         let sets = settings.set.get(&key.name).map_or(&[][..], Vec::as_slice);
         let first = sets.first();
         let others = sets.iter().skip(1);
-        KeyTold {
+        SettingJson {
             key: &key.name,
             value: first.map(value).or_else(|| key.default.clone()),
             place: first.map(|set| set.place.to_string()),
@@ -210,7 +210,7 @@ fn told(settings: &Settings) -> Told<'_> {
                 .collect(),
         }
     });
-    Told {
+    SettingsJson {
         files: files.map(|file| FileTold { path: &file.path, scope: scope(file.scope) }).collect(),
         settings: keys.collect(),
         left_out: &settings.notes,

@@ -18,7 +18,7 @@ use crate::cmd::engine::apis;
 use crate::conversation;
 use crate::failure::{Failure, Result, Status};
 use crate::left_behind;
-use crate::redaction::{Redaction, Taken};
+use crate::redaction::{Redaction, RedactionCounts};
 use crate::session::{Input, State};
 use crate::text::{self, DIM, count};
 
@@ -91,12 +91,16 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// The text to write. It is redacted first, unless `--no-redact` is given.
-fn made(args: &Args, finder: Option<&Finder>, history: &History) -> Result<(RequestBody, Taken)> {
+fn made(
+    args: &Args,
+    finder: Option<&Finder>,
+    history: &History,
+) -> Result<(RequestBody, RedactionCounts)> {
     let Some(finder) = finder else {
-        return Ok((make(args, &history.session), Taken::default()));
+        return Ok((make(args, &history.session), RedactionCounts::default()));
     };
     let redacted = history.redacted(&mut Redactor::new(finder))?;
-    Ok((make(args, &redacted.session), Taken::of(&redacted.found)))
+    Ok((make(args, &redacted.session), RedactionCounts::count(&redacted.found)))
 }
 
 fn make<S: Source>(args: &Args, session: &Loaded<S>) -> RequestBody {
@@ -122,7 +126,7 @@ fn write<S>(
     input: &Input,
     session: &Loaded<S>,
     made: &RequestBody,
-    taken: &Taken,
+    taken: &RedactionCounts,
 ) -> Result<()> {
     if made.messages == 0 {
         let what = format!("the session sends nothing to a model: {}", input.name());
@@ -145,9 +149,9 @@ fn write<S>(
         app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(out)));
     }
     for (what, n) in &made.left {
-        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::message(*what, *n)));
     }
-    taken.tell(app);
+    taken.print(app);
     Ok(())
 }
 
@@ -156,7 +160,7 @@ fn exported<S>(
     input: &Input,
     session: &Loaded<S>,
     made: &RequestBody,
-    taken: &Taken,
+    taken: &RedactionCounts,
 ) -> Exported {
     Exported {
         session: input.name(),

@@ -49,7 +49,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
     let done = if args.now { keep(&app, &args.caller, &told) } else { leave(args, &told) };
     if let Err(failure) = done {
-        hooks::log(&app.config, &format!("{}: {}", args.caller, failure.told()));
+        hooks::log(&app.config, &format!("{}: {}", args.caller, failure.one_line()));
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
         });
         let line = match kept {
             Ok(kept) => format!("kept {} in {}", kept.files.join(", "), rule.out.display()),
-            Err(failure) => format!("{} was not kept: {}", session.display(), failure.told()),
+            Err(failure) => format!("{} was not kept: {}", session.display(), failure.one_line()),
         };
         hooks::log(&app.config, &line);
     }
@@ -143,10 +143,10 @@ fn shrink(app: &App, later: &Deferred) {
         Err(failure)
             if compact::is_excused(&failure) && !failure.is_of(&[ErrorKind::UnknownFormat]) =>
         {
-            defer(&app.config, later, &failure.told());
+            defer(&app.config, later, &failure.one_line());
         }
         Err(failure) => {
-            let line = format!("{} was not compacted: {}", session.display(), failure.told());
+            let line = format!("{} was not compacted: {}", session.display(), failure.one_line());
             hooks::log(&app.config, &line);
         }
     }
@@ -156,7 +156,7 @@ fn defer(config: &Config, later: &Deferred, why: &str) {
     let session = later.session.display();
     let line = match hooks::defer(config, later) {
         Ok(()) => format!("{session} will be compacted later: {why}"),
-        Err(err) => format!("{session} was not compacted: {}", Failure::from(err).told()),
+        Err(err) => format!("{session} was not compacted: {}", Failure::from(err).one_line()),
     };
     hooks::log(config, &line);
 }

@@ -197,7 +197,7 @@ fn inspect<S: Source>(
     let tools = tools.into_iter().map(|it| Tool { name: screen.text(&it.name), ..it }).collect();
     let largest = largest.into_iter().map(|it| Large { what: screen.text(&it.what), ..it });
     let largest = largest.collect();
-    let mut faults: Vec<FaultFound> = session.faults.iter().map(FaultFound::of).collect();
+    let mut faults: Vec<FaultFound> = session.faults.iter().map(FaultFound::from_fault).collect();
     faults.iter_mut().for_each(|fault| fault.what = screen.text(&fault.what));
     Ok(Inspected {
         session: input.name(),
@@ -216,7 +216,7 @@ fn inspect<S: Source>(
         turns: turns(transcript, source).len() as u64,
         context_turns: context_turns(transcript, source),
         sub_agents: agents::sub_agents(path) as u64,
-        family: Family::of(path, total.disk_bytes),
+        family: Family::measure(path, total.disk_bytes),
         compactions,
         compactions_in_effect,
         as_it_was: history.is_compacted().then(|| AsItWas::counted(history, counter)),
@@ -225,7 +225,7 @@ fn inspect<S: Source>(
         tools,
         largest,
         calibration: billed.as_ref().zip(request_tokens).map(|(billed, context_tokens)| {
-            InspectedFit { fit: Fitted::of(billed), context_tokens }
+            InspectedFit { fit: Fitted::from_calibration(billed), context_tokens }
         }),
         billed,
         faults,

@@ -72,14 +72,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let wish = wish(args)?;
     let program = program()?;
     let plan = Install::plan(&app.config, agent, &program, &wish)?;
-    app.note(shown(&plan).trim_end());
+    app.note(describe_changes(&plan).trim_end());
     agreed(app, args.yes, "Install this?")?;
     let afterwards = plan.afterwards;
     let rule = plan.carry_out(&app.config).map_err(Failure::writing)?;
     if app.global.json {
         return app.print_json(&rule);
     }
-    let mut done = format!("installed for {agent}: {}\n", told(&rule));
+    let mut done = format!("installed for {agent}: {}\n", describe_rule(&rule));
     if let Some(afterwards) = afterwards {
         let _ = writeln!(done, "{BOLD}still to do:{BOLD:#} {afterwards}");
     }
@@ -105,7 +105,7 @@ fn program() -> std::io::Result<PathBuf> {
 }
 
 /// What an installed rule keeps, in words.
-pub fn told(rule: &Rule) -> String {
+pub fn describe_rule(rule: &Rule) -> String {
     let of = match &rule.project {
         Some(project) => format!("sessions in {}", text::path(project)),
         None => "all sessions".to_owned(),
@@ -149,7 +149,7 @@ fn wish(args: &Args) -> Result<HookRequest> {
 }
 
 /// The changes, for people.
-fn shown(plan: &Install) -> String {
+fn describe_changes(plan: &Install) -> String {
     let mut shown = String::new();
     let rule = &plan.rule;
     let file = text::path(&plan.file);
@@ -166,7 +166,7 @@ fn shown(plan: &Install) -> String {
             diff::lines(&mut shown, before, &plan.after);
         }
     }
-    let _ = writeln!(shown, "{BOLD}kept:{BOLD:#} {}", told(rule));
+    let _ = writeln!(shown, "{BOLD}kept:{BOLD:#} {}", describe_rule(rule));
     if let Some(branch) = rule.branch.as_ref().filter(|branch| branch.made) {
         let top = text::path(&branch.repository);
         let name = text::field(&branch.name);

@@ -51,7 +51,7 @@ pub enum Command {
 
 /// The place of a provider's key. See `docs/json.md`.
 #[derive(Serialize)]
-struct Told {
+struct KeyJson {
     provider: &'static str,
     /// `environment`, `keyring`, or `None`.
     place: Option<&'static str>,
@@ -130,7 +130,7 @@ fn list(app: &App) -> Result<()> {
         if app.global.json {
             let (place, variable, no_keyring) = (known, variable.or(first), why);
             let provider = provider.name();
-            app.print_json(&Told { provider, place, variable, no_keyring })?;
+            app.print_json(&KeyJson { provider, place, variable, no_keyring })?;
             continue;
         }
         silent = silent.or(why);

@@ -96,7 +96,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .hint("the messages above say what could not be read"));
     }
     if app.global.json {
-        return listed.iter().try_for_each(|listed| app.print_json(&Row::of(listed)));
+        return listed.iter().try_for_each(|listed| app.print_json(&Row::from_listed(listed)));
     }
     if listed.is_empty() {
         return nothing(app, args);
@@ -114,7 +114,7 @@ impl Args {
 }
 
 impl<'a> Row<'a> {
-    fn of(listed: &'a Listed) -> Row<'a> {
+    fn from_listed(listed: &'a Listed) -> Row<'a> {
         let seen = listed.seen.as_ref().ok();
         Row {
             session: &listed.file.path,
@@ -127,7 +127,10 @@ impl<'a> Row<'a> {
             turns: seen.and_then(|seen| seen.turns),
             context_tokens: seen.and_then(|seen| seen.context),
             request_tokens: seen.and_then(|seen| seen.request),
-            calibration: seen.and_then(|seen| seen.calibration).as_ref().map(Fitted::of),
+            calibration: seen
+                .and_then(|seen| seen.calibration)
+                .as_ref()
+                .map(Fitted::from_calibration),
             saving_tokens: seen.map(|seen| seen.saving),
             compactions: listed.compactions,
             compactions_in_effect: seen.map_or(0, |seen| seen.in_effect),
@@ -192,7 +195,7 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     let total = format!(
         "{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
          ~{saving} ({})",
-        shown(listed.len(), found),
+        count_of(listed.len(), found),
         share(saving.0, all.0),
     );
     let estimate = "~ is an estimate: `epitome inspect` counts a session exactly, and says what \
@@ -207,7 +210,7 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
 }
 
 /// The number of sessions shown: `43 sessions`, `10 of 43 sessions`.
-fn shown(n: usize, of: usize) -> String {
+fn count_of(n: usize, of: usize) -> String {
     let all = count(of as u64, "session");
     if n == of { all } else { format!("{n} of {all}") }
 }

@@ -21,7 +21,7 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut log = runs(&app.config)?;
     for err in log.unread.drain(..).chain(log.unread_sessions.drain(..)) {
-        app.warn(Some(&Failure::from(err).told()));
+        app.warn(Some(&Failure::from(err).one_line()));
     }
     log.runs.truncate(args.limit.unwrap_or(usize::MAX));
     if app.global.json {

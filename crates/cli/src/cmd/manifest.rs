@@ -111,7 +111,7 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
         let told = RenderSource::open(&app.config, &path, app.agent())
             .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
         told.map_err(|err| {
-            let why = Failure::from(err).told();
+            let why = Failure::from(err).one_line();
             app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&why)));
         })
         .ok()
@@ -133,7 +133,7 @@ fn with<T>(
     redact: Option<&Finder>,
     what: impl FnOnce(&RenderOptions<'_>) -> epitome::Result<T>,
 ) -> epitome::Result<T> {
-    let (archive, prices) = (app.config.archive(), ListPrices::of(&app.config)?);
+    let (archive, prices) = (app.config.archive(), ListPrices::from_config(&app.config)?);
     let prices = Some(&prices);
     what(&RenderOptions { detail: Detail::Steps, redact, compact: None, archive: &archive, prices })
 }

@@ -75,9 +75,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let input = Input::find(app, &args.session)?;
     let session = input.load(app)?;
     let agent = agents::named(&args.to).expect("clap takes the names of agents alone");
-    let ported = Ported::of(&app.config, &session, agent, args.cwd.as_deref());
+    let ported = Ported::make(&app.config, &session, agent, args.cwd.as_deref());
     let Input::File(path) = &input else { return write(app, args, &input, &session, &ported?) };
-    let mut ported = ported.map_err(|err| Failure::from(err).about(path))?;
+    let mut ported = ported.map_err(|err| Failure::from(err).with_path(path))?;
     if let Some(failure) = session.source.failure() {
         return Err(failure.into());
     }
@@ -104,7 +104,7 @@ fn write<S>(
     let bytes = Bytes(ported.made.body.len() as u64);
     app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(&out)));
     for (what, n) in &ported.made.left {
-        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left_behind::message(*what, *n)));
     }
     if !ported.cwd.is_dir() {
         app.note(&format!(

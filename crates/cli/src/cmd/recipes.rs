@@ -1,7 +1,7 @@
 //! `epitome recipes`: the recipes, and the text of each.
 
 use clap::Args as ClapArgs;
-use epitome::recipes::{KnownRecipe, known};
+use epitome::recipes::{KnownRecipe, all};
 use epitome_passes::Recipe;
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ struct Row<'a> {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let known = known(&app.config);
+    let known = all(&app.config);
     match &args.name {
         Some(name) => print(app, &known, name),
         None => list(app, &known),

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::redaction::{Redaction, Taken};
+use crate::redaction::{Redaction, RedactionCounts};
 use crate::session::{Input, State};
 use crate::text::{self, DIM};
 
@@ -79,7 +79,7 @@ fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()>
         Some(out) => write_new(out, |to| source.copy_to(to)).map_err(Failure::writing)?,
         None => app.print_content(&source.read(0..Source::len(source)))?,
     }
-    let taken = Taken::of(&copy.found);
+    let taken = RedactionCounts::count(&copy.found);
     let bytes = Bytes(Source::len(source));
     if app.global.json {
         return app.print_json(&Written {
@@ -93,10 +93,10 @@ fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()>
         });
     }
     if let Some(out) = &args.out {
-        let told = taken.told();
+        let told = taken.message();
         app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {told} redacted", text::path(out)));
     } else {
-        taken.tell(app);
+        taken.print(app);
     }
     Ok(())
 }

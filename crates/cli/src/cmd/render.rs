@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::choice::one_of;
 use crate::failure::{Failure, Result, Status};
-use crate::redaction::{Redaction, Taken};
+use crate::redaction::{Redaction, RedactionCounts};
 use crate::session::{self, Input, State, Which, note_missing, read_stdin};
 use crate::text::{self, BOLD, DIM, count};
 
@@ -239,7 +239,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let files = !formats.contains(&Format::Terminal);
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files && args.turn.is_none()));
     let archive = app.config.archive();
-    let prices = ListPrices::of(&app.config)?;
+    let prices = ListPrices::from_config(&app.config)?;
     let telling = |format: Format| RenderOptions {
         detail: match (detail, format) {
             (Some(told), _) => told.into(),
@@ -259,9 +259,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (None, [input], [format]) => {
             let turns = args.turn.clone();
             let (text, taken) =
-                told(&open(app, input, args.state)?, *format, &telling(*format), turns)?;
+                in_one_text(&open(app, input, args.state)?, *format, &telling(*format), turns)?;
             print(app, *format, &text)?;
-            taken.tell(app);
+            taken.print(app);
             Ok(())
         }
         (None, inputs, [Format::Terminal]) => {
@@ -269,8 +269,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             for input in inputs {
                 let how = telling(Format::Terminal);
                 let reading = open(app, input, args.state)?;
-                let (one, taken) = told(&reading, Format::Terminal, &how, None)?;
-                taken.tell(app);
+                let (one, taken) = in_one_text(&reading, Format::Terminal, &how, None)?;
+                taken.print(app);
                 text.push_str(&one);
                 text.push('\n');
             }
@@ -337,17 +337,17 @@ fn failed(reading: &RenderSource) -> Result<()> {
 }
 
 /// A session with its sub-agents as one text.
-fn told(
+fn in_one_text(
     reading: &RenderSource,
     format: Format,
     how: &RenderOptions<'_>,
     turns: Option<RangeInclusive<usize>>,
-) -> Result<(String, Taken)> {
+) -> Result<(String, RedactionCounts)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
     // With `--turn`: whether the session has one of these turns, and the number of its last turn.
     let mut chosen = (true, 0);
-    let (text, found) = reading.tell(how, address, |stories| {
+    let (text, found) = reading.with_stories(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
         if let Some(turns) = &turns {
             let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
@@ -375,7 +375,7 @@ fn told(
         let what = format!("there is no turn {}: the session has {last}", turns.start());
         return Err(Failure::usage(what));
     }
-    Ok((text, Taken::of(&found)))
+    Ok((text, RedactionCounts::count(&found)))
 }
 
 /// Some turns of a session. A page also has the sub-agents that these turns started.
@@ -438,7 +438,7 @@ fn write<'a>(
         });
         match written {
             Ok((listing, found)) => {
-                let taken = Taken::of(&found);
+                let taken = RedactionCounts::count(&found);
                 if app.global.json {
                     let session = input.name();
                     let redacted = taken.by_rule;
@@ -446,7 +446,7 @@ fn write<'a>(
                 } else {
                     let files = listing.files.join(", ");
                     app.print(&format!("{BOLD}{files}{BOLD:#}  {}\n", listing.facts.title))?;
-                    taken.tell(app);
+                    taken.print(app);
                 }
                 listings.push(listing);
             }
@@ -454,7 +454,7 @@ fn write<'a>(
             // rendered.
             Err(failure) if inputs.len() > 1 && failure.status == Status::Unreadable => {
                 left_out += 1;
-                app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&failure.told())));
+                app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&failure.one_line())));
             }
             Err(failure) => return Err(failure),
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::redaction::{MoreRules, Taken};
+use crate::redaction::{MoreRules, RedactionCounts};
 use crate::session::{self, Input, State, Which};
 use crate::text::{BOLD, DIM, count, field};
 
@@ -94,7 +94,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
                     app.note(failure.render().trim_end());
                 } else {
                     // Hints are left out: the same hint for each of many files is noise.
-                    app.note(&format!("{DIM}not scanned:{DIM:#} {}", field(&failure.told())));
+                    app.note(&format!("{DIM}not scanned:{DIM:#} {}", field(&failure.one_line())));
                 }
                 failure.add_to(&mut worst);
             }
@@ -163,12 +163,12 @@ fn scan(
     if app.global.json {
         app.print_json(&scanned)?
     } else if shows_all || !scanned.found.is_empty() {
-        app.print(&render(&scanned, &Taken::of(&redacted.found)))?
+        app.print(&render(&scanned, &RedactionCounts::count(&redacted.found)))?
     }
     Ok(scanned.found.len() as u64)
 }
 
-fn render(scanned: &Scanned, taken: &Taken) -> String {
+fn render(scanned: &Scanned, taken: &RedactionCounts) -> String {
     let mut text = String::new();
     let name = field(&scanned.session);
     if scanned.found.is_empty() {
@@ -176,7 +176,7 @@ fn render(scanned: &Scanned, taken: &Taken) -> String {
         return text;
     }
     let places = count(scanned.found.len() as u64, "place");
-    let _ = writeln!(text, "{BOLD}{name}{BOLD:#}: {} in {places}", taken.told());
+    let _ = writeln!(text, "{BOLD}{name}{BOLD:#}: {} in {places}", taken.message());
     for place in &scanned.found {
         let rule = format!("{}-{}", place.rule, place.number);
         let long = count(place.chars as u64, "character");

@@ -76,7 +76,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage(what).hint("name the session: --session SESSION"));
     };
     let ArchivedText { found, bytes } = archived_text(&app.config, reference)?;
-    app.note(&about(&found, &app.screen()?));
+    app.note(&describe(&found, &app.screen()?));
     if let Some(media) = &found.about.media {
         return picture(app, media, &bytes);
     }
@@ -93,7 +93,7 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
 }
 
 /// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
-fn about(found: &ReferencedBytes, screen: &Screen) -> String {
+fn describe(found: &ReferencedBytes, screen: &Screen) -> String {
     let about = &found.about;
     let of = format!("{} {}", found.key.agent, field(&found.key.id));
     if about.what.is_empty() {
@@ -103,12 +103,12 @@ fn about(found: &ReferencedBytes, screen: &Screen) -> String {
     let (what, line) = (field(&screen.text(&about.what)), about.line);
     let mut text = format!("{what}, {}, line {line} of {of}", found.raw_len);
     if let Some(reference) = &about.reference {
-        text.push_str(&standing(reference));
+        text.push_str(&file_state(reference));
     }
     format!("{DIM}{text}{DIM:#}")
 }
 
-fn standing(reference: &Reference) -> String {
+fn file_state(reference: &Reference) -> String {
     let lines = match (reference.first_line, reference.lines) {
         (Some(first), Some(lines)) if lines > 0 => format!(" lines {first}..{}", first + lines - 1),
         _ => String::new(),

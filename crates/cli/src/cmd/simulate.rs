@@ -121,7 +121,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if simulated.is_empty() {
         return Err(nothing(args));
     }
-    let report = SimulateReport::of(&simulate, &simulated);
+    let report = SimulateReport::from_sessions(&simulate, &simulated);
     if let Some(path) = &args.html {
         let page = report.page(&simulated);
         write_new(path, |to| Spliced::new(&page.as_bytes(), Vec::new())?.copy_to(to))
@@ -189,7 +189,7 @@ fn options(app: &App, args: &Args) -> Result<Simulate> {
 
 fn table_of(path: &Path) -> Result<Catalogue> {
     let what = "the table of prices cannot be read";
-    let failure = || Failure::new(Status::Usage, "usage", what).about(path);
+    let failure = || Failure::new(Status::Usage, "usage", what).with_path(path);
     let text = std::fs::read_to_string(path).map_err(|err| failure().because(&err))?;
     Catalogue::parse(&text).map_err(|err| failure().because(&err))
 }
@@ -208,7 +208,7 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
     let session = input.load(app)?;
     let done = simulate.session(&input.name(), &session).map_err(|err| match input {
         Input::Stdin => err,
-        Input::File(path) => err.about(path),
+        Input::File(path) => err.with_path(path),
     })?;
     session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
 }

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use epitome::hooks::{FileChange, Purge, Rule, Uninstall};
 use serde::Serialize;
 
-use super::install::told;
+use super::install::describe_rule;
 use crate::app::App;
 use crate::confirm::agreed;
 use crate::diff;
@@ -61,7 +61,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let rules: Vec<Rule> = plans.iter().flat_map(|plan| plan.rules.clone()).collect();
     let purges = if args.purge { Purge::plan(&app.config, &rules)? } else { Vec::new() };
-    app.note(shown(&plans, &purges).trim_end());
+    app.note(describe_changes(&plans, &purges).trim_end());
     agreed(app, args.yes, "Uninstall this?")?;
     for purge in &purges {
         purge.carry_out().map_err(Failure::writing)?;
@@ -69,7 +69,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     for plan in &plans {
         plan.carry_out(&app.config).map_err(Failure::writing)?;
         if app.global.json {
-            let left = plan.settings.as_ref().and_then(left);
+            let left = plan.settings.as_ref().and_then(reason_for_leaving);
             app.print_json(&Done { agent: &plan.agent, rules: &plan.rules, left })?;
         } else {
             app.print(&format!("uninstalled for {}\n", plan.agent))?;
@@ -81,7 +81,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
+fn describe_changes(plans: &[Uninstall], purges: &[Purge]) -> String {
     let mut shown = String::new();
     for plan in plans {
         match &plan.settings {
@@ -93,12 +93,12 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
                 let _ = writeln!(shown, "{BOLD}{}{BOLD:#} will be removed", text::path(file));
             }
             Some(change @ (FileChange::Kept { .. } | FileChange::Nothing { .. })) => {
-                let _ = writeln!(shown, "{}", left(change).unwrap_or_default());
+                let _ = writeln!(shown, "{}", reason_for_leaving(change).unwrap_or_default());
             }
             None => {}
         }
         for rule in &plan.rules {
-            let _ = writeln!(shown, "{BOLD}not kept any more:{BOLD:#} {}", told(rule));
+            let _ = writeln!(shown, "{BOLD}not kept any more:{BOLD:#} {}", describe_rule(rule));
         }
     }
     for Purge { rule, files } in purges {
@@ -122,7 +122,7 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
 }
 
 /// Why a settings file is not changed.
-fn left(change: &FileChange) -> Option<String> {
+fn reason_for_leaving(change: &FileChange) -> Option<String> {
     match change {
         FileChange::Kept { file } => {
             let file = text::path(file);

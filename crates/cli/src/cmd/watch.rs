@@ -174,7 +174,7 @@ impl Reports<'_> {
         } else if can_ask() {
             self.look(&mut watch.clone(), true)?;
             let sum = std::mem::take(&mut self.sum);
-            self.app.note(sum.told("would be compacted").trim_end());
+            self.app.note(sum.message("would be compacted").trim_end());
         }
         agreed(self.app, false, "Go on?")
     }
@@ -204,15 +204,15 @@ impl Reports<'_> {
                     if self.app.global.json {
                         self.app.print_json(&report)?
                     } else {
-                        self.app.print(&told(&report))?
+                        self.app.print(&message(&report))?
                     }
                 }
             }
             // The reader of the reports has gone: nothing more is written.
             Err(failure) if failure.status == Status::Quiet => return Err(failure),
             Err(failure) => {
-                let failure = failure.about(path);
-                let why = text::field(&failure.told());
+                let failure = failure.with_path(path);
+                let why = text::field(&failure.one_line());
                 self.app.note(&format!("{DIM}skipped:{DIM:#} {why}"));
                 if !compact::is_excused(&failure) {
                     failure.add_to(worst);
@@ -228,7 +228,7 @@ impl Reports<'_> {
             return Ok(());
         }
         let verb = if self.args.dry_run { "would be compacted" } else { "compacted" };
-        self.app.print(&self.sum.told(verb))?;
+        self.app.print(&self.sum.message(verb))?;
         if self.sum.sessions > 0 && !self.args.dry_run {
             let undo = format!("{DIM}undo{DIM:#}  epitome undo {}\n", self.run.id);
             self.app.print(&undo)?;
@@ -237,7 +237,7 @@ impl Reports<'_> {
     }
 }
 
-fn told(report: &CompactReport) -> String {
+fn message(report: &CompactReport) -> String {
     let verb = if report.dry_run { "would compact" } else { "compacted" };
     let (tokens, bytes) = (report.tokens(), report.disk_bytes());
     format!(

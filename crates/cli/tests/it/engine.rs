@@ -47,7 +47,7 @@ fn a_talk_over_the_pipe() {
 }
 
 /// A recipe that asks for a summary of all but the last message.
-fn told(world: &World) -> String {
+fn summary_recipe(world: &World) -> String {
     let recipe = world.home.join("told.toml");
     let text = concat!(
         "name = 'told'\nabout = 'A summary of all but the last message.'\npasses = []\n",
@@ -60,7 +60,7 @@ fn told(world: &World) -> String {
 #[test]
 fn a_client_that_has_a_model_is_asked_for_summaries() {
     let world = World::new();
-    let recipe = told(&world);
+    let recipe = summary_recipe(&world);
     let words = "All of this is old. ".repeat(40);
     let old = format!(
         concat!(

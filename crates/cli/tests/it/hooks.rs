@@ -113,7 +113,7 @@ fn what_the_user_changed_since_stays() {
     done(&world, &["install", "--agent", "claude", "--yes"]);
     let changed = fs::read_to_string(&path).expect("settings").replace("10", "30");
     fs::write(&path, &changed).expect("settings");
-    assert_snapshot!("changed_stays", shown(&world, &["uninstall", "--yes"]));
+    assert_snapshot!("changed_stays", run_named(&world, &["uninstall", "--yes"]));
     assert_eq!(fs::read_to_string(&path).expect("settings"), changed);
     // A file of ours.
     done(&world, &["install", "--agent", "pi", "--yes"]);
@@ -121,7 +121,7 @@ fn what_the_user_changed_since_stays() {
     fs::write(&path, "// mine now\n").expect("the extension");
     done(&world, &["uninstall", "--yes"]);
     assert_eq!(fs::read_to_string(&path).expect("the extension"), "// mine now\n");
-    assert_snapshot!("not_ours", shown(&world, &["install", "--agent", "pi", "--yes"]));
+    assert_snapshot!("not_ours", run_named(&world, &["install", "--agent", "pi", "--yes"]));
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_person_sees_what_changes_and_is_asked() {
     let path = world.write(".claude/settings.json", SETTINGS[5]);
     git(&world.home, &["init", "-q"]);
     let args = ["install", "--agent", "claude", "--format", "html", "--compact", "--shrink"];
-    assert_snapshot!("asked", shown(&world, &args));
+    assert_snapshot!("asked", run_named(&world, &args));
     assert_eq!(fs::read_to_string(&path).expect("settings"), SETTINGS[5]);
     let args = [&args[..], &["--branch", "gh-pages", "--yes"]].concat();
-    assert_snapshot!("installed", shown(&world, &args));
-    assert_snapshot!("uninstalled", shown(&world, &["uninstall", "--purge", "--yes"]));
-    assert_snapshot!("nothing_is_left", shown(&world, &["uninstall", "--yes"]));
+    assert_snapshot!("installed", run_named(&world, &args));
+    assert_snapshot!("uninstalled", run_named(&world, &["uninstall", "--purge", "--yes"]));
+    assert_snapshot!("nothing_is_left", run_named(&world, &["uninstall", "--yes"]));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         &["install", "--agent", "claude", "--branch", "b", "--yes"],
         &["install", "--agent", "gemini", "--yes"],
     ];
-    let terminals: Vec<String> = refused.iter().map(|args| shown(&world, args)).collect();
+    let terminals: Vec<String> = refused.iter().map(|args| run_named(&world, args)).collect();
     assert_snapshot!(terminals.join("\n"));
     assert_eq!(world.tree(), before);
 }
@@ -249,7 +249,7 @@ fn transcripts_on_a_branch_touch_nothing_of_the_users() {
     let files = git(&project, &["ls-tree", "--name-only", "kept"]);
     assert_eq!(files, format!("{page}\nindex.html\nmanifest.json\n"));
     // A second project's history is none for transcripts.
-    let refused = shown(
+    let refused = run_named(
         &world,
         &["install", "--agent", "claude", "--project", "p", "--branch", "main", "--yes"],
     );
@@ -318,7 +318,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
     world.write("elsewhere/index.html", "mine");
     fs::create_dir(world.home.join("p")).expect("a folder");
     std::os::unix::fs::symlink("../elsewhere", world.home.join("p/.transcripts")).expect("a link");
-    let refused = shown(&world, &["install", "--agent", "claude", "--project", "p", "--yes"]);
+    let refused = run_named(&world, &["install", "--agent", "claude", "--project", "p", "--yes"]);
     assert!(refused.contains("a link that leads out of the project"), "{refused}");
 }
 
@@ -331,12 +331,12 @@ fn settings_that_are_read_only_or_have_two_names_are_refused() {
         let world = World::new();
         let path = world.write(file, "{}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("a mode");
-        let refused = shown(&world, &["install", "--agent", agent, "--yes"]);
+        let refused = run_named(&world, &["install", "--agent", agent, "--yes"]);
         assert!(refused.contains("the settings are marked read-only"), "{refused}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("a mode");
         let other = world.home.join("dotfiles.json");
         fs::hard_link(&path, &other).expect("a second name");
-        let refused = shown(&world, &["install", "--agent", agent, "--yes"]);
+        let refused = run_named(&world, &["install", "--agent", agent, "--yes"]);
         assert!(refused.contains("the settings have more than one name on disk"), "{refused}");
         assert_eq!(fs::read(&other).expect("settings"), b"{}");
         fs::remove_file(&other).expect("a name");
@@ -363,7 +363,7 @@ fn facts() -> serde_json::Value {
 }
 
 /// What was run, with the program's own path written as `epitome`.
-fn shown(world: &World, args: &[&str]) -> String {
+fn run_named(world: &World, args: &[&str]) -> String {
     world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome")
 }
 

@@ -261,7 +261,7 @@ impl Client {
 }
 
 /// A recipe that asks for a summary of all but the last message.
-fn told(world: &World) -> String {
+fn summary_recipe(world: &World) -> String {
     let text = concat!(
         "name = 'told'\nabout = 'A summary of all but the last message.'\n",
         "keep = { messages = 1 }\npasses = [{ pass = 'results', style = 'cleared' }]\n",
@@ -272,8 +272,8 @@ fn told(world: &World) -> String {
 
 fn check(lines: &[Line], wire: &'static str, recipe: &str) {
     let (world, other) = (World::new(), World::new());
-    told(&world);
-    told(&other);
+    summary_recipe(&world);
+    summary_recipe(&other);
     let recipe = if recipe == "told" { "told.toml" } else { recipe };
     let mut args = vec!["engine", "--count", "estimate", "--window", "2k", "--wire", wire];
     args.extend(["--recipe", recipe]);

@@ -61,7 +61,7 @@ fn expected(original: &str, small: &str, by_hand: &[String]) -> (String, u64, u6
 }
 
 /// The report but for what a dry run cannot know.
-fn said(world: &World, args: &[&str]) -> Value {
+fn report(world: &World, args: &[&str]) -> Value {
     let mut report = world.json(args).remove(0);
     let members = report.as_object_mut().expect("an object");
     members.remove("dry_run");
@@ -83,14 +83,14 @@ fn what_still_stands_is_given_back() {
         let (whole, restored, missing) = expected(&original, &small, &lines);
 
         let before = world.tree();
-        let dry = said(&world, &["restore", CLAUDE, "--dry-run", "--json"]);
+        let dry = report(&world, &["restore", CLAUDE, "--dry-run", "--json"]);
         assert_eq!(world.tree(), before, "{name}: a dry run wrote something");
         assert_eq!(dry["restored"], restored, "{name}");
         assert_eq!(dry["missing"], missing, "{name}");
         assert_eq!(dry["outcome"], "by-record", "{name}");
         assert_eq!(dry["disk_bytes"]["after"], whole.len(), "{name}");
         assert_eq!(dry["restored_proof"], Value::Null, "{name}: it cannot be proved");
-        assert_eq!(said(&world, &["restore", CLAUDE, "--json"]), dry, "{name}");
+        assert_eq!(report(&world, &["restore", CLAUDE, "--json"]), dry, "{name}");
         same(&fs::read(&path).expect("a session"), whole.as_bytes(), name);
         assert_eq!(dry["blake3"], blake3::hash(whole.as_bytes()).to_string(), "{name}");
     }

@@ -37,7 +37,7 @@ fn at(world: &World, time: &str, args: &[&str]) {
 }
 
 /// A terminal without the ids of runs, which are others each time.
-fn told(world: &World, args: &[&str]) -> String {
+fn run_without_ids(world: &World, args: &[&str]) -> String {
     let log = world.json(&["log", "--json"]);
     let mut terminal = world.run(args);
     for (n, run) in log.iter().enumerate() {
@@ -56,24 +56,24 @@ fn the_last_run_is_undone_as_one() {
     at(&world, "2026-11-21T10:00:00Z", &[&["compact", PI][..], &SMALL].concat());
     assert_eq!(world.status(&[&["compact", CLAUDE, OTHER][..], &SMALL].concat()), 0);
     assert_eq!(whole(&files), [false; 4]);
-    assert_snapshot!("two_runs", told(&world, &["log"]));
+    assert_snapshot!("two_runs", run_without_ids(&world, &["log"]));
     let log = world.json(&["log", "--json"]);
     world::check("log.schema.json", &log);
     assert_eq!(log.len(), 2);
     assert_eq!(log[0]["sessions"].as_array().map(Vec::len), Some(2));
     let small = world.tree();
-    assert_snapshot!("undo_dry", told(&world, &["undo", "--dry-run"]));
+    assert_snapshot!("undo_dry", run_without_ids(&world, &["undo", "--dry-run"]));
     assert_eq!(world.tree(), small);
     // Two sessions need a confirmation, which is impossible without a terminal.
     let said = world.run(&["undo"]);
     assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
     assert_eq!(world.tree(), small);
-    assert_snapshot!("undone", told(&world, &["undo", "--yes"]));
+    assert_snapshot!("undone", run_without_ids(&world, &["undo", "--yes"]));
     assert_eq!(whole(&files), [true, true, false, true]);
     // The one before it is the last of which something is left. One session is no question.
     world::check("restore.schema.json", &world.json(&["undo", "--json"]));
     assert_eq!(whole(&files), [true; 4]);
-    assert_snapshot!("all_undone", told(&world, &["log"]));
+    assert_snapshot!("all_undone", run_without_ids(&world, &["log"]));
     assert_snapshot!("nothing_more_to_undo", world.run(&["undo"]));
 }
 
@@ -95,7 +95,7 @@ fn what_cannot_be_undone_is_named_and_the_others_are() {
     let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
     fs::write(&files[0].0, read(&files[0].0) + more).expect("a session");
     let before = (read(&files[1].0), read(by_hand));
-    assert_snapshot!("some_left", told(&world, &["undo", &first, "--yes"]));
+    assert_snapshot!("some_left", run_without_ids(&world, &["undo", &first, "--yes"]));
     assert_eq!((read(&files[1].0), read(by_hand)), before);
     assert_eq!(read(&files[0].0), files[0].1.clone() + more);
     assert_eq!(read(&files[3].0), files[3].1);
@@ -123,12 +123,15 @@ fn many_are_restored_by_what_is_said_of_them() {
         assert_eq!(world.status(args), status, "{args:?}");
     }
     assert_eq!(world.tree(), small);
-    assert_snapshot!("restore_all_dry", told(&world, &["restore", "--all", "--dry-run"]));
+    assert_snapshot!(
+        "restore_all_dry",
+        run_without_ids(&world, &["restore", "--all", "--dry-run"])
+    );
     assert_eq!(world.status(&["restore", "--all", "--agent", "pi"]), 0);
     assert_eq!(whole(&files), [false, false, true, false]);
     let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
     assert_eq!(world.json(&["log", "--json"])[0]["state"], "partly-undone");
-    assert_snapshot!("restored_run", told(&world, &["restore", "--run", &run, "--yes"]));
+    assert_snapshot!("restored_run", run_without_ids(&world, &["restore", "--run", &run, "--yes"]));
     assert_eq!(whole(&files), [true; 4]);
     assert_eq!(world.status(&[&["compact", "--all"][..], &SMALL].concat()), 0);
     world::check(

@@ -1,4 +1,4 @@
-use epitome_formats::epitome::{line, said};
+use epitome_formats::epitome::{blocks_of, line};
 use epitome_model::{
     At, Block, Cut, Edit, Invariant, Role, Source, Summary, Tokens, Transcript, Verb,
 };
@@ -276,7 +276,7 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
     for (place, mutation, in_plan) in edits {
         let item = *place.get(&transcript.context);
         let entry = transcript.items[item].entry().expect("an entry is sent");
-        let record = line("", &Speaker::default(), &said(entry, source));
+        let record = line("", &Speaker::default(), &blocks_of(entry, source));
         let (_, blocks) = record.trim_end().split_once("\"blocks\":").expect("it has blocks");
         let blocks = blocks.strip_suffix('}').expect("blocks are last");
         let blocks = match mutation {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::{Said, Speaker, Undone, back, line, said, said_again, undo};
+use epitome_formats::epitome::{Said, Speaker, Undone, back, blocks_of, line, said_again, undo};
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
 use serde::Serialize;
 
@@ -222,7 +222,7 @@ fn spelled(
     source: &dyn Source,
     answers: &mut dyn FnMut(&str) -> Option<Box<str>>,
 ) -> Option<String> {
-    let mut blocks = said(entry, source);
+    let mut blocks = blocks_of(entry, source);
     for block in &mut blocks {
         match block {
             Said::Call { id, .. } => *id = without_again(id).to_owned().into(),

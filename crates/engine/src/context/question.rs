@@ -14,7 +14,7 @@ use tracing::debug_span;
 use tracing::field::Empty;
 
 use super::Context;
-use super::cut::{CutPlace, with_reasoning};
+use super::boundary::{CutPlace, with_reasoning};
 use super::tool::LastResponse;
 use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_error::{Error, ErrorKind, Result};

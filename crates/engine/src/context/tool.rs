@@ -225,7 +225,7 @@ impl Context {
         if let Some(small) = self.small() {
             self.asked_by(EventReason::Tool, calls);
             self.needless(EventReason::Tool, small);
-            return self.tell();
+            return self.report_outcome();
         }
         self.ask.focus = focus;
         self.machine.force(EventReason::Tool);
@@ -255,7 +255,7 @@ impl Context {
     }
 
     /// Reports the outcome of the request and answers its tool calls.
-    pub(super) fn tell(&mut self) -> Result<()> {
+    pub(super) fn report_outcome(&mut self) -> Result<()> {
         let Some(asked) = self.ask.request.take() else { return Ok(()) };
         // The focus was for this request alone.
         self.ask.focus = None;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use epitome_api::{APIS, Api, Message, RequestBody, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::said;
+use epitome_formats::epitome::blocks_of;
 use epitome_model::{
     Block, Entry, HiddenRecord, Item, Role, Source, Tokens, ToolKind, Transcript, decode,
 };
@@ -246,7 +246,7 @@ impl Context {
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
             // The text is copied into the log; the parsed message is dropped.
-            let item = self.log_entry(&speaker, &said(entry, &heard.source()))?;
+            let item = self.log_entry(&speaker, &blocks_of(entry, &heard.source()))?;
             self.take_entry(item, &speaker)?;
         }
         Ok(())

@@ -51,7 +51,7 @@ impl Branch {
     ///
     /// `Refused` when the name is not a valid branch name, or the branch holds the project's own
     /// history.
-    pub(super) fn of(repository: &Path, name: &str) -> Result<Branch> {
+    pub(super) fn look_up(repository: &Path, name: &str) -> Result<Branch> {
         let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
         if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {
             return Err(wrong(format!("`{name}` is not a valid branch name")));

@@ -86,7 +86,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
     let recipe = rule.compact.as_deref().and_then(built_in);
     let archive = config.archive();
-    let prices = ListPrices::of(config)?;
+    let prices = ListPrices::from_config(config)?;
     let how = RenderOptions {
         detail: Detail::Steps,
         redact: Some(redact),

@@ -28,7 +28,8 @@ impl User {
     fn new() -> User {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
-        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
+        let config =
+            Config::from_folders(&user, &user.join("data"), &user.join("config"), |_| None);
         let settings = user.join(".claude/settings.json");
         fs::create_dir_all(user.join(".claude")).expect("a folder");
         fs::write(&settings, SETTINGS).expect("settings");

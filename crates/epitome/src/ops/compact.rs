@@ -101,7 +101,7 @@ impl<'a> Compact<'a> {
         }
         session.place().check_writable()?;
         let mut report = self.plan_loaded(config, path, session.loaded()?, &mut look)?;
-        report.file.in_use = session.users().iter().map(UserFound::of).collect();
+        report.file.in_use = session.users().iter().map(UserFound::from_user).collect();
         for part in self.members(session)?.into_iter().skip(1) {
             part.place.check_writable()?;
             let loaded = match part.read(session.agent) {
@@ -257,10 +257,11 @@ impl<'a> Compact<'a> {
         session: &Loaded<S>,
         request: &super::ModelRequest,
     ) -> Result<WouldAsk> {
-        check_holds_a_summary(session, self.recipe, self.counter).map_err(|err| err.about(path))?;
+        check_holds_a_summary(session, self.recipe, self.counter)
+            .map_err(|err| err.with_path(path))?;
         request
             .forecast(config, self.counter, session, self.recipe, path)
-            .map_err(|err| err.about(path))
+            .map_err(|err| err.with_path(path))
     }
 
     /// Locks each file of a session against writes by other programs.
@@ -313,7 +314,7 @@ impl<'a> Compact<'a> {
                     })
             }
         };
-        planned.map_err(|err| err.about(path))
+        planned.map_err(|err| err.with_path(path))
     }
 
     fn planned_by_recipe<'s, S: Source>(
@@ -368,7 +369,7 @@ impl<'a> Compact<'a> {
         path: &Path,
         planned: &CompactionPlan<'_, S>,
     ) -> CompactedFile {
-        let mut file = CompactedFile::of(path, planned, self.counter);
+        let mut file = CompactedFile::from_plan(path, planned, self.counter);
         let fit = calibration_of_plan(planned, config, path, self.counter);
         // An unreadable table is reported where prices are required.
         let prices = catalogue(config).ok();

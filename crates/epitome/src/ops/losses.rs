@@ -224,7 +224,7 @@ pub fn session_losses(
     let screen = Screen::with_settings(session.config, settings);
     let prices = catalogue(session.config)?;
     let archive = session.config.archive();
-    let timeline = Timeline::of(loaded, &archive, session.path())?;
+    let timeline = Timeline::from_session(loaded, &archive, session.path())?;
     let whole = View::new(&timeline.transcript, timeline.whole(), counter);
     let history = History::at(
         session.config,
@@ -276,7 +276,7 @@ pub fn session_losses(
 /// The errors of opening and reading the session and the archive.
 pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<String>> {
     let loaded = session.loaded()?;
-    let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
+    let timeline = Timeline::from_session(loaded, &session.config.archive(), session.path())?;
     let view = View::new(&timeline.transcript, timeline.whole(), &const { Estimate::new() });
     let (transcript, source) = (view.transcript, view.source);
     let said = |texts: Vec<SaidText>| {

@@ -95,7 +95,7 @@ pub fn compaction_prices(
 ) -> Result<Vec<CompactionPrice>> {
     let loaded = session.loaded()?;
     let prices = catalogue(session.config)?;
-    let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
+    let timeline = Timeline::from_session(loaded, &session.config.archive(), session.path())?;
     let found: Vec<_> = timeline.found().into_iter().filter(|it| it.own.is_some()).collect();
     let mut all = Vec::new();
     for (n, one) in found.iter().enumerate() {
@@ -113,14 +113,14 @@ pub fn compaction_prices(
         let end = found.get(n + 1).map_or(u64::MAX, |next| next.ends.0);
         let entries = one.later.iter().filter_map(|&item| timeline.transcript.items[item].entry());
         let mut entries = entries.take_while(|entry| entry.record.span.start < end);
-        let recorded = entries.find_map(|entry| RecordedRequest::of(entry, &prices));
+        let recorded = entries.find_map(|entry| RecordedRequest::from_entry(entry, &prices));
         all.push(CompactionPrice { generation: one.generation.unwrap_or(0), quote, recorded });
     }
     Ok(all)
 }
 
 impl RecordedRequest {
-    fn of(entry: &Entry, prices: &Catalogue) -> Option<RecordedRequest> {
+    fn from_entry(entry: &Entry, prices: &Catalogue) -> Option<RecordedRequest> {
         let usage = entry.usage.filter(|_| !entry.repeated)?;
         let model = entry.model.as_deref();
         let cost = usage.tokens().and_then(|used| {

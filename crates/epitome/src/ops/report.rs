@@ -36,7 +36,7 @@ pub struct Fitted {
 
 impl Fitted {
     /// A calibration as it is reported.
-    pub fn of(calibration: &Calibration) -> Fitted {
+    pub fn from_calibration(calibration: &Calibration) -> Fitted {
         Fitted {
             factor: f64::from(calibration.factor) / 1_000.0,
             fixed_tokens: calibration.fixed,
@@ -239,7 +239,7 @@ pub struct CompactReport {
 }
 
 impl CompactedFile {
-    pub(super) fn of<S: Source>(
+    pub(super) fn from_plan<S: Source>(
         path: &Path,
         planned: &CompactionPlan<'_, S>,
         counter: &dyn Counter,
@@ -271,8 +271,8 @@ impl CompactedFile {
             savings: planned.savings(counter),
             stands_for: planned.stands_for,
             quote: None,
-            kept_because: KeptBecause::of(planned.kept()),
-            not_reached: compaction.not_reached.map(NotReached::of),
+            kept_because: KeptBecause::from_kept(planned.kept()),
+            not_reached: compaction.not_reached.map(NotReached::from_level),
             too_little: compaction.too_little,
             target_missed: planned
                 .recipe
@@ -281,7 +281,7 @@ impl CompactedFile {
                 .and_then(|target| target.tokens(None))
                 .filter(|it| planned.tokens_after > *it),
             notes: planned.notes.iter().map(ToString::to_string).collect(),
-            faults: session.faults.iter().map(FaultFound::of).collect(),
+            faults: session.faults.iter().map(FaultFound::from_fault).collect(),
             restored_proof: None,
             backup: None,
             in_use: Vec::new(),
@@ -306,7 +306,7 @@ impl CompactedFile {
     pub(super) fn set_billed(&mut self, calibration: Option<Calibration>) {
         let Change { before, after } = self.context_tokens;
         self.billed = calibration;
-        self.calibration = calibration.as_ref().map(Fitted::of);
+        self.calibration = calibration.as_ref().map(Fitted::from_calibration);
         self.request_tokens =
             calibration.map(|it| Change { before: it.apply(before), after: it.apply(after) });
     }
@@ -374,7 +374,7 @@ impl CompactReport {
 }
 
 impl KeptBecause {
-    fn of(kept: &Kept) -> KeptBecause {
+    fn from_kept(kept: &Kept) -> KeptBecause {
         let rules = kept.rules.iter().map(|&(rule, entries)| RuleKept { rule, entries });
         KeptBecause {
             tokens: kept.tokens,
@@ -386,7 +386,7 @@ impl KeptBecause {
 }
 
 impl NotReached {
-    fn of(level: Level) -> NotReached {
+    fn from_level(level: Level) -> NotReached {
         let Level { tokens, percent, bytes, chars, results, turns, messages } = level;
         NotReached { bytes, tokens, percent, chars, results, turns, messages }
     }
@@ -394,14 +394,14 @@ impl NotReached {
 
 impl FaultFound {
     /// A fault as it is reported.
-    pub fn of(fault: &Fault) -> FaultFound {
+    pub fn from_fault(fault: &Fault) -> FaultFound {
         FaultFound { line: fault.line, what: fault.what.clone() }
     }
 }
 
 impl UserFound {
     /// A process as it is reported.
-    pub fn of(user: &User) -> UserFound {
+    pub fn from_user(user: &User) -> UserFound {
         UserFound { pid: user.pid, name: user.name.clone() }
     }
 }

@@ -83,10 +83,10 @@ impl Restore<'_> {
     /// As [`run`](Restore::run), except that the session may be in use.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
-        for (part, source, known) in self.known(session)? {
+        for (part, source, known) in self.open_archived(session)? {
             done.push(self.plan_file(session.config, &part.path, &source, known)?.0);
         }
-        RestoreReport::of(session, done)
+        RestoreReport::planned(session, done)
     }
 
     /// Restores a session and the files that belong to it: see [`run_after`](Restore::run_after).
@@ -125,7 +125,7 @@ impl Restore<'_> {
     ) -> Result<RestoreReport, E> {
         let config = session.config;
         let mut taken = Vec::new();
-        for (part, source, known) in self.known(session)? {
+        for (part, source, known) in self.open_archived(session)? {
             let rows = matches!(part.place, Place::Rows(_)).then_some(source);
             taken.push((LockedFile::take(config, &part, rows, self.force)?, known));
         }
@@ -140,7 +140,7 @@ impl Restore<'_> {
         }
         before_writing(&done)?;
         // Made now, because after the files are written it is too late for an error.
-        let report = RestoreReport::of(session, done)?;
+        let report = RestoreReport::planned(session, done)?;
         let mut made = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
             let back = &report.done[*n];
@@ -174,14 +174,14 @@ impl Restore<'_> {
         let (back, splices) = self.plan_file(config, &own.path, &source, known)?;
         before_writing(std::slice::from_ref(&back))?;
         let spliced = Spliced::new(&source, splices)?;
-        let mut report = RestoreReport::of(session, vec![back])?.written(&[]);
+        let mut report = RestoreReport::planned(session, vec![back])?.written(&[]);
         write_new(out, |to| spliced.copy_to(to)).map_err(Error::while_writing)?;
         report.out = Some(out.to_owned());
         Ok(report)
     }
 
     /// The files of a session that have generations in the archive.
-    fn known(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
+    fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
         for part in self.files(session)? {

@@ -133,16 +133,19 @@ impl RestoreReport {
     }
 
     /// The report of a plan. [`written`](RestoreReport::written) turns it into that of a restore.
-    pub(super) fn of(session: &OpenSession<'_>, done: Vec<GivenBack>) -> Result<RestoreReport> {
+    pub(super) fn planned(
+        session: &OpenSession<'_>,
+        done: Vec<GivenBack>,
+    ) -> Result<RestoreReport> {
         let own = done.iter().position(|back| back.path == session.path());
         // The session itself may not exist any more although its other files do.
         let own = own.or((!done.is_empty() && !session.place().exists()).then_some(0));
         let file = match own {
-            Some(own) => RestoredFile::of(&done[own]),
+            Some(own) => RestoredFile::from_plan(&done[own]),
             None => RestoredFile::untouched(session)?,
         };
         let others = done.iter().enumerate().filter(|(n, _)| Some(*n) != own);
-        let files = others.map(|(_, back)| RestoredFile::of(back)).collect();
+        let files = others.map(|(_, back)| RestoredFile::from_plan(back)).collect();
         Ok(RestoreReport { file, dry_run: true, out: None, files, done })
     }
 
@@ -163,7 +166,7 @@ impl RestoreReport {
 }
 
 impl RestoredFile {
-    fn of(back: &GivenBack) -> RestoredFile {
+    fn from_plan(back: &GivenBack) -> RestoredFile {
         let (outcome, by_record, missing) = match &back.outcome {
             Restored::Exact { .. } if back.short_of.is_some() => (How::Short, 0, 0),
             Restored::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),

@@ -142,7 +142,7 @@ impl ModelRequest {
         let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
             // Estimated as one question, which is the longest possible.
             let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
-            SummaryJob::about(session, recipe, counter, whole)?
+            SummaryJob::prepare(session, recipe, counter, whole)?
         } else {
             None
         };
@@ -167,12 +167,12 @@ impl ModelRequest {
         mut on: impl FnMut(ModelEvent),
     ) -> Result<String> {
         let model = named_models(config, &self.naming(counter, session, recipe)?)?;
-        let asked = SummaryJob::about(session, recipe, counter, summary_writer(&model))?;
+        let asked = SummaryJob::prepare(session, recipe, counter, summary_writer(&model))?;
         let Some(asked) = asked else { return Ok(String::new()) };
         let (tokens, _) = asked.tokens();
         let name = model.name().to_string();
         on(ModelEvent::Asking { model: name.clone(), tokens });
-        let written = asked.of(&model, &Stop::default());
+        let written = asked.write_with(&model, &Stop::default());
         let models = AskedModels { model: name, spent: model.spent() };
         let prices_of = catalogue(config)?.date().to_owned();
         on(ModelEvent::Asked { models, prices_of });
@@ -189,9 +189,9 @@ impl ModelRequest {
         path: &Path,
     ) -> Result<WouldAsk> {
         let (choice, table) = chosen_model(config, &self.naming(counter, session, recipe)?)?;
-        let known = table.known(&choice.name);
+        let known = table.look_up(&choice.name);
         let writer = summary_writer_of(&choice.name, known.map(ListedModel::room));
-        let asked = SummaryJob::about(session, recipe, counter, writer)?;
+        let asked = SummaryJob::prepare(session, recipe, counter, writer)?;
         let forecast = asked.map_or_else(Forecast::default, SummaryJob::forecast);
         let Forecast { input, output, .. } = forecast;
         let used = TokenUsage { input, output, ..TokenUsage::default() };

@@ -32,7 +32,8 @@ impl Case {
     fn new(short: bool) -> Case {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
-        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
+        let config =
+            Config::from_folders(&user, &user.join("data"), &user.join("config"), |_| None);
         let projects = user.join(".claude/projects/-p");
         let agent = |name: &str| projects.join(ID).join("subagents").join(name);
         let files = [

@@ -146,7 +146,7 @@ enum Stop {
 }
 
 impl<'l> Request<'l> {
-    pub fn of(line: &'l [u8]) -> Result<Request<'l>> {
+    pub fn parse(line: &'l [u8]) -> Result<Request<'l>> {
         // Some shells put a byte order mark before their output.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)

@@ -92,7 +92,7 @@ pub fn render_into(
     let (mut listings, mut found) = (Vec::new(), Vec::new());
     for &format in formats {
         let file = |name: &PageName| format!("{}.{}", name.stem(), format.extension());
-        let (written, in_this) = reading.tell(
+        let (written, in_this) = reading.with_stories(
             how,
             |number| file(&parts[number]),
             |stories| {
@@ -210,7 +210,7 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
     let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::from_story);
-    let (facts, _) = reading.tell(how, |_| String::new(), facts)?;
+    let (facts, _) = reading.with_stories(how, |_| String::new(), facts)?;
     Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }
 

@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use super::foreign::{FOREIGN, Foreign};
 use super::nearest::nearest;
-use super::{KEYS, Key, Set, SettingSource, keys, known, unknown, wrong};
+use super::{KEYS, Key, Set, SettingSource, find_key, keys, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
@@ -163,7 +163,7 @@ impl Reader<'_> {
                     self.foreign(foreign, &place, spans, values)?;
                 }
                 (_, _, None) => {
-                    known(&name, &place)?;
+                    find_key(&name, &place)?;
                 }
             }
         }
@@ -181,7 +181,7 @@ impl Reader<'_> {
         if let Some(recipe) = &foreign.recipe {
             let value = Value::String(recipe.clone());
             let by = Some(foreign.table.clone());
-            let key = known("compaction.recipe", place)?;
+            let key = find_key("compaction.recipe", place)?;
             self.found.push((key, Set { value, place: place.clone(), by }));
         }
         for (key, span) in spans {
@@ -197,7 +197,7 @@ impl Reader<'_> {
             let set = name.set(value).map_err(|what| wrong(&place, &format!("{by} {what}")))?;
             for (key, value) in set {
                 let set = Set { value, place: place.clone(), by: Some(by.clone()) };
-                self.found.push((known(key, &place)?, set));
+                self.found.push((find_key(key, &place)?, set));
             }
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Name {
     }
 
     /// The corresponding settings, in words.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         match &self.to {
             To::Key(key) | To::Positive(key) | To::Either(key, ..) => key.clone(),
             To::Times(key, times) => format!("{key}, {times} times"),
@@ -182,7 +182,7 @@ impl Name {
                 json!({ "anyOf": std::iter::once(plain).chain(typed).collect::<Vec<_>>() })
             }
         };
-        schema["description"] = self.told().into();
+        schema["description"] = self.message().into();
         schema
     }
 }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn whatever_a_name_sets_is_a_key() {
         for name in FOREIGN.iter().flat_map(|foreign| &foreign.names) {
-            let told = name.told();
+            let told = name.message();
             for key in told.split([' ', ',']).filter(|word| word.contains('.')) {
                 assert!(keys::named(key).is_some(), "{}: {key}", name.name);
             }

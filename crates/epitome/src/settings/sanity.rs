@@ -20,7 +20,7 @@ pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
     let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
     let name = set.by.as_deref().unwrap_or(&key.name);
     if fits.is_err() || !key.is_within(&set.value) {
-        let what = format!("{name} is {}; it takes {}", told(&set.value), key.takes);
+        let what = format!("{name} is {}; it takes {}", shorten(&set.value), key.takes);
         return Err(wrong(&set.place, &what));
     }
     match (key.path, &set.value) {
@@ -97,7 +97,7 @@ pub(super) fn together(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-fn told(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(TOLD) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -18,7 +18,7 @@ pub struct Remembering {
 
 impl Remembering {
     /// Caches the counts of another counter.
-    pub fn of(counter: &'static (dyn Counter + 'static)) -> Remembering {
+    pub fn new(counter: &'static (dyn Counter + 'static)) -> Remembering {
         Remembering { counter, known: Arc::default() }
     }
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_text_has_the_same_tokens_when_it_is_counted_again() {
-        let counter = Remembering::of(&const { O200k::new() });
+        let counter = Remembering::new(&const { O200k::new() });
         let long = "fn main() { println!(\"a text that is remembered\") }";
         for text in ["", "short", long] {
             let expect = O200k::new().count(text);

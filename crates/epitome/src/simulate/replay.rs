@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_formats::epitome::said;
+use epitome_formats::epitome::blocks_of;
 use epitome_measure::{CallFigures, Replay};
 use epitome_model::{Entry, MicroDollars, Source};
 use epitome_passes::{Event, Recipe};
@@ -98,7 +98,7 @@ pub(super) fn say(
 ) -> crate::Result<()> {
     for entry in entries {
         let speaker = Speaker { role: entry.role, ..Speaker::default() };
-        context.push(&speaker, &said(entry, source))?;
+        context.push(&speaker, &blocks_of(entry, source))?;
     }
     Ok(())
 }

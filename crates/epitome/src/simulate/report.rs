@@ -116,7 +116,7 @@ struct Sums {
 }
 
 impl SessionReport {
-    pub(super) fn of(
+    pub(super) fn from_replays(
         (name, agent): (&str, &'static str),
         transcript: &Transcript,
         job: &Job<'_>,
@@ -127,7 +127,7 @@ impl SessionReport {
         let names = std::iter::once(NO_COMPACTION).chain(names);
         let rows = names.zip(forced).zip(live);
         let mut recipes: Vec<RecipeReport> = rows
-            .map(|((name, forced), live)| RecipeReport::of(name, job.with, forced, live))
+            .map(|((name, forced), live)| RecipeReport::from_calls(name, job.with, forced, live))
             .collect();
         compare(&mut recipes);
         let none = recipes.first().map_or(MicroDollars(0), |none| none.micro_dollars);
@@ -203,7 +203,12 @@ impl RecipeReport {
         ]
     }
 
-    fn of(name: &str, with: &Simulate, forced: &[Forced], live: &[LiveCall]) -> RecipeReport {
+    fn from_calls(
+        name: &str,
+        with: &Simulate,
+        forced: &[Forced],
+        live: &[LiveCall],
+    ) -> RecipeReport {
         let of_cuts = |share: fn(&Forced) -> f64| mean(forced.iter().map(share));
         let of_calls = |share: fn(&LiveCall) -> Option<f64>| mean(live.iter().filter_map(share));
         let sum = |tokens: fn(&LiveCall) -> u64| live.iter().map(tokens).sum::<u64>();
@@ -361,7 +366,7 @@ impl SimulateReport {
     }
 
     /// The report of these sessions together.
-    pub fn of(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
+    pub fn from_sessions(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
         let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
         let recipe = |n: usize| {
             let reports: Vec<&RecipeReport> = sessions.iter().map(|it| &it.recipes[n]).collect();

@@ -19,7 +19,7 @@ pub struct Pool {
 
 impl Pool {
     /// A pool that begins with the blocks of a history: most blocks that are sent are unchanged.
-    pub fn of(pieces: &[Arc<MeasuredBlock>]) -> Pool {
+    pub fn from_blocks(pieces: &[Arc<MeasuredBlock>]) -> Pool {
         let known = pieces.iter().map(|piece| (piece.id, piece.clone())).collect();
         Pool { known, items: Vec::new() }
     }

@@ -12,7 +12,7 @@ const SHORT: Tokens = Tokens(80);
 
 /// The short texts of the model among these entries, in their order, each with its tokens; of equal
 /// ones the last.
-pub fn said<'t>(
+pub fn short_texts<'t>(
     entries: impl Iterator<Item = (usize, &'t Entry)>,
     source: &dyn Source,
     counter: &dyn Counter,

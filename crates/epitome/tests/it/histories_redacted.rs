@@ -114,7 +114,7 @@ impl Case {
             archive: &config.archive(),
             prices: None,
         };
-        let told = reading.tell(
+        let told = reading.with_stories(
             &how,
             |_| String::new(),
             |stories| {

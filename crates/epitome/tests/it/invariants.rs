@@ -307,7 +307,7 @@ fn check_conclusions(
     let target = recipe.target.stored.and_then(|target| target.tokens);
     let budget = stages.digest.as_ref().map(|rule| Tokens(target.unwrap_or(rule.budget)));
     let sent = conclusions::sent(after, bytes);
-    let said = conclusions::said(before.transcript.context(), &before.source, counter);
+    let said = conclusions::short_texts(before.transcript.context(), &before.source, counter);
     assert_eq!(conclusions::lost(&said, &sent, budget), Vec::<String>::new(), "what was concluded");
 }
 

@@ -39,11 +39,11 @@ fn messages(wire: &Api, body: &[u8]) -> Vec<Value> {
 }
 
 /// What is sent, entry by entry.
-fn told(view: &Outgoing<'_>) -> Vec<String> {
+fn describe(view: &Outgoing<'_>) -> Vec<String> {
     let bytes = view.source();
     let context = view.transcript().context();
     let words = context.map(|(_, entry)| {
-        let said = epitome_formats::epitome::said(entry, bytes);
+        let said = epitome_formats::epitome::blocks_of(entry, bytes);
         format!("{:?} {said:?}", entry.role)
     });
     words.collect()

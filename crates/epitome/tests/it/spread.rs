@@ -72,7 +72,7 @@ impl World {
     }
 
     /// The roles and texts of the session.
-    fn said(&self) -> Vec<(Role, String)> {
+    fn texts(&self) -> Vec<(Role, String)> {
         let session = epitome::storage::load(&self.path(), None).expect("a session");
         assert_eq!((session.format.name, session.faults.len()), ("opencode", self.faults));
         let entries = session.transcript.context();
@@ -98,7 +98,7 @@ fn many_files_are_one_session_in_the_order_of_their_names() {
         said(Role::Assistant, "a\nb\n"),
         said(Role::Assistant, "Done."),
     ];
-    assert_eq!(world.said(), expect);
+    assert_eq!(world.texts(), expect);
     let head = epitome::storage::load(&world.path(), None).expect("a session").transcript.head;
     let head = [head.id, head.cwd, head.title, head.version].map(Option::unwrap_or_default);
     assert_eq!(head, ["ses_a", "/p", "One", "1.1.0"].map(Box::from));
@@ -111,7 +111,7 @@ fn a_file_that_is_damaged_or_gone_hides_no_other() {
     world.write("message/ses_a/msg_0", "");
     let path = world.dir.path().join("opencode/storage/part/msg_1");
     fs::remove_dir_all(path).expect("a folder");
-    let words: Vec<String> = world.said().into_iter().map(|(_, words)| words).collect();
+    let words: Vec<String> = world.texts().into_iter().map(|(_, words)| words).collect();
     assert_eq!(words, ["bash c", "a\nb\n"]);
 }
 

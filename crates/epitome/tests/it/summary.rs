@@ -27,7 +27,7 @@ fn setup() -> Setup {
     Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(200_000))
 }
 
-fn said(text: &str) -> Reply {
+fn reply(text: &str) -> Reply {
     Reply { text: text.into(), stopped: StopReason::End, used: None }
 }
 
@@ -96,8 +96,8 @@ fn a_session_is_asked_about_and_told() {
     let Next::Ask(question) = context.step().expect("memory is written") else {
         panic!("no question")
     };
-    insta::assert_snapshot!("prompt", shown(&question.ask));
-    context.answer(Ok(said(ANSWER))).expect("memory is written");
+    insta::assert_snapshot!("prompt", describe(&question.ask));
+    context.answer(Ok(reply(ANSWER))).expect("memory is written");
     assert_eq!(context.step().expect("memory is written"), Next::Send);
     insta::assert_snapshot!("summary", summary(&context));
     let events = context.events();
@@ -108,7 +108,7 @@ fn a_session_is_asked_about_and_told() {
     assert_eq!(struck, Some(Struck { quotes: 1, files: 1 }), "{events:?}");
 }
 
-fn shown(ask: &Ask) -> String {
+fn describe(ask: &Ask) -> String {
     format!("{}\n\n---- {} tokens ----\n\n{}", ask.system, ask.max_tokens, ask.prompt)
 }
 
@@ -134,7 +134,7 @@ fn drive(context: &mut Context, answer: &str) -> Vec<Ask> {
     let mut asked = Vec::new();
     while let Next::Ask(question) = context.step().expect("memory is written") {
         asked.push(question.ask);
-        context.answer(Ok(said(answer))).expect("memory is written");
+        context.answer(Ok(reply(answer))).expect("memory is written");
     }
     asked
 }
@@ -273,7 +273,7 @@ fn a_summary_is_brought_up_to_date_and_its_counts_stay_true() {
     assert!(earlier.contains("The names are kept."), "{earlier}");
     assert!(!earlier.contains("Taken from the session"), "facts are taken anew: {earlier}");
     assert!(!asked.prompt.contains("of file 1"), "what was summarised is not read again");
-    context.answer(Ok(said(ANSWER))).expect("memory is written");
+    context.answer(Ok(reply(ANSWER))).expect("memory is written");
     let text = summary(&context);
     assert_eq!(text.matches("[Summary of what came before]").count(), 1, "{text}");
     for line in ["## Files: read 4", "- src/0.rs: read 2", "- src/1.rs: read 1"] {
@@ -321,7 +321,7 @@ fn focus_and_protected_text_are_honoured_whoever_asks() {
             asked.prompt
         );
         assert!(asked.prompt.contains("<protected>\nNever push.\n</protected>"), "{name}");
-        context.answer(Ok(said(ANSWER))).expect("memory is written");
+        context.answer(Ok(reply(ANSWER))).expect("memory is written");
         let text = summary(&context);
         assert!(text.contains("## Kept as it is\nNever push."), "{name}: {text}");
         assert!(text.contains("## Asked to look at\nnames of files"), "{name}: {text}");
@@ -344,7 +344,7 @@ fn a_turn_that_is_split_has_its_request_in_the_summary() {
     let asked = ask(&mut context);
     let split = "The history ends in the middle of a turn";
     assert!(asked.prompt.contains(split));
-    context.answer(Ok(said(ANSWER))).expect("memory is written");
+    context.answer(Ok(reply(ANSWER))).expect("memory is written");
     let text = summary(&context);
     assert!(text.contains(request.trim()), "the current request is whole");
     assert!(text.contains("The last of these messages is the one to be answered."), "{text}");

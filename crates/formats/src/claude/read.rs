@@ -18,7 +18,7 @@ use crate::accounting;
 use crate::fields::Found;
 use crate::lines::ParseLine;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Session};
+use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::{self, Orphan};
 use crate::{Line, lines};
 
@@ -87,7 +87,7 @@ struct Parsed {
 impl ParseLine<'_> for Parsed {
     fn parse_line(line: &Line<'_>) -> Result<Parsed, Malformed> {
         let raw = raw::Record::parse(line.bytes)?;
-        let at = Place::of(line);
+        let at = Place::from_line(line);
         let kind = at.literal(&raw.kind);
         let entry = match kind {
             Some(b"\"user\"") => raw.message.as_ref().map(|message| user(&at, &raw, message)),
@@ -138,7 +138,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: Parsed,
     ) -> RecordContent {
@@ -176,7 +176,7 @@ impl Records for Reader {
         }
     }
 
-    fn finish(mut self, session: &mut Session<'_>) {
+    fn finish(mut self, session: &mut SessionReader<'_>) {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
         if self.leaves.is_empty() {
@@ -198,7 +198,7 @@ impl Reader {
     /// Adds a record that has an id to the tree.
     fn node(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         raw: &raw::Record,
         has_entry: bool,
@@ -215,7 +215,7 @@ impl Reader {
 
     /// Reminders are children of the message they are sent with. Those of a compaction have an
     /// earlier time than the message.
-    fn last_reminder(&self, session: &Session<'_>, leaf: usize) -> usize {
+    fn last_reminder(&self, session: &SessionReader<'_>, leaf: usize) -> usize {
         let mut last = leaf;
         for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
             let below = node.parent.as_ref() == Some(&session.nodes[last].id);
@@ -228,7 +228,7 @@ impl Reader {
 
     /// The path to the leaf, with the nodes next to it: the other chunks of its responses, and the
     /// results of their calls (the results of parallel calls are leaves themselves).
-    fn context(&self, session: &Session<'_>, leaf: usize) -> Vec<usize> {
+    fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
         let mut sent: HashSet<usize> = path.iter().map(|&node| nodes[node].item).collect();
@@ -254,7 +254,7 @@ impl Reader {
     }
 
     /// A compaction may keep the end of what it summarised: it is sent after the summary.
-    fn with_preserved(&self, session: &Session<'_>, context: Vec<usize>) -> Vec<usize> {
+    fn with_preserved(&self, session: &SessionReader<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;
         };
@@ -276,7 +276,7 @@ impl Reader {
 }
 
 /// Adds the results of calls that are sent without one.
-fn add_results(session: &Session<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
+fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
     let items = &session.transcript.items;
     let mut open: HashMap<&str, bool> = HashMap::new();
     for &idx in sent.iter() {

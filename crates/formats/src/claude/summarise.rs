@@ -20,7 +20,7 @@ pub fn summarise(
 ) -> Result<Vec<u8>, &'static str> {
     let entry = |item: usize| transcript.items[item].entry();
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
-    let newest = Newest::of(source, last).ok_or("the newest message has no id")?;
+    let newest = Newest::from_entry(source, last).ok_or("the newest message has no id")?;
     // A resume continues from the newest message, and reminders have earlier times than their
     // parents.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
@@ -89,7 +89,7 @@ struct Newest {
 }
 
 impl Newest {
-    fn of(source: &dyn Source, entry: &Entry) -> Option<Newest> {
+    fn from_entry(source: &dyn Source, entry: &Entry) -> Option<Newest> {
         let line = source.at(entry.record.span);
         let record = Document::parse(&line).ok()?.root;
         let is_circumstance = |key: &str, value: &Value<'_>| match key {

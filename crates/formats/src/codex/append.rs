@@ -41,7 +41,7 @@ pub fn append(
         (0..entry.blocks.len()).all(dropped)
     };
     let mut history = String::new();
-    let nth = Nth::of(transcript);
+    let nth = Nth::from_transcript(transcript);
     for (item, entry) in transcript.context() {
         let place = nth.place(source, item, entry).ok_or_else(|| lost(MALFORMED))?;
         if gone(item, entry) {
@@ -65,7 +65,7 @@ pub fn append(
 ///
 /// The reason, if no record has a time.
 pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u8>, &'static str> {
-    let last = Last::of(source);
+    let last = Last::read(source);
     if last.has_base {
         return Err("it continues another rollout, which a record would leave out");
     }
@@ -93,7 +93,7 @@ pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u
 /// A `token_count` line for a context of at most this many tokens, if the rollout has such a line.
 /// The number billed before is also an upper bound.
 pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
-    let last = Last::of(source);
+    let last = Last::read(source);
     let count = last.count?;
     let tokens = count.total()?.min(tokens);
     let timestamp = last.timestamp.as_deref()?;
@@ -132,7 +132,7 @@ pub struct Nth {
 
 impl Nth {
     /// Counts the items of each record.
-    pub fn of(transcript: &Transcript) -> Nth {
+    pub fn from_transcript(transcript: &Transcript) -> Nth {
         let mut before = HashMap::new();
         let mut last: Option<(Span, usize)> = None;
         for (idx, item) in transcript.items.iter().enumerate() {
@@ -213,12 +213,12 @@ struct Last {
 }
 
 impl Last {
-    fn of(source: &dyn Source) -> Last {
+    fn read(source: &dyn Source) -> Last {
         let mut last = Last { ended: true, ..Last::default() };
         lines(source, |line| {
             last.ended = line.ended;
             let Ok(record) = raw::Record::parse(line.bytes) else { return };
-            let at = Place::of(&line);
+            let at = Place::from_line(&line);
             last.timestamp = at.maybe(record.timestamp.as_ref()).or(last.timestamp.take());
             let ordinal =
                 record.ordinal.as_ref().and_then(|it| epitome_json::integer(line.bytes, it));

@@ -185,7 +185,7 @@ fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
     let place = item.input.as_ref().or(item.arguments.as_ref()).or(item.action.as_ref())?;
     let (kind, target, part, fields) = match &item.input {
         Some(input) => tools::custom(&name, at, input),
-        None => tools::known(&name, at, place),
+        None => tools::classify(&name, at, place),
     };
     Some(Call { id, name, kind, target, part, fields, arguments: at.span(place) })
 }

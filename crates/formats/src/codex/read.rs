@@ -12,7 +12,7 @@ use super::{items, raw};
 use crate::fields::Found;
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, Session};
+use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
 /// Records that no model sees, other than those that are read here.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
@@ -21,7 +21,7 @@ const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "
 pub fn sniff(head: &[u8]) -> bool {
     let header = lines::first(head, |line| {
         let record = raw::Record::parse(line.bytes).ok()?;
-        let kind = Place::of(line).maybe(record.kind.as_ref())?;
+        let kind = Place::from_line(line).maybe(record.kind.as_ref())?;
         record.payload.filter(|_| &*kind == "session_meta")
     });
     header.is_some()
@@ -56,7 +56,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: raw::Record,
     ) -> RecordContent {
@@ -64,7 +64,7 @@ impl Records for Reader {
         self.content(session, at, &record).unwrap_or_default()
     }
 
-    fn finish(self, session: &mut Session<'_>) {
+    fn finish(self, session: &mut SessionReader<'_>) {
         let transcript = &mut session.transcript;
         let is_user = |item: &&usize| {
             transcript.items[**item].entry().is_some_and(|entry| entry.role == Role::User)
@@ -95,7 +95,7 @@ impl Records for Reader {
 impl Reader {
     fn content(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: &raw::Record,
     ) -> Result<RecordContent, Malformed> {
@@ -162,7 +162,7 @@ impl Reader {
     /// context.
     fn entries(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionReader<'_>,
         at: &Place<'_>,
         record: &raw::Record,
         mut entries: Vec<Entry>,
@@ -195,7 +195,7 @@ impl Reader {
     /// A compaction replaces everything before it.
     fn compacted(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: &raw::Record,
         payload: &Range<usize>,
@@ -227,7 +227,7 @@ impl Reader {
     /// display.
     fn event(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         event: &raw::Event,
     ) -> Vec<HiddenField> {
@@ -265,7 +265,7 @@ impl Reader {
         self.in_response = false;
     }
 
-    fn usage(&self, session: &mut Session<'_>, usage: Option<Usage>) {
+    fn usage(&self, session: &mut SessionReader<'_>, usage: Option<Usage>) {
         let (Some(usage), Some(said)) = (usage, self.last_said) else { return };
         if let Item::Entry(entry) = &mut session.transcript.items[said] {
             entry.usage = Some(usage);
@@ -273,7 +273,7 @@ impl Reader {
     }
 }
 
-fn report_unknown(session: &mut Session<'_>, kind: &str) {
+fn report_unknown(session: &mut SessionReader<'_>, kind: &str) {
     if !KNOWN.contains(&kind) {
         session.fault("a record of a kind that is not known");
     }

@@ -31,7 +31,7 @@ pub fn summarise(
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
     let kept: HashSet<usize> = summary.kept.iter().copied().collect();
-    let nth = Nth::of(transcript);
+    let nth = Nth::from_transcript(transcript);
     let words = newest_words(transcript, source, &kept);
     let mut history: Vec<String> = Vec::new();
     let mut tail: Vec<String> = Vec::new();

@@ -47,7 +47,7 @@ const TASK: Roles =
     Roles::target("task_name target agent_id id").field(FieldRole::Prompt, "message");
 
 /// Classifies a call whose arguments are at `place`: JSON, or a string of JSON.
-pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
+pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
     let raw = &at.line[place.clone()];
     if raw.first() != Some(&b'"') {
         return arguments::classify(TOOLS, name, at.line, place, at.base);

@@ -12,7 +12,7 @@ use epitome_model::{
 use super::tools::TOOLS;
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, Session};
+use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
 /// A log begins with `session.start`.
 pub fn sniff(head: &[u8]) -> bool {
@@ -49,7 +49,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -85,7 +85,7 @@ impl Records for Reader {
     }
 }
 
-fn read_head(session: &mut Session<'_>, kind: &str, data: Option<&Value<'_>>) {
+fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_>>) {
     let Some(data) = data else { return };
     match kind {
         "session.start" | "session.resume" | "session.context_changed" => {

@@ -11,7 +11,7 @@ use super::state;
 use super::transcript::first_words;
 use crate::database::folder;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Session};
+use crate::records::{self, RecordContent, Records, SessionReader};
 
 /// Messages are identified by a hash of their bytes, so that a repeated message is stored once. A
 /// message of at most this length is sent as often as the state lists it; a longer one, which no
@@ -41,7 +41,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         _: &Place<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -68,7 +68,7 @@ impl Records for Reader {
         None
     }
 
-    fn finish(self, session: &mut Session<'_>) {
+    fn finish(self, session: &mut SessionReader<'_>) {
         let transcript = &mut session.transcript;
         let mut seen = HashSet::new();
         for id in &self.sent {
@@ -94,7 +94,7 @@ impl Records for Reader {
 }
 
 impl Reader {
-    fn meta(&mut self, session: &mut Session<'_>, data: &Value<'_>) {
+    fn meta(&mut self, session: &mut SessionReader<'_>, data: &Value<'_>) {
         let head = &mut session.transcript.head;
         head.id = data.boxed("agentId");
         let name = data.word("name").and_then(|name| title(&name));
@@ -102,7 +102,7 @@ impl Reader {
         self.model = data.boxed("lastUsedModel");
     }
 
-    fn state(&mut self, session: &mut Session<'_>, digits: &str) {
+    fn state(&mut self, session: &mut SessionReader<'_>, digits: &str) {
         let state = state::read(digits);
         self.sent = state.messages;
         session.transcript.head.cwd = state.folders.last().map(|url| folder(url).into());

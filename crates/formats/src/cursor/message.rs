@@ -44,7 +44,7 @@ pub fn content(content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
     if content.is_text() {
         return text(content).into_iter().collect();
     }
-    content.list().iter().filter_map(|block| of(block, calls)).collect()
+    content.list().iter().filter_map(|block| read(block, calls)).collect()
 }
 
 /// The role with this name.
@@ -59,7 +59,7 @@ pub fn role(name: &str) -> Option<Role> {
 }
 
 /// Both spellings: that of the chats (`tool-call`), and that of transcripts (`tool_use`).
-fn of(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
+fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     let id = |keys: &[&str]| block.any(keys).and_then(Value::text).map(|id| id.into());
     match block.word("type").as_deref() {
         Some("text") => text(block.get("text")?),
@@ -102,7 +102,7 @@ pub fn call(
     arguments: Option<&Value<'_>>,
     calls: &mut Calls,
 ) -> Call {
-    let (kind, target, part, fields) = tools::known(&name, arguments);
+    let (kind, target, part, fields) = tools::classify(&name, arguments);
     let id = calls.begin(id, kind == epitome_model::ToolKind::Ask);
     let Span { start, .. } = around.span();
     let arguments = arguments.map_or(Span { start, end: start }, Value::span);

@@ -188,7 +188,7 @@ fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T,
 /// A call: its tool's name, and arguments as lines `name: value`, which cannot be parsed back.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
-    let (kind, ..) = tools::known(name, None);
+    let (kind, ..) = tools::classify(name, None);
     let target = words.lines().skip(1).find_map(|line| Some(line.split_once(':')?.1.trim()));
     Call {
         id: calls.begin(None, kind == epitome_model::ToolKind::Ask),

@@ -49,7 +49,7 @@ const FETCH: Roles = Roles::target("url search_term searchTerm query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
-pub fn known(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
+pub fn classify(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
     let nothing = || arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
     let Some(value) = arguments else { return nothing() };
     if !value.is_text() {

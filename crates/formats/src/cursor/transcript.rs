@@ -7,7 +7,7 @@ use super::message::{self, Calls};
 use super::record::{title, typed};
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, Session};
+use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
 /// Whether the first line is a message as transcripts have it.
 pub fn begins(head: &[u8]) -> bool {
@@ -43,7 +43,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        _: &mut Session<'_>,
+        _: &mut SessionReader<'_>,
         _: &Place<'_>,
         record: Document<'_>,
     ) -> RecordContent {

@@ -263,7 +263,7 @@ fn one_line(line: &mut Vec<u8>, json: &str) {
 }
 
 /// The blocks of any entry, as blocks of a log.
-pub fn said<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
+pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
     let picture = |image: &'t epitome_model::Image| Said::Image {
         media: Cow::Borrowed(&image.media),
         data: base64(&source.at(image.data)),

@@ -33,7 +33,7 @@ pub fn append(
     edits: &[Edit],
 ) -> Result<Vec<u8>, Unwritable> {
     let Some(first) = edits.first() else { return Ok(Vec::new()) };
-    let end = End::of(source).map_err(|why| Unwritable { at: first.at, why })?;
+    let end = End::read(source).map_err(|why| Unwritable { at: first.at, why })?;
     let splices: Vec<Splice> =
         write(transcript, source, edits)?.into_iter().map(|(splice, _)| splice).collect();
     let mut bytes = end.line_feed();
@@ -63,7 +63,7 @@ pub fn summarise(
     source: &dyn Source,
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
-    let end = End::of(source)?;
+    let end = End::read(source)?;
     let (_, last) = transcript.context().last().ok_or("nothing is sent")?;
     let kept = record_spans(transcript, &summary.kept);
     let old = transcript.context.len() - summary.kept.len();
@@ -145,7 +145,7 @@ impl End {
     /// # Errors
     ///
     /// Why nothing can be appended to this session.
-    fn of(source: &dyn Source) -> Result<End, &'static str> {
+    fn read(source: &dyn Source) -> Result<End, &'static str> {
         let (mut is_log, mut ended) = (false, true);
         lines(source, |line| {
             ended = line.ended;

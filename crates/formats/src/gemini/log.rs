@@ -45,7 +45,7 @@ impl Log {
     }
 
     /// The messages that are valid at the end, in order.
-    pub fn standing(&self) -> impl Iterator<Item = usize> {
+    pub fn valid_messages(&self) -> impl Iterator<Item = usize> {
         self.order.iter().copied()
     }
 
@@ -67,7 +67,7 @@ mod tests {
     fn check(play: fn(&mut Log), expect: &[usize]) {
         let mut log = Log::default();
         play(&mut log);
-        assert_eq!(log.standing().collect::<Vec<_>>(), expect);
+        assert_eq!(log.valid_messages().collect::<Vec<_>>(), expect);
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Reader {
 
     /// In the order in which Gemini CLI tests the kind of a record.
     fn record(&mut self, line: &Line<'_>, raw: raw::Record, faults: &mut dyn Faults) -> Slot {
-        let at = Place::of(line);
+        let at = Place::from_line(line);
         if let Some(operation) = &raw.operation {
             self.unknown.kind((line.record.line, "an operation"), operation, &[], faults);
         }
@@ -239,7 +239,7 @@ impl Reader {
                 }
             }
         }
-        for message in log.standing().filter(|&message| all[message].sent) {
+        for message in log.valid_messages().filter(|&message| all[message].sent) {
             let items = places[message].clone();
             let entries = items.filter(|&item| transcript.items[item].entry().is_some());
             transcript.context.extend(entries);

@@ -23,10 +23,10 @@ fn read_log(records: &[Value]) -> (Transcript, Vec<u8>) {
 
 /// Each entry that a resume sends, as one line.
 fn sent(transcript: &Transcript, source: &dyn Source) -> Vec<String> {
-    transcript.context().map(|(_, entry)| told(entry, source)).collect()
+    transcript.context().map(|(_, entry)| describe(entry, source)).collect()
 }
 
-fn told(entry: &Entry, source: &dyn Source) -> String {
+fn describe(entry: &Entry, source: &dyn Source) -> String {
     let block = |block: &Block| match block {
         Block::Text(text) => text.read(source).into_owned(),
         Block::Summary(text) => format!("summary {}", text.read(source)),

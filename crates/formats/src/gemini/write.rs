@@ -38,7 +38,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
         At::Block { .. } => {
             pictures.peek()?;
             let words = OwnReplacement::Value(output.whole, encode(words));
-            Some(std::iter::once(words).chain(pictures.map(gone)).collect())
+            Some(std::iter::once(words).chain(pictures.map(remove)).collect())
         }
         At::Part { part, .. } => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
@@ -46,7 +46,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
-            Some(vec![OwnReplacement::Value(Span { start: end, end }, inner), gone(image)])
+            Some(vec![OwnReplacement::Value(Span { start: end, end }, inner), remove(image)])
         }
         At::Field { .. } | At::Items { .. } | At::Copy { .. } => None,
     }
@@ -59,6 +59,6 @@ fn pictures(output: &Output) -> impl Iterator<Item = &Image> {
     })
 }
 
-fn gone(image: &Image) -> OwnReplacement {
+fn remove(image: &Image) -> OwnReplacement {
     OwnReplacement::Child(image.whole)
 }

@@ -9,7 +9,7 @@ use epitome_model::{Fault, Faults, Record, Source, Span, Transcript};
 use super::raw;
 use super::read::Reader;
 use crate::place::Place;
-use crate::records::{RecordContent, Session};
+use crate::records::{RecordContent, SessionReader};
 
 /// Whether a source begins like an export.
 pub fn sniff(head: &[u8]) -> bool {
@@ -24,7 +24,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
         Ok(export) => export,
         Err(bad) => {
             faults.report(bad.fault(1, true));
-            let mut session = Session::new(faults);
+            let mut session = SessionReader::new(faults);
             let record = record(1, &(0..bytes.len()));
             session.add::<Reader>(&at, record, RecordContent::default());
             return session.finish(Reader::default());
@@ -46,7 +46,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     }
     records.sort_by_key(|(place, _)| place.start);
     let mut reader = Reader::default();
-    let mut session = Session::new(faults);
+    let mut session = SessionReader::new(faults);
     for (number, (place, kind)) in (1..).zip(records) {
         session.line = number;
         let content = match kind {

@@ -3,7 +3,7 @@
 //! A record is a message or a part of one; what a resume sends is determined as in OpenCode 1.18.33
 //! (`MessageV2.filterCompacted`, `MessageV2.toModelMessages`).
 
-mod said;
+mod part;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use epitome_model::{Entry, Left, Role, Usage};
 
 use super::{events, raw};
 use crate::place::Place;
-use crate::records::{RecordContent, Records, Session};
+use crate::records::{RecordContent, Records, SessionReader};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
@@ -75,7 +75,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         row: raw::Row,
     ) -> RecordContent {
@@ -106,7 +106,7 @@ impl Records for Reader {
         None
     }
 
-    fn finish(mut self, session: &mut Session<'_>) {
+    fn finish(mut self, session: &mut SessionReader<'_>) {
         self.taken_back();
         let order = compacted(&self.messages);
         let sent = order.into_iter().map(|idx| &self.messages[idx]);
@@ -121,7 +121,7 @@ impl Reader {
     /// Reads the facts about a session.
     pub fn session(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         row: &raw::Row,
         revert: Option<&Range<usize>>,
@@ -139,7 +139,7 @@ impl Reader {
     /// Reads a message. Its parts follow.
     pub fn message(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         (data, id): (&Range<usize>, Option<&Range<usize>>),
     ) -> Result<RecordContent, Malformed> {
@@ -178,7 +178,7 @@ impl Reader {
     /// A part of a message.
     pub fn part(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         (data, (id, message)): (&Range<usize>, Ids<'_>),
     ) -> Result<RecordContent, Malformed> {
@@ -196,7 +196,7 @@ impl Reader {
         if &*kind == "compaction" {
             message.compaction = Some(at.maybe(raw.tail.as_ref()));
         }
-        let said = said::part(at, &raw, &kind, message, &id, &mut self.calls);
+        let said = part::part(at, &raw, &kind, message, &id, &mut self.calls);
         let Some(said) = said else { return nothing };
         let group = Some(message.id.clone());
         let mut entry = Entry { id: Some(id), group, ..said };

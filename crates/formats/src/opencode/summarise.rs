@@ -21,7 +21,7 @@ pub fn summarise(
     source: &dyn Source,
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
-    let session = Session::of(source)?;
+    let session = Session::read(source)?;
     let tail = match summary.kept.first() {
         Some(&first) => {
             let id = session.begins_with(transcript, source, first, &summary.kept)?;
@@ -126,7 +126,7 @@ struct Newest {
 }
 
 impl Session {
-    fn of(source: &dyn Source) -> Result<Session, &'static str> {
+    fn read(source: &dyn Source) -> Result<Session, &'static str> {
         let mut session = Session { ended: true, ..Session::default() };
         lines(source, |line| session.line(&line));
         if session.id.is_empty() {
@@ -146,7 +146,7 @@ impl Session {
     fn line(&mut self, line: &Line<'_>) {
         self.ended = line.ended;
         let Ok(row) = raw::Row::parse(line.bytes) else { return };
-        let at = Place::of(line);
+        let at = Place::from_line(line);
         match (at.maybe(row.table.as_ref()).as_deref(), &row.data) {
             (Some("session"), data) => {
                 self.id = at.maybe(row.id.as_ref()).unwrap_or_default();

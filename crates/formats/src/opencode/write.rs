@@ -26,7 +26,7 @@ pub fn write(
 fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
-    let record = Record::of(source, entry.record.span)?;
+    let record = Record::read(source, entry.record.span)?;
     match (entry.blocks.get(block)?, edit.at, &edit.verb) {
         (Block::Thinking(_), At::Block { .. }, Verb::Drop) => Some(record.without_reasoning()),
         (Block::Image(_), At::Block { .. }, Verb::Replace(words)) => record.as_text(words),
@@ -57,7 +57,7 @@ struct Record {
 }
 
 impl Record {
-    fn of(source: &dyn Source, span: Span) -> Option<Record> {
+    fn read(source: &dyn Source, span: Span) -> Option<Record> {
         Some(Record { from: span.start, part: raw::part_of(&source.at(span))? })
     }
 

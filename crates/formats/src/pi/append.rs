@@ -53,14 +53,14 @@ pub fn append(
         .into_iter()
         .map(|(splice, _)| splice)
         .collect();
-    let mut end = End::of(source);
+    let mut end = End::read(source);
     let mut bytes = if end.ended { Vec::new() } else { b"\n".to_vec() };
     for (item, edits) in edited {
         let at = edits[0].at;
         let lost = |why| Unwritable { at, why };
         let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
         let located =
-            Located::of(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
+            Located::find(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
         if end.repeated.contains(&located.target) || end.repeated.contains(&end.leaf) {
             return Err(lost("its id repeats"));
         }
@@ -90,7 +90,7 @@ pub fn summarise(
     source: &dyn Source,
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
-    let mut end = End::of(source);
+    let mut end = End::read(source);
     if end.leaf.is_empty() || transcript.head.version.as_deref() == Some("1") {
         return Err("the last entry has no id to continue from");
     }
@@ -98,7 +98,7 @@ pub fn summarise(
     let first = match summary.kept.first() {
         Some(&item) => {
             let entry = transcript.items[item].entry();
-            let located = entry.and_then(|entry| Located::of(source, entry));
+            let located = entry.and_then(|entry| Located::find(source, entry));
             located.ok_or("what is kept first is not as pi writes it")?.target
         }
         None => id.clone(),
@@ -142,7 +142,7 @@ struct Located {
 }
 
 impl Located {
-    fn of(source: &dyn Source, entry: &Entry) -> Option<Located> {
+    fn find(source: &dyn Source, entry: &Entry) -> Option<Located> {
         let line = source.at(entry.record.span);
         let at = Place { line: &line, base: entry.record.span.start };
         let record = raw::Record::parse(&line).ok()?;
@@ -167,12 +167,12 @@ struct End {
 }
 
 impl End {
-    fn of(source: &dyn Source) -> End {
+    fn read(source: &dyn Source) -> End {
         let mut end = End { ended: true, ..End::default() };
         lines(source, |line| {
             end.ended = line.ended;
             let Ok(record) = raw::Record::parse(line.bytes) else { return };
-            let at = Place::of(&line);
+            let at = Place::from_line(&line);
             end.timestamp = at.maybe(record.timestamp.as_ref()).or(end.timestamp.take());
             end.leaf = at.maybe(record.id.as_ref()).unwrap_or_default();
             if !end.leaf.is_empty() && !end.ids.insert(end.leaf.clone()) {

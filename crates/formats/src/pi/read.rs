@@ -14,7 +14,7 @@ use crate::accounting;
 use crate::fields::{Found, List};
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Session};
+use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::{self, Orphan};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
@@ -51,7 +51,7 @@ const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 pub fn sniff(head: &[u8]) -> bool {
     let header = lines::first(head, |line| {
         let record = raw::Record::parse(line.bytes).ok()?;
-        let kind = Place::of(line).maybe(record.kind.as_ref())?;
+        let kind = Place::from_line(line).maybe(record.kind.as_ref())?;
         (&*kind == "session" && record.id.is_some()).then_some(())
     });
     header.is_some()
@@ -97,7 +97,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         raw: raw::Record,
     ) -> RecordContent {
@@ -123,7 +123,7 @@ impl Records for Reader {
         RecordContent { entries: vec![entry], ..RecordContent::default() }
     }
 
-    fn finish(mut self, session: &mut Session<'_>) {
+    fn finish(mut self, session: &mut SessionReader<'_>) {
         if !session.nodes.is_empty() {
             session.transcript.context = self.context(session);
         }
@@ -131,7 +131,7 @@ impl Records for Reader {
 }
 
 /// Reports kinds that a newer pi may have written.
-fn report_unknown(session: &mut Session<'_>, at: &Place<'_>, kind: &str, raw: &raw::Record) {
+fn report_unknown(session: &mut SessionReader<'_>, at: &Place<'_>, kind: &str, raw: &raw::Record) {
     let text = |found: &Found| at.maybe(found.as_ref()).unwrap_or_default();
     if kind == "session" {
         session.unknown("a version", &text(&raw.version), &VERSIONS);
@@ -149,7 +149,7 @@ fn report_unknown(session: &mut Session<'_>, at: &Place<'_>, kind: &str, raw: &r
 }
 
 impl Reader {
-    fn header(&mut self, session: &mut Session<'_>, at: &Place<'_>, raw: &raw::Record) {
+    fn header(&mut self, session: &mut SessionReader<'_>, at: &Place<'_>, raw: &raw::Record) {
         let version = at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into());
         self.linear = &*version == "1";
         session.head(|| at.maybe(raw.id.as_ref()), || at.maybe(raw.cwd.as_ref()), || Some(version));
@@ -157,7 +157,7 @@ impl Reader {
 
     fn node(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         at: &Place<'_>,
         raw: &raw::Record,
         turn: Turn,
@@ -175,7 +175,7 @@ impl Reader {
         self.numbers.push(number);
     }
 
-    fn context(&mut self, session: &mut Session<'_>) -> Vec<usize> {
+    fn context(&mut self, session: &mut SessionReader<'_>) -> Vec<usize> {
         let nodes = &session.nodes;
         let mut path = tree::path(nodes, nodes.len() - 1, Orphan::Ends);
         let compaction =
@@ -200,8 +200,8 @@ impl Reader {
     }
 
     /// Puts the newest edit of an entry at the position of the entry, with its role.
-    fn edited(&self, session: &mut Session<'_>, path: &[usize]) -> Vec<usize> {
-        let Session { nodes, transcript, .. } = session;
+    fn edited(&self, session: &mut SessionReader<'_>, path: &[usize]) -> Vec<usize> {
+        let SessionReader { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
         for &node in path {
             if let Turn::Replaces { target, with } = &self.turns[node] {

@@ -45,13 +45,17 @@ const FOLDER: [&str; 4] = ["workdir", "cwd", "dir_path", "directory"];
 impl ToolAction {
     /// The action of a call in a session that was run in `cwd`, if it is one of these and nothing
     /// more.
-    pub fn of<'t>(call: &'t Call, all: &Conversation<'t>, cwd: Option<&str>) -> Option<ToolAction> {
+    pub fn from_call<'t>(
+        call: &'t Call,
+        all: &Conversation<'t>,
+        cwd: Option<&str>,
+    ) -> Option<ToolAction> {
         let text = match all.arguments(call) {
             Arguments::Object(text) => text,
             Arguments::Text(text) => return of_text(call, all, text),
         };
         let document = Document::parse(text.as_bytes()).ok()?;
-        let mut rest = Members::of(&document.root);
+        let mut rest = Members::from_value(&document.root);
         let target = call.target.as_ref().map(|text| all.text(text).into_owned());
         let action = match call.kind {
             ToolKind::Read => {
@@ -115,7 +119,7 @@ fn of_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<T
 struct Members<'v, 'a>(Vec<(&'v str, &'v Value<'a>)>);
 
 impl<'v, 'a> Members<'v, 'a> {
-    fn of(root: &'v Value<'a>) -> Self {
+    fn from_value(root: &'v Value<'a>) -> Self {
         Members(root.members().iter().map(|(key, value)| (&**key, value)).collect())
     }
 

@@ -81,7 +81,7 @@ pub fn messages<'t>(
                     let shows = output.is_some_and(|answer| {
                         answer.output.parts.iter().any(|part| matches!(part, Part::Image(_)))
                     });
-                    let action = ToolAction::of(call, &all, cwd);
+                    let action = ToolAction::from_call(call, &all, cwd);
                     calls.push(PortedCall { call, id: all.id(call).to_owned(), action, shows });
                 }
                 Block::Thinking(_) => all.leave(LeftBehind::Reasoning),

@@ -11,7 +11,7 @@ use epitome_model::{
 };
 
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Session};
+use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::Orphan;
 
 /// Kinds of records.
@@ -49,7 +49,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut SessionReader<'_>,
         _: &Place<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -83,7 +83,7 @@ impl Records for Reader {
         RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
     }
 
-    fn finish(self, session: &mut Session<'_>) {
+    fn finish(self, session: &mut SessionReader<'_>) {
         let path = session.path(Orphan::Ends);
         let is_on_path = |start: &usize| path.binary_search(start).is_ok();
         let last = self.compactions.iter().rev().find(|items| is_on_path(&items.start));
@@ -96,7 +96,7 @@ impl Records for Reader {
 
 impl Reader {
     /// A record of the agent's own: a compaction, a title, or something that is only displayed.
-    fn system(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent {
+    fn system(&mut self, session: &mut SessionReader<'_>, record: &Value<'_>) -> RecordContent {
         let payload = record.get("systemPayload");
         if let Some(title) = payload.and_then(|payload| payload.word("customTitle")) {
             session.name(&title);

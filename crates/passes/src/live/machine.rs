@@ -226,7 +226,7 @@ impl Machine {
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
     ) {
-        self.tell(why, before, after, by_tier);
+        self.report(why, before, after, by_tier);
         let attempt = Attempt { why, before, saved: before - after.tokens };
         if self.wants_summary(after, why) {
             self.stage = Stage::Needs(attempt);
@@ -244,7 +244,7 @@ impl Machine {
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
     ) {
-        self.tell(why, before, after, by_tier);
+        self.report(why, before, after, by_tier);
         self.stage = Stage::Needs(Attempt { why, before, saved: before - after.tokens });
     }
 
@@ -438,7 +438,7 @@ impl Machine {
     pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
         let why = EventReason::Background;
         self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
-        self.tell(why, before, after, by_tier);
+        self.report(why, before, after, by_tier);
         let saved = before - after.tokens;
         self.close(AttemptResult::Gained { of: before, saved }, after);
         // Whether it was enough is decided before the next request.
@@ -464,7 +464,7 @@ impl Machine {
     }
 
     /// Tells what the passes did.
-    fn tell(
+    fn report(
         &mut self,
         why: EventReason,
         before: Tokens,

@@ -3,7 +3,7 @@ use samples::Quarters;
 use super::*;
 
 /// The text of a frame behind its introduction.
-fn taken(facts: &SummaryFacts, rule: &SummaryRule, current: bool) -> String {
+fn frame_text(facts: &SummaryFacts, rule: &SummaryRule, current: bool) -> String {
     let pinned = (!facts.user.is_empty()).then(|| "PINNED".to_owned());
     let frame = Frame::new(facts, rule, pinned, (current, Tokens(1_000)), &Quarters);
     let text = frame.text();
@@ -33,8 +33,8 @@ fn a_summary_begins_with_what_a_program_took_from_the_session() {
          ## Files: read 2, written 1, edited 3\n- a.rs: read 2\n- b.rs: written 1, edited 3\n\n\
          ## Commands: run 1, failed 0\n- `ls`: ran\n\n\
          ## Errors\n- make: bad\n- make: worse (2 times)";
-    assert_eq!(taken(&facts, &rule, true), expect);
-    assert_eq!(taken(&SummaryFacts::default(), &SummaryRule::default(), true), "");
+    assert_eq!(frame_text(&facts, &rule, true), expect);
+    assert_eq!(frame_text(&SummaryFacts::default(), &SummaryRule::default(), true), "");
 }
 
 #[test]

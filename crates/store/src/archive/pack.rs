@@ -254,7 +254,7 @@ impl Pack {
     }
 
     /// The description of a piece; `None` if its record is damaged.
-    pub fn about(&self, entry: &Entry) -> Option<About> {
+    pub fn description(&self, entry: &Entry) -> Option<About> {
         serde_json::from_slice(&self.about_bytes(entry)?).ok()
     }
 

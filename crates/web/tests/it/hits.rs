@@ -3,7 +3,7 @@
 use crate::world::{Viewer, World};
 use epitome_web::Which;
 
-fn said(id: &str, cwd: &str, words: &str) -> String {
+fn session(id: &str, cwd: &str, words: &str) -> String {
     let message = format!(r#"{{"role":"user","content":{words:?}}}"#);
     let rest = r#""uuid":"1","parentUuid":null,"timestamp":"2026-11-20T10:00:00Z""#;
     format!(
@@ -32,8 +32,8 @@ fn links(body: &str) -> Vec<String> {
 #[test]
 fn a_hit_leads_to_the_message_on_the_page_of_its_session() {
     let world = World::new();
-    world.claude("one", said("one", "/srv/app", "where does the kestrel nest?"));
-    world.claude("two", said("two", "/srv/app", "nothing of that kind"));
+    world.claude("one", session("one", "/srv/app", "where does the kestrel nest?"));
+    world.claude("two", session("two", "/srv/app", "nothing of that kind"));
     world.pi("0001", fixtures::get("pi", "pricing").bytes());
     let viewer = world.serve(Which::All);
     let body = hits(&viewer, "q=kestrel");
@@ -56,10 +56,10 @@ fn a_hit_leads_to_the_message_on_the_page_of_its_session() {
 #[test]
 fn hits_stand_under_their_session_in_the_order_that_is_chosen() {
     let world = World::new();
-    let one = said("one", "/srv/app", "a kestrel, a kestrel & a kestrel");
+    let one = session("one", "/srv/app", "a kestrel, a kestrel & a kestrel");
     world.set_age(&world.claude("one", one), 30);
     let long = format!("the kestrel and the heron{}", ". And so on".repeat(500));
-    world.claude("two", said("two", "/srv/pond", &long));
+    world.claude("two", session("two", "/srv/pond", &long));
     let viewer = world.serve(Which::All);
     let titles = |query: &str| {
         let body = hits(&viewer, query);
@@ -101,7 +101,7 @@ fn what_is_found_is_without_secrets_and_without_markup() {
     let world = World::new();
     let secret = "AKIAQ3EGRFNBVJ2WXK7T";
     let words = format!("the kestrel <script>x</script> has aws_access_key_id={secret} there");
-    world.claude("one", said("one", "/srv/app", &words));
+    world.claude("one", session("one", "/srv/app", &words));
     let viewer = world.serve(Which::All);
     let body = hits(&viewer, "q=kestrel");
     assert!(body.contains("&lt;script&gt;"), "{body}");
@@ -111,8 +111,9 @@ fn what_is_found_is_without_secrets_and_without_markup() {
 #[test]
 fn only_what_is_shown_is_searched() {
     let world = World::new();
-    world.claude("one", said("one", "/srv/app", "the kestrel"));
-    let elsewhere = world.write("elsewhere/two.jsonl", said("two", "/srv/app", "the kestrel too"));
+    world.claude("one", session("one", "/srv/app", "the kestrel"));
+    let elsewhere =
+        world.write("elsewhere/two.jsonl", session("two", "/srv/app", "the kestrel too"));
     let folder = elsewhere.parent().expect("a folder").to_owned();
     let cases = [
         (Which::All, "the <mark>kestrel</mark></bdi>", 1),

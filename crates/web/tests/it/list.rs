@@ -5,7 +5,7 @@ use epitome_web::Which;
 use serde_json::json;
 
 /// A session of Claude Code of a few words.
-fn said(id: &str, cwd: &str, words: &str) -> String {
+fn session(id: &str, cwd: &str, words: &str) -> String {
     let line = json!({
         "type": "user", "uuid": format!("{id}-1"), "parentUuid": null, "sessionId": id, "cwd": cwd,
         "timestamp": "2026-11-18T10:00:00.000Z", "message": {"role": "user", "content": words},
@@ -16,10 +16,10 @@ fn said(id: &str, cwd: &str, words: &str) -> String {
 #[test]
 fn sessions_of_all_agents_stand_in_one_list_that_can_be_narrowed() {
     let world = World::new();
-    world.claude("aaaa", said("aaaa", "/srv/bakery", "Count the loaves, please"));
-    world.claude("bbbb", said("bbbb", "/srv/garden", "Water the roses"));
+    world.claude("aaaa", session("aaaa", "/srv/bakery", "Count the loaves, please"));
+    world.claude("bbbb", session("bbbb", "/srv/garden", "Water the roses"));
     let long = "The pond is full of frogs. ".repeat(50);
-    world.claude("cccc", said("cccc", "/srv/garden", &long));
+    world.claude("cccc", session("cccc", "/srv/garden", &long));
     world.pi("dddd", fixtures::get("pi", "pricing").bytes());
     let viewer = world.serve(Which::All);
     assert_eq!(viewer.sessions("").len(), 4);
@@ -53,7 +53,7 @@ fn sessions_of_all_agents_stand_in_one_list_that_can_be_narrowed() {
 fn what_cannot_be_read_is_last_in_every_order() {
     let world = World::new();
     let write = |id: &str, words: &str, age: u64| {
-        let path = world.claude(id, said(id, "/p", words));
+        let path = world.claude(id, session(id, "/p", words));
         world.set_age(&path, age);
     };
     write("aaaa", "Hello one", 30);
@@ -79,7 +79,7 @@ fn a_new_session_is_there_when_the_list_is_looked_at_again() {
     let world = World::new();
     let viewer = world.serve(Which::All);
     assert_eq!(viewer.sessions(""), Vec::<String>::new());
-    world.claude("aaaa", said("aaaa", "/p", "Hello"));
+    world.claude("aaaa", session("aaaa", "/p", "Hello"));
     assert_eq!(viewer.sessions("").len(), 1);
     assert!(viewer.whole_list().contains("Hello"));
 }
@@ -89,7 +89,7 @@ fn long_lists_come_in_pages() {
     let world = World::new();
     for n in 0..230 {
         let id = format!("{n:04}");
-        world.claude(&id, said(&id, "/p", "Hello"));
+        world.claude(&id, session(&id, "/p", "Hello"));
     }
     let viewer = world.serve(Which::All);
     let lengths = ["", "?page=2", "?page=3", "?page=99"].map(|it| viewer.sessions(it).len());
@@ -104,9 +104,9 @@ fn long_lists_come_in_pages() {
 #[test]
 fn only_sessions_of_a_folder_or_of_an_agent_are_shown_where_that_was_asked_for() {
     let world = World::new();
-    world.claude("aaaa", said("aaaa", "/p", "In its place"));
+    world.claude("aaaa", session("aaaa", "/p", "In its place"));
     world.pi("dddd", fixtures::get("pi", "pricing").bytes());
-    world.write("kept/deep/x.jsonl", said("x", "/p", "Kept elsewhere"));
+    world.write("kept/deep/x.jsonl", session("x", "/p", "Kept elsewhere"));
     let of = |which| world.serve(which).get("").body;
     assert!(of(Which::Of("pi".to_owned())).contains("<b>1 session</b>"));
     let below = of(Which::Below(world.home.join("kept")));
@@ -117,7 +117,7 @@ fn only_sessions_of_a_folder_or_of_an_agent_are_shown_where_that_was_asked_for()
 fn titles_and_projects_are_without_secrets() {
     let world = World::new();
     let token = fixtures::planted::like("ghp_[0-9a-zA-Z]{36}", 7);
-    world.claude("aaaa", said("aaaa", &format!("/srv/{token}"), &format!("Use {token} now")));
+    world.claude("aaaa", session("aaaa", &format!("/srv/{token}"), &format!("Use {token} now")));
     let viewer = world.serve(Which::All);
     let list = viewer.whole_list();
     assert!(list.contains("[REDACTED:"), "{list}");

@@ -50,7 +50,7 @@ pub fn check(model: &str, body: &Value) -> Verdict {
 
 fn shape(index: usize, content: &Value) -> Verdict {
     let place = format!("contents[{index}]");
-    known(content, &["role", "parts"], &place)?;
+    only_keys(content, &["role", "parts"], &place)?;
     if !matches!(content["role"].as_str(), Some("user" | "model") | None) {
         return Refusal::because("Please use a valid role: user, model.");
     }
@@ -62,7 +62,7 @@ fn shape(index: usize, content: &Value) -> Verdict {
     }
     for (at, part) in parts.iter().enumerate() {
         let place = format!("{place}.parts[{at}]");
-        known(part, &[&DATA[..], &BESIDE].concat(), &place)?;
+        only_keys(part, &[&DATA[..], &BESIDE].concat(), &place)?;
         match DATA.iter().filter(|key| !part[**key].is_null()).count() {
             1 => {}
             0 => {
@@ -77,8 +77,8 @@ fn shape(index: usize, content: &Value) -> Verdict {
                 ));
             }
         }
-        known(&part["functionCall"], &CALL, &format!("{place}.function_call"))?;
-        known(&part["functionResponse"], &RESPONSE, &format!("{place}.function_response"))?;
+        only_keys(&part["functionCall"], &CALL, &format!("{place}.function_call"))?;
+        only_keys(&part["functionResponse"], &RESPONSE, &format!("{place}.function_response"))?;
         let signature = part["thoughtSignature"].as_str().filter(|it| !SKIP.contains(it));
         let foreign = |text: &str| verify(text, "") == Signature::Foreign;
         if signature.is_some_and(foreign) {
@@ -88,7 +88,7 @@ fn shape(index: usize, content: &Value) -> Verdict {
     Ok(())
 }
 
-fn known(object: &Value, keys: &[&str], place: &str) -> Verdict {
+fn only_keys(object: &Value, keys: &[&str], place: &str) -> Verdict {
     let mut found = object.as_object().into_iter().flat_map(|object| object.keys());
     match found.find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Refusal::because(format!(

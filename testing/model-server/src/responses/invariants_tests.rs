@@ -16,7 +16,7 @@ fn user() -> Value {
     json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "x" }] })
 }
 
-fn said(id: &str) -> Value {
+fn message(id: &str) -> Value {
     let content = json!([{ "type": "output_text", "text": "x" }]);
     json!({ "type": "message", "id": id, "role": "assistant", "content": content })
 }
@@ -52,7 +52,7 @@ fn histories_that_are_taken() {
         "",
     );
     check("reasoning", json!([user(), thought(&sign("why")), call("r_a"), output("r_a")]), "");
-    let old = json!([user(), call("r_a"), output("r_a"), said("msg_r_1"), user()]);
+    let old = json!([user(), call("r_a"), output("r_a"), message("msg_r_1"), user()]);
     check("reasoning of a turn that is over is gone", old, "");
 }
 
@@ -90,7 +90,7 @@ fn items_that_are_malformed() {
     check("a role", json!([{ "role": "tool" }]), "'tool'");
     check("a kind", json!([{ "type": "other" }]), "'other'");
     check("a key", json!([{ "role": "user", "ordinal": 1 }]), "input[0].ordinal");
-    check("ids", json!([said("m"), said("m")]), "Duplicate item found with id m");
+    check("ids", json!([message("m"), message("m")]), "Duplicate item found with id m");
     check("no input", Value::Null, "'input'");
 }
 
@@ -98,10 +98,14 @@ fn items_that_are_malformed() {
 fn reasoning_that_is_broken() {
     check(
         "altered",
-        json!([user(), thought(&sign("because")), said("m")]),
+        json!([user(), thought(&sign("because")), message("m")]),
         "could not be verified",
     );
-    check("foreign", json!([user(), thought("Z2FyYmFnZQ=="), said("m")]), "could not be verified");
+    check(
+        "foreign",
+        json!([user(), thought("Z2FyYmFnZQ=="), message("m")]),
+        "could not be verified",
+    );
     check("alone", json!([user(), thought(&sign("why")), user()]), "required following item");
     check("gone within the turn", json!([user(), call("r_a"), output("r_a")]), "'reasoning' item");
 }

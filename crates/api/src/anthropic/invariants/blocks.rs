@@ -64,7 +64,7 @@ fn block(found: &mut Violations<'_>, block: &Value<'_>, place: &str, role: &str)
         let what = format_args!("only `{belongs}` may have a `{kind}`");
         found.add(Invariant::Roles, block, place, what);
     }
-    known(found, block, place, &kind);
+    check_known_kind(found, block, place, &kind);
     match &*kind {
         "text" => text(found, block, place),
         "tool_use" => call(found, block, place),
@@ -81,7 +81,7 @@ fn block(found: &mut Violations<'_>, block: &Value<'_>, place: &str, role: &str)
     }
 }
 
-fn known(found: &mut Violations<'_>, block: &Value<'_>, place: &str, kind: &str) {
+fn check_known_kind(found: &mut Violations<'_>, block: &Value<'_>, place: &str, kind: &str) {
     let own = KEYS.iter().find(|(known, _)| *known == kind).map(|(_, keys)| *keys);
     match own {
         Some(own) => found.keys(block, place, &[&["type", "cache_control"], own].concat()),
@@ -126,7 +126,7 @@ fn result(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     for (n, part) in content.list().iter().enumerate() {
         let place = format!("{place}.content.{n}");
         let kind = part.word("type").unwrap_or_default();
-        known(found, part, &place, &kind);
+        check_known_kind(found, part, &place, &kind);
         if kind == "text" {
             text(found, part, &place);
         }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::Heard;
+use super::ReadResult;
 
 /// A command.
 pub(super) struct Running {
@@ -34,14 +34,14 @@ impl Running {
     }
 
     /// Reads what was written, or waits for it as long as this.
-    pub(super) fn hear(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
+    pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         match self.told.recv_timeout(wait) {
             Ok(bytes) => {
                 buffer[..bytes.len()].copy_from_slice(&bytes);
-                Heard::Bytes(bytes.len())
+                ReadResult::Bytes(bytes.len())
             }
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Err(RecvTimeoutError::Timeout) => ReadResult::Nothing,
+            Err(RecvTimeoutError::Disconnected) => ReadResult::End,
         }
     }
 

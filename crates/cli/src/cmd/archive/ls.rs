@@ -36,7 +36,12 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(it: &'a Generation, stored: Bytes, session: Bytes, archive: Bytes) -> Row<'a> {
+    fn from_generation(
+        it: &'a Generation,
+        stored: Bytes,
+        session: Bytes,
+        archive: Bytes,
+    ) -> Row<'a> {
         Row {
             agent: &it.agent,
             id: &it.session,
@@ -87,7 +92,7 @@ pub fn ls(app: &App) -> Result<()> {
         let of_session: Bytes = session.sizes.values().copied().sum();
         for it in &session.generations {
             let stored = session.sizes.get(&it.number).copied().unwrap_or_default();
-            app.print_json(&Row::of(it, stored, of_session, total))?;
+            app.print_json(&Row::from_generation(it, stored, of_session, total))?;
         }
     }
     Ok(())

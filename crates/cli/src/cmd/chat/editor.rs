@@ -40,7 +40,7 @@ impl Sessions for Folders {
     ) -> std::result::Result<acp::Started, String> {
         let app = self.app.called_in(folder);
         let args = Args { resume: id.map(str::to_owned), ..self.args.clone() };
-        begin(&app, &args, servers).map_err(|failure| failure.told())
+        begin(&app, &args, servers).map_err(|failure| failure.one_line())
     }
 }
 
@@ -55,7 +55,7 @@ fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::Started> {
         model: name.to_string(),
         models: of_provider.map(|known| known.name.to_string()).collect(),
         recipe: setup.recipe.name.to_string(),
-        recipes: recipes::known(&app.config).into_iter().map(|known| known.name).collect(),
+        recipes: recipes::all(&app.config).into_iter().map(|known| known.name).collect(),
     };
     let id = setup.session.id().to_owned();
     Ok(acp::Started { agent: agent.with_changes(setup), id, first, choices })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Job, LossesShown};
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
-use crate::report::{self, Shown, Sum};
+use crate::report::{self, ReportView, Sum};
 use crate::session::{Filter, Input};
 use crate::steps::Steps;
 use crate::text::{DIM, count, visible};
@@ -67,7 +67,7 @@ impl Job<'_> {
         steps.clear();
         let mut sum = Sum::default();
         reports.iter().for_each(|report| sum.add(report));
-        app.note(sum.told("would be compacted").trim_end());
+        app.note(sum.message("would be compacted").trim_end());
         agreed(app, sum.sessions < 2, "Go on?")
     }
 
@@ -79,7 +79,7 @@ impl Job<'_> {
             true => Steps::new(self.app, BAR, inputs.len()),
             false => Steps::writing(self.app, BAR, inputs.len()),
         };
-        let done: Vec<(Input, Result<Option<Shown>>)> = inputs
+        let done: Vec<(Input, Result<Option<ReportView>>)> = inputs
             .into_par_iter()
             .filter_map(|input| {
                 if steps.is_stopped() {
@@ -112,7 +112,7 @@ impl Job<'_> {
                 Err(failure) => {
                     left += 1;
                     let excused = self.filter.is_some() && is_excused(&failure);
-                    self.tell(&input, &failure, excused)?;
+                    self.report_failure(&input, &failure, excused)?;
                     failed += u64::from(!excused);
                     if !excused {
                         failure.add_to(&mut worst);
@@ -124,7 +124,7 @@ impl Job<'_> {
             let mut sum = Sum::default();
             reports.iter().filter(|it| !it.is_nothing()).for_each(|report| sum.add(report));
             if sum.sessions > 0 {
-                self.app.print(&sum.told("compacted"))?;
+                self.app.print(&sum.message("compacted"))?;
             }
             return Err(stopped);
         }
@@ -141,16 +141,21 @@ impl Job<'_> {
     }
 
     /// Reports why a session is unchanged.
-    pub(super) fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
+    pub(super) fn report_failure(
+        &self,
+        input: &Input,
+        failure: &Failure,
+        excused: bool,
+    ) -> Result<()> {
         if self.app.global.json {
             let (recipe, dry_run) = (self.compact.recipe.name.as_str(), self.dry_run);
-            let (session, models) = (input.name(), self.account.of(&input.name()));
+            let (session, models) = (input.name(), self.account.calls_for(&input.name()));
             let outcome = if excused { "skipped" } else { "failed" };
             let left = Left { session, recipe, dry_run, outcome, models, error: failure };
             return self.app.print_json(&left);
         }
         if excused {
-            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", visible(&failure.told())))
+            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", visible(&failure.one_line())))
         } else {
             self.app.note(failure.render().trim_end())
         }

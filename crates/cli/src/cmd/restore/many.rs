@@ -178,7 +178,7 @@ impl<'a> Many<'a> {
     /// failure: the damage is permanent, and the part most often belongs to another session.
     fn leave_unread(&mut self, err: Error) -> Result<()> {
         if err.kind() == ErrorKind::Archive {
-            self.app.warn(Some(&Failure::from(err).told()));
+            self.app.warn(Some(&Failure::from(err).one_line()));
             return Ok(());
         }
         let path = err.path().map(Path::to_owned).unwrap_or_default();
@@ -187,13 +187,13 @@ impl<'a> Many<'a> {
 
     /// Reports a session that is unchanged.
     fn leave(&mut self, path: &Path, failure: Failure) -> Result<()> {
-        let failure = failure.about(path);
+        let failure = failure.with_path(path);
         self.left += 1;
         if self.app.global.json {
             let dry_run = self.how.dry_run;
             self.app.print_json(&Left { session: path, dry_run, error: &failure })?;
         } else {
-            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", field(&failure.told())));
+            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", field(&failure.one_line())));
         }
         failure.add_to(&mut self.worst);
         Ok(())

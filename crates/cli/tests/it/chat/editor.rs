@@ -175,7 +175,7 @@ impl Editor {
 
     /// The updates of the agent, a line each; the chunks of a message are joined. Values that
     /// depend on the length of names are left out.
-    fn told(&mut self) -> String {
+    fn updates(&mut self) -> String {
         let mut lines: Vec<Value> = Vec::new();
         for mut update in std::mem::take(&mut self.updates) {
             if update["sessionUpdate"] == "usage_update" {
@@ -231,7 +231,7 @@ fn an_editor_sees_a_turn_and_its_user_is_asked() {
     assert!(session.starts_with("chat-"), "{session}");
     editor.answers.extend(["once", "always", "never"]);
     assert_eq!(editor.turn(&session, "Fix the answer."), "end_turn");
-    insta::assert_snapshot!("turn", editor.told());
+    insta::assert_snapshot!("turn", editor.updates());
     // The second `echo one` needs no answer.
     let asked: Vec<&Value> = editor.asked.iter().map(|it| &it["toolCall"]["name"]).collect();
     assert_eq!(asked, ["edit", "shell", "write"]);
@@ -261,7 +261,7 @@ fn an_editor_opens_a_session_again_and_goes_on() {
     let named = json!({"sessionId": session, "cwd": editor.project, "mcpServers": []});
     let loaded = editor.request("session/load", named.clone());
     assert_eq!(loaded["result"]["configOptions"][0]["currentValue"], "anthropic/scripted");
-    insta::assert_snapshot!("replay", editor.told());
+    insta::assert_snapshot!("replay", editor.updates());
     assert_eq!(editor.turn(&session, "Why?"), "end_turn");
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("What does it return?") && sent.contains("It returns 41."), "{sent}");
@@ -269,7 +269,7 @@ fn an_editor_opens_a_session_again_and_goes_on() {
     editor.updates.clear();
     assert!(editor.request("session/resume", named)["error"].is_null());
     assert_eq!(editor.turn(&session, "Sure?"), "end_turn");
-    assert!(!editor.told().contains("41"));
+    assert!(!editor.updates().contains("41"));
     assert_eq!(chat.refused(), Vec::<String>::new());
     assert_eq!(editor.end(), (Some(0), 0));
 }
@@ -329,7 +329,7 @@ fn commands_and_options_of_an_editor_change_the_session() {
         ("/budget", "of $5.00 are spent"),
     ] {
         assert_eq!(editor.turn(&session, text), "end_turn", "{text}");
-        let told = editor.told();
+        let told = editor.updates();
         assert!(told.contains(expect), "{text}: {told}");
     }
     let choose =

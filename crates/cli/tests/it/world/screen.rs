@@ -55,7 +55,7 @@ impl Screen {
     }
 
     /// What is on the screen, with the home folder named so.
-    pub fn shown(&self) -> String {
+    pub fn text(&self) -> String {
         let screen = self.tmux(&["capture-pane", "-p", "-t", "t"]);
         let lines = screen.lines().map(|line| line.trim_end().replace(&self.home, "[home]") + "\n");
         lines.collect()
@@ -69,7 +69,7 @@ impl Screen {
     /// Waits for a screen with all of these texts. A terminal may be seen with half of a screen on
     /// it: what must be there besides the text that is waited for, is waited for as well.
     pub fn wait_all(&self, texts: &[&str]) -> String {
-        let looks = std::iter::repeat_with(|| self.shown()).take(LOOKS);
+        let looks = std::iter::repeat_with(|| self.text()).take(LOOKS);
         let mut last = String::new();
         for screen in looks {
             if texts.iter().all(|text| screen.contains(text)) {

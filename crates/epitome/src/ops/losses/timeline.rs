@@ -102,7 +102,7 @@ impl Source for Prefix<'_> {
 }
 
 impl<'a> Timeline<'a> {
-    pub fn of<S: Source>(
+    pub fn from_session<S: Source>(
         session: &'a Loaded<S>,
         archive: &Archive,
         path: &Path,

@@ -9,7 +9,7 @@ use epitome_model::{Counter, Tokens};
 use epitome_passes::{Event, NoReply, Recipe, Writer};
 use epitome_tokens::Estimate;
 
-use super::{custom, lines, read, read_lines, reply, rule, setup, told};
+use super::{custom, describe, lines, read, read_lines, reply, rule, setup};
 
 /// Nothing but a summary of all but the last message.
 const TELLING: &str = r#"
@@ -142,7 +142,7 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
     context.user("Read it.").expect("memory is written");
     read(&mut context, 0, "a.rs", &lines("a.rs", 200));
     says(&mut context, 20);
-    let before = told(&context.as_it_is());
+    let before = describe(&context.as_it_is());
     let recovery = context.refused(Some(413), "").expect("a refusal by an invariant is no error");
     assert!(matches!(recovery, Recovery::Retry { .. }), "a digest takes their place: {recovery:?}");
     let events = context.events();
@@ -153,7 +153,7 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
     let failed: Vec<&str> = failed.collect();
     assert!(failed.contains(&"a block has more tokens than it had (growth)"), "{events:?}");
     assert!(context.undo().expect("memory is written"));
-    assert_eq!(told(&context.as_it_is()), before);
+    assert_eq!(describe(&context.as_it_is()), before);
     assert_eq!(context.report().compactions, 0);
 }
 

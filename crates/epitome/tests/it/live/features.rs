@@ -159,7 +159,7 @@ fn a_summary_is_asked_for_and_stands_for_what_is_old() {
     let answer = reply(&rule("pi"), "Forty files were to be read.");
     context.answer(Ok(answer)).expect("memory is written");
     assert_eq!(context.step().expect("memory is written"), Next::Send);
-    let view = told(&context.as_it_is());
+    let view = describe(&context.as_it_is());
     assert!(view[0].contains("Forty files were to be read."), "{}", view[0]);
     assert!(view[0].contains("Read them all."), "{}", view[0]);
     assert!(view[0].contains("0.rs: read 1"), "{}", view[0]);
@@ -249,8 +249,8 @@ fn an_overflow_is_tried_once_more_with_less() {
 fn a_refusal_without_a_word_is_an_overflow_only_where_the_window_fills() {
     let mut small = talk("epitome", 200_000, 2);
     assert_eq!(small.refused(Some(400), "").expect("memory"), Recovery::NotAnOverflow);
-    let before = told(&small.as_it_is());
-    assert_eq!(told(&small.view().expect("memory")), before, "nothing was done");
+    let before = describe(&small.as_it_is());
+    assert_eq!(describe(&small.view().expect("memory")), before, "nothing was done");
     let tokens = talk("epitome", 200_000, 20).usage().tokens.0;
     let mut full = talk("epitome", tokens * 3 / 2, 20);
     let told_so = full.refused(Some(400), "").expect("memory");
@@ -261,11 +261,11 @@ fn a_refusal_without_a_word_is_an_overflow_only_where_the_window_fills() {
 fn what_cannot_fit_is_named_and_left() {
     let mut context = Context::in_memory(setup("epitome", 200_000));
     context.user(&lines("a long request", 4_000)).expect("memory is written");
-    let before = told(&context.as_it_is());
+    let before = describe(&context.as_it_is());
     let told_so = context.refused(Some(413), "").expect("memory is written");
     let Recovery::Final { because } = told_so else { panic!("{told_so:?}") };
     assert!(because[0].starts_with("words of the user: "), "{because:?}");
-    assert_eq!(told(&context.as_it_is()), before, "nothing overlay");
+    assert_eq!(describe(&context.as_it_is()), before, "nothing overlay");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_log_goes_on_where_it_was_left() {
     for n in 0..5 {
         read(&mut context, n, "a.rs", &lines("a.rs", 50));
     }
-    let sent = told(&context.view().expect("a disk"));
+    let sent = describe(&context.view().expect("a disk"));
     drop(context);
     assert!(live::create(&path, setup("s06", 200_000)).is_err(), "a log is never replaced");
     // A torn line, as a killed process leaves it.
@@ -302,13 +302,13 @@ fn a_log_goes_on_where_it_was_left() {
     bytes.extend_from_slice(b"{\"type\":\"entry\",\"id\":\"99\",\"role\":\"us");
     std::fs::write(&path, &bytes).expect("a disk");
     let mut context = live::open(&path, setup("s06", 200_000)).expect("a log");
-    assert_eq!(told(&context.as_it_is()), sent);
+    assert_eq!(describe(&context.as_it_is()), sent);
     context.user("And now?").expect("a disk");
-    let view = told(&context.view().expect("a disk"));
+    let view = describe(&context.view().expect("a disk"));
     assert_eq!(view.len(), sent.len() + 1);
     drop(context);
     let context = live::open(&path, setup("s06", 200_000)).expect("a log");
-    assert_eq!(told(&context.as_it_is()), view);
+    assert_eq!(describe(&context.as_it_is()), view);
 }
 
 #[test]

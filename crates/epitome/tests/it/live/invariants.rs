@@ -61,7 +61,7 @@ fn check(
             continue;
         }
         drive(&mut context, model, &rule);
-        let view = told(&context.as_it_is());
+        let view = describe(&context.as_it_is());
         let compactions = context.report().compactions;
         let now = sent(&context);
         // The log is append-only, and nothing that was shortened grows.
@@ -157,7 +157,8 @@ fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     let view = context.as_it_is();
     let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));
     let sent = conclusions::sent(view.transcript(), view.source());
-    let said = conclusions::said(view.transcript().entries(), view.source(), &Estimate::new());
+    let said =
+        conclusions::short_texts(view.transcript().entries(), view.source(), &Estimate::new());
     assert_eq!(conclusions::lost(&said, &sent, target), Vec::<String>::new(), "it was concluded");
 }
 

@@ -51,7 +51,7 @@ fn go_on(context: &mut Context, turn: usize) {
 
 #[track_caller]
 fn check(context: &Context, what: &str) {
-    let told = told(&context.as_it_is()).join("\n");
+    let told = describe(&context.as_it_is()).join("\n");
     for rule in RULES {
         assert!(told.contains(rule), "{what}: “{rule}” is gone from\n{told}");
     }

@@ -85,7 +85,7 @@ fn what_was_shortened_at_birth_becomes_a_stub_when_it_is_old() {
         context.compact_to(None, Some(Tokens(0))).expect("memory is written");
         let stub = Stub::parse(&results(&context)[0]).expect("a stub");
         let reference = Ref::from_bytes(epitome_model::encode(&giant).as_bytes());
-        assert_eq!((stub.reference(), stub.what()), (&reference, ""), "{style}");
+        assert_eq!((stub.reference(), stub.description()), (&reference, ""), "{style}");
         let lines = (style != "named").then_some(Lines(900));
         assert_eq!(stub.lines(), lines, "{style}: counts are those of the whole");
         assert!(results(&context)[0].len() < born.len(), "{style}");

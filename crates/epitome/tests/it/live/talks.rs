@@ -43,7 +43,7 @@ fn summary(context: &Context) -> String {
     found.collect()
 }
 
-fn told() -> Context {
+fn context() -> Context {
     let mut context = Context::in_memory(custom(TOLD).with_window(Tokens(200_000)));
     work(&mut context);
     context
@@ -80,7 +80,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
         (vec![says(&long, StopReason::End)], (1, 1, 1)),
     ];
     for (n, (replies, expect)) in cases.into_iter().enumerate() {
-        let mut context = told();
+        let mut context = context();
         context.ask_for_compaction(None, Some(Tokens(0)));
         for reply in replies {
             ask(&mut context);
@@ -92,7 +92,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
         assert_eq!(spent.used.output.0 / 70, expect.2, "{n}");
     }
     // A question that is left for another one was paid for, too.
-    let mut context = told();
+    let mut context = context();
     context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     context.answer(Err(NoReply::TooLong)).expect("memory is written");
@@ -106,7 +106,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
 
 #[test]
 fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
-    let mut context = told();
+    let mut context = context();
     let fact = "The port is 4711.";
     let long = format!("{}{fact}\n{}", lines("ports", 20), lines("more ports", 20));
     context.assistant(&[Said::call("p", "Read", r#"{"path":"ports"}"#)]).expect("memory");
@@ -255,7 +255,7 @@ impl Model for Hears {
 
 #[test]
 fn a_stored_log_is_read_as_it_was_said_too() {
-    let mut context = told();
+    let mut context = context();
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert!(!context.as_it_is().messages().contains("line 50 of"), "it is cleared");
     let source = context.log().to_vec();
@@ -264,9 +264,9 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     let session = Loaded { format, source, transcript, faults: Vec::new() };
     let model = Hears("compatible/nobody".parse().expect("a name"), Mutex::default());
     let recipe = Recipe::parse(TOLD).expect("a recipe");
-    let asked = SummaryJob::about(&session, &recipe, &Estimate::new(), summary_writer(&model));
+    let asked = SummaryJob::prepare(&session, &recipe, &Estimate::new(), summary_writer(&model));
     let asked = asked.expect("a log has summaries").expect("there is something to summarise");
-    asked.of(&model, &Stop::default()).expect_err("it says nothing");
+    asked.write_with(&model, &Stop::default()).expect_err("it says nothing");
     let heard = model.1.into_inner().expect("nobody panics");
     assert!(heard.contains("line 99 of 0.rs") && !heard.contains("[epitome k"), "{heard}");
 }

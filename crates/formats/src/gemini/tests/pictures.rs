@@ -10,7 +10,7 @@ fn picture(data: &str) -> Value {
     json!({"inlineData": {"mimeType": "image/png", "data": data}})
 }
 
-fn shown(text: &str, parts: Value) -> Value {
+fn message_with(text: &str, parts: Value) -> Value {
     json!({"functionResponse":
         {"id": "a", "name": "glob", "response": {"output": text}, "parts": parts}})
 }
@@ -38,10 +38,10 @@ fn pictures_beside_a_result_are_known() {
     let empty = json!({"functionResponse":
         {"id": "a", "name": "glob", "response": {}, "parts": [picture("QUJD")]}});
     for (result, expect) in [
-        (shown("x", json!([picture("QUJD")])), vec!["text", "picture"]),
-        (shown("x", json!([picture("QUJD"), pdf])), vec!["text", "picture", "opaque"]),
-        (shown("x", json!([file, more, "x"])), vec!["text", "opaque", "opaque", "opaque"]),
-        (shown("x", json!("no list")), vec!["text", "opaque"]),
+        (message_with("x", json!([picture("QUJD")])), vec!["text", "picture"]),
+        (message_with("x", json!([picture("QUJD"), pdf])), vec!["text", "picture", "opaque"]),
+        (message_with("x", json!([file, more, "x"])), vec!["text", "opaque", "opaque", "opaque"]),
+        (message_with("x", json!("no list")), vec!["text", "opaque"]),
         // Without text there is no place for the stub of a picture.
         (empty, vec!["opaque", "opaque"]),
     ] {
@@ -56,14 +56,14 @@ fn results_nested_in_pictures_are_never_followed() {
     for _ in 0..40 {
         deep = json!([{"functionResponse": {"parts": deep}}]);
     }
-    let (transcript, _) = read_log(&[message("3", "user", json!([shown("x", deep)]))]);
+    let (transcript, _) = read_log(&[message("3", "user", json!([message_with("x", deep)]))]);
     assert_eq!(kinds(&transcript), ["text", "opaque"]);
 }
 
 #[test]
 fn results_with_other_pictures_are_not_said_again() {
-    let one = shown("x", json!([picture("QUJD")]));
-    let other = shown("x", json!([picture("QUJE")]));
+    let one = message_with("x", json!([picture("QUJD")]));
+    let other = message_with("x", json!([picture("QUJE")]));
     for (again, expect) in [(&one, "Tool: again a"), (&other, "Tool: a x")] {
         let records =
             [called("2", json!("I look."), json!([one])), message("3", "user", json!([again]))];
@@ -74,7 +74,7 @@ fn results_with_other_pictures_are_not_said_again() {
 
 /// The message of the user after an edit of its only result.
 fn edited(at: At, words: &str) -> Value {
-    let result = shown("Two \"pictures\"", json!([picture("QUJD"), picture("QUJE")]));
+    let result = message_with("Two \"pictures\"", json!([picture("QUJD"), picture("QUJE")]));
     let (transcript, bytes) = read_log(&[message("3", "user", json!([result]))]);
     let edit = Edit { at, verb: Verb::Replace(words.into()), pass: "images" };
     let Writing::Splices(write) = FORMAT.writing else { panic!("it is written") };
@@ -91,12 +91,12 @@ fn edited(at: At, words: &str) -> Value {
 #[test]
 fn what_is_left_of_a_picture_stands_behind_the_words() {
     let after = edited(At::Part { item: 1, block: 0, part: 1 }, "[stub]");
-    let result = shown("Two \"pictures\"\n[stub]", json!([picture("QUJE")]));
+    let result = message_with("Two \"pictures\"\n[stub]", json!([picture("QUJE")]));
     assert_eq!(after, message("3", "user", json!([result])));
 }
 
 #[test]
 fn a_shortened_result_takes_its_pictures_along() {
     let after = edited(At::Block { item: 1, block: 0 }, "[stub]");
-    assert_eq!(after, message("3", "user", json!([shown("[stub]", json!([]))])));
+    assert_eq!(after, message("3", "user", json!([message_with("[stub]", json!([]))])));
 }
