@@ -1,4 +1,4 @@
-//! What is known of one agent.
+//! An agent: its folders, its locks, its hook, and how it resumes sessions.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// An agent: where it keeps sessions and what it does with them. The methods with a body describe
-/// an agent that has no such thing.
+/// An agent: where it keeps sessions and what it does with them. The default methods describe an
+/// agent without the feature.
 pub trait Agent: Sync {
     /// The format of its sessions.
     fn format(&self) -> &'static Format;
 
-    /// The variables of the environment that say where its folders are.
+    /// The environment variables that set its folders.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
@@ -31,7 +31,7 @@ pub trait Agent: Sync {
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile>;
 
     /// Sessions of sub-agents that have a file of their own in a folder of sessions. They are found
-    /// when their id is given.
+    /// only by their full id.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut Unread) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -41,21 +41,22 @@ pub trait Agent: Sync {
         id.starts_with(text)
     }
 
-    /// Whether a file of this name holds what a sub-agent did, and belongs to another session.
+    /// Whether a file of this name holds the work of a sub-agent, and so belongs to another
+    /// session.
     fn is_part(&self, _file: &Path) -> bool {
         false
     }
 
-    /// The files that sub-agents of the session in this file wrote. What cannot be looked into is
+    /// The files that sub-agents of the session in this file wrote. Folders that cannot be read are
     /// reported to `unread`.
     fn sub_agents(&self, _session: &Path, _unread: &mut Unread) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// The id by which the archive knows the file of a sub-agent of a session.
+    /// The id in the archive of a file that a sub-agent of a session wrote.
     fn part_id(&self, session: &str, part: &Path) -> String {
         let name = stem(part);
-        // As `Loaded::key` has it: such a file names the session's id as its own.
+        // As in `Loaded::key`: such a file contains the id of its session, not its own.
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
@@ -64,7 +65,7 @@ pub trait Agent: Sync {
         Vec::new()
     }
 
-    /// Takes the lock by which the agent keeps others from writing a session, if it has one.
+    /// Takes the agent's own lock against other writers of a session, if it has one.
     ///
     /// # Errors
     ///
@@ -77,18 +78,18 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// Deletes the positions in a session's file that the agent has stored. It reads the file again
-    /// when it needs them.
+    /// Deletes the offsets into a session's file that the agent has stored. The agent reads the
+    /// file again when it needs them.
     ///
     /// # Errors
     ///
-    /// `Disk` when that store cannot be written.
+    /// `Disk` when the agent's store cannot be written.
     fn forget(&self, _: &Environment, _session: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// Refuses a change of a session from the byte `from` on if another session refers to positions
-    /// behind that.
+    /// Refuses a change of a session from byte `from` on if another session refers to offsets after
+    /// it.
     ///
     /// # Errors
     ///
@@ -102,13 +103,13 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How it continues a session that another program wrote, if it can.
+    /// How it resumes a session that another program wrote, if it can.
     fn resume(&self) -> Option<Resume> {
         None
     }
 
-    /// The command that continues a session in the folder it was run in; its id is the last
-    /// argument. None: it is not known.
+    /// The command that resumes a session in the folder in which it was run; the session's id is
+    /// the last argument. None if it is unknown.
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         self.resume().map(|resume| resume.command)
     }
@@ -122,27 +123,27 @@ pub trait Agent: Sync {
 /// The hook with which an agent calls a program when a session ends.
 #[derive(Clone, Copy, Debug)]
 pub struct HookTarget {
-    /// What is written.
+    /// The entry to add to the settings.
     pub hook: &'static Hook,
     /// The folder of the agent's settings, which the path in `hook` is relative to.
     pub settings: fn(&Environment) -> PathBuf,
 }
 
-/// How an agent continues a session that another program wrote.
+/// How an agent resumes a session that another program wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume {
-    /// The command that continues a session; its id is the last argument.
+    /// The command that resumes a session; the session's id is the last argument.
     pub command: &'static [&'static str],
-    /// The file in which the agent looks for the session. `Refused` when that is not known.
+    /// The file in which the agent looks for the session. `Refused` when that is unknown.
     pub place: fn(&Environment, &NewSession<'_>) -> Result<PathBuf>,
 }
 
-/// A session that is to be put where its agent looks for it.
+/// A new session, to be written where its agent looks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSession<'a> {
     /// Its id.
     pub id: &'a str,
-    /// The folder that it is run in.
+    /// The folder in which it is to be run.
     pub cwd: &'a Path,
     /// When it begins, in UTC.
     pub time: &'a Zoned,
@@ -156,8 +157,8 @@ pub struct AgentLock {
 }
 
 impl AgentLock {
-    /// Takes the lock in the file at `path`, which is made if it is not there. `None` on a disk
-    /// without locks.
+    /// Takes the lock in the file at `path`, which is made if it does not exist. `None` on a file
+    /// system without locks.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl AgentLock {
 
 impl Drop for AgentLock {
     fn drop(&mut self) {
-        // Agents delete their lock files as well. If it fails, an empty file is left.
+        // Agents delete their lock files, too. If this fails, an empty file is left.
         fs::remove_file(&self.path).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions in any folder.
+//! Finds sessions in any folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::named;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// How a session's file may end.
+/// The endings of session files.
 const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
-/// How many folders deep sessions are looked for.
+/// The maximum depth of the search.
 const DEPTH: usize = 16;
 
-/// All sessions of any agent in a folder and below it, by path: files that end as sessions do and
-/// begin as one. Links to folders are not followed.
+/// All sessions of any agent in a folder and below it, by path: files with the name and the first
+/// bytes of a session. Links to folders are not followed.
 pub fn below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

@@ -1,5 +1,5 @@
-//! All sessions on this machine, for a question whose answer decides about originals: what could
-//! not be read is part of the answer.
+//! A census of all sessions on this machine, which decides whether archived originals are still
+//! needed: everything that could not be read is part of the result.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -21,46 +21,46 @@ use crate::session_file::SessionFile;
 use crate::unread::Unread;
 use crate::{AGENTS, named as agent_named};
 
-/// Where a session says its id.
+/// The first bytes of a session, in which its id is.
 const HEAD: u64 = 64 << 10;
-/// The folder of what Claude Code's sub-agents did, in a folder named like their session.
+/// The folder for the work of Claude Code's sub-agents, in a folder named like their session.
 const PARTS: &str = "subagents";
 /// Shorter ids may be found in a session by chance.
 const SHORTEST_ID: usize = 8;
 
-/// What is known of the sessions on this machine.
+/// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Files by the agent and the id that their names say.
+    /// Files by agent and by the id in their names.
     by_name: BTreeMap<SessionKey, Vec<PathBuf>>,
-    /// Ids that were asked for and are in the first bytes of some file.
+    /// Wanted ids that are in the first bytes of some file.
     named: HashSet<String>,
-    /// What the stubs in all files stand for.
+    /// The references of the stubs in all files.
     pub stubs: HashSet<Ref>,
-    /// Folders, files and databases that are there and cannot be read.
+    /// The errors of folders, files and databases that exist and cannot be read.
     pub unread: Vec<Error>,
 }
 
-/// Whether a session is at a path.
+/// Whether there is a session at a path.
 #[derive(Debug)]
 pub enum Presence {
-    /// It is.
+    /// There is.
     There,
-    /// It is not, and that can be seen.
+    /// There is none: its folder, or the one above it, was listed.
     Gone,
-    /// It cannot be told.
+    /// Unknown: its folder could not be listed.
     Unknown(Error),
 }
 
 impl Census {
-    /// Looks at all sessions of all agents that are ever written.
+    /// Reads all sessions of agents whose sessions epitome can write.
     pub fn take(environment: &Environment, wanted: &[SessionKey]) -> Census {
         let mut census = Census::default();
         let found = all(environment, None);
         census.unread.extend(found.unread.into_iter().filter(is_there));
         census.by_name = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_name.values().flatten().cloned().collect();
-        // Sub-agents of any session.
+        // Sub-agents of all sessions.
         let unread = &mut Unread::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));
@@ -79,12 +79,12 @@ impl Census {
         census
     }
 
-    /// The files of a session that agents keep under its id.
+    /// The files that agents keep under the id of a session.
     pub fn files_of(&self, key: &SessionKey) -> &[PathBuf] {
         self.by_name.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a file is known of the session, or of the one that it is a part of.
+    /// Whether a file of the session, or of the one to which it belongs, was found.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
         self.by_name.contains_key(key)
@@ -92,7 +92,7 @@ impl Census {
             || self.named.contains(root_of(&key.id))
     }
 
-    /// Whether a session is at an address.
+    /// Whether there is a session at an address.
     pub fn presence(&self, address: &Path) -> Presence {
         if let Some((database, id)) = rows::split(address)
             && is_database(&database)
@@ -107,9 +107,9 @@ impl Census {
             }
             Err(_) => {}
         }
-        // A folder that is empty may be of a disk that is not there, in an agent's home as well.
+        // An empty folder may be the mount point of a missing disk, even in an agent's home.
         let folder = address.parent().unwrap_or(Path::new(""));
-        // What a sub-agent did is in a folder of its session's.
+        // The work of a sub-agent is in a folder named like its session.
         let of_part = folder.parent().and_then(Path::parent).filter(|_| folder.ends_with(PARTS));
         let folder = of_part.unwrap_or(folder);
         let is_listed =
@@ -118,7 +118,7 @@ impl Census {
         match is_listed(folder) {
             Ok(true) => Presence::Gone,
             Ok(false) => unknown(is_empty(), "the folder", folder),
-            // That the folder itself was removed is seen beside what is left.
+            // A removed folder is noticed in its parent.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
                 match folder.parent().map(is_listed) {
                     Some(Ok(true)) => Presence::Gone,
@@ -130,7 +130,7 @@ impl Census {
     }
 }
 
-/// The files that agents keep under the ids of sessions and of what belongs to them.
+/// The files of all sessions and of the files that belong to them, by id.
 pub fn places(environment: &Environment) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name(all(environment, None).sessions)
 }
@@ -138,7 +138,7 @@ pub fn places(environment: &Environment) -> BTreeMap<SessionKey, Vec<PathBuf>> {
 fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     let mut by_name: BTreeMap<SessionKey, Vec<PathBuf>> = BTreeMap::new();
     for session in sessions {
-        // Nothing was ever removed from what is only read.
+        // Nothing was ever removed from sessions of a read-only format.
         if named(session.agent).is_some_and(|format| writer(format).is_err()) {
             continue;
         }
@@ -157,7 +157,7 @@ fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name
 }
 
-/// The id of the session that a part belongs to: `ID.agent-…`, `ID.events`.
+/// The id of the session that a part belongs to, for ids like `ID.agent-…` and `ID.events`.
 fn root_of(id: &str) -> &str {
     id.split_once('.').map_or(id, |(root, _)| root)
 }
@@ -170,12 +170,12 @@ fn in_database(database: &Path, id: &str) -> Presence {
     }
 }
 
-/// Whether an error is of something that is there and should have been read.
+/// Whether an error is about something that exists and should have been readable.
 fn is_there(err: &Error) -> bool {
     !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
-/// Looks for stubs in a file, and for ids at its beginning.
+/// Collects the stubs in a file, and the wanted ids at its beginning.
 fn read(
     file: &Path,
     ids: &[&str],

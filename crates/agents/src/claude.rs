@@ -2,7 +2,7 @@
 //! `projects/<folder>/<id>/subagents/agent-<id>.jsonl`; older versions put those next to the
 //! session.
 //!
-//! `sessions/<pid>.json` is there as long as Claude Code runs, or longer when it was killed.
+//! `sessions/<pid>.json` exists while Claude Code runs; if it was killed, the file remains.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::process::name_of;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// UTF-16 units in the name of a project's folder, beyond which Claude Code shortens it by a hash
-/// of its own.
+/// The most UTF-16 units in the name of a project's folder. Claude Code shortens a longer one with
+/// a hash of its own.
 const LONGEST: usize = 200;
 
 /// Claude Code.
@@ -65,7 +65,7 @@ impl Agent for Claude {
         else {
             return Vec::new();
         };
-        // A copy elsewhere has the same id, and Claude Code does not use it.
+        // A copy in another folder has the same id, but Claude Code does not use it.
         if !real.starts_with(projects) {
             return Vec::new();
         }

@@ -1,8 +1,8 @@
 //! Codex: rollouts, compressed or not, in `sessions/<year>/<month>/<day>/` and
 //! `archived_sessions/`, and the lock that it holds while it writes one.
 //!
-//! `thread-writer-locks/<id>.lock` is there as long as Codex has the thread open, with a `flock` on
-//! it; a Codex that was killed leaves the file, but not the lock.
+//! `thread-writer-locks/<id>.lock` exists while Codex has the thread open, with a `flock` on it; a
+//! Codex that was killed leaves the file, but not the lock.
 
 use std::collections::HashSet;
 use std::fs::{self, TryLockError};
@@ -42,7 +42,7 @@ impl Agent for Codex {
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
-        // One that cannot be read is listed: opening it says why.
+        // A rollout that cannot be read is listed: the error comes when it is opened.
         let origins = found.par_iter().map(|path| origin_of(path).ok().flatten());
         let origins: Vec<Option<Origin>> = origins.collect();
         let mut origins = origins.into_iter();
@@ -108,8 +108,8 @@ fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
     Ok(Codex.folder(environment).join("sessions").join(day).join(name))
 }
 
-/// `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and `archived_sessions/` with none of
-/// the folders.
+/// Rollouts in `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and directly in
+/// `archived_sessions/`.
 fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let mut found = unread.files_in(&home.join("archived_sessions"));
     let mut folders = vec![home.join("sessions")];
@@ -121,29 +121,29 @@ fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     found
 }
 
-/// `….jsonl`, or `….jsonl.zst`: Codex compresses what nobody has used for a while. Of both it reads
-/// the plain one.
+/// Whether a file is a rollout: `….jsonl`, or `….jsonl.zst`, because Codex compresses rollouts that
+/// were not used for a while. If both exist, Codex reads the plain one.
 fn is_rollout(path: &Path) -> bool {
     let plain = path.with_extension("");
     is_jsonl(path)
         || path.extension().is_some_and(|it| it == "zst") && is_jsonl(&plain) && !plain.exists()
 }
 
-/// The id in the name of a rollout: what follows the time, `2026-11-20T23-12-03`.
+/// The id in the name of a rollout, after the time: `2026-11-20T23-12-03`.
 fn id(stem: &str) -> &str {
     const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
     let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
     stem.get(TIME..).unwrap_or(stem)
 }
 
-/// What the sub-agents of a rollout wrote, and theirs: among the rollouts of this Codex, or beside
-/// a rollout that lies elsewhere.
+/// The rollouts of the sub-agents of a rollout, and of theirs: among all rollouts of its
+/// installation, or, for a file outside of one, among its siblings.
 fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
         return Vec::new();
     }
-    // A session that was last written before it began has a time that says nothing.
+    // A modification time before the session's beginning is meaningless.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
     let is_of_these_days = |path: &PathBuf| {
@@ -180,12 +180,12 @@ fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     }
 }
 
-/// Refuses a change of a rollout at `from` if another rollout goes on from what stands behind that:
-/// it knows how many bytes of this one are its beginning.
+/// Refuses a change of a rollout from byte `from` on if another rollout is a fork of it: a fork
+/// records how many bytes of this file are its beginning.
 ///
 /// # Errors
 ///
-/// `Refused`, with the other's path; `NoPermission`, `Unreadable` when it cannot be seen whether
+/// `Refused`, with the path of the fork; `NoPermission`, `Unreadable` when it is unknown whether
 /// there is one.
 fn check_places(session: &Path, from: u64) -> Result<()> {
     let name = stem(session).into_owned();
@@ -216,7 +216,7 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
     }
 }
 
-/// The rollouts of the Codex that a rollout is of; of one elsewhere those beside it.
+/// All rollouts of the same installation, or the siblings of a file outside of one.
 fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
     let is_root = |path: &&Path| {
@@ -233,7 +233,8 @@ fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     }
 }
 
-/// What the first line of a rollout says of others. None for a file that is gone or damaged.
+/// The sessions that the first line of a rollout refers to: the one that started it as a sub-agent,
+/// and the rollout that it continues. None for a file that is missing or damaged.
 ///
 /// # Errors
 ///
@@ -257,12 +258,13 @@ fn origin_of(path: &Path) -> Result<Option<Origin>> {
     }
 }
 
-/// Whether bytes were read, and are not what zstd wrote: what the system refuses has a number.
+/// Whether an error means that the bytes are no valid zstd data. Errors of the system have a
+/// number.
 fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
-/// Codex's instructions stand in the first line; nothing in it is longer than this.
+/// The first line contains Codex's instructions, but is never longer than this.
 const FIRST_LINE: u64 = 4 << 20;
 
 fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -271,18 +273,18 @@ fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The day in the name of a rollout, with what stands before it.
+/// The beginning of a rollout's name, including the day.
 fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// The day after a time: days of names are those of the place where Codex ran.
+/// The day after a time, because the days in names are in the time zone in which Codex ran.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
 }
 
-/// The processes that hold Codex's lock of a rollout.
+/// The processes that hold Codex's lock on a rollout.
 fn users(home: &Path, session: &Path) -> Vec<User> {
     let Some(path) = lock_of(home, session) else { return Vec::new() };
     let Ok(lock) = regular::open(&path) else { return Vec::new() };
@@ -295,16 +297,16 @@ fn users(home: &Path, session: &Path) -> Vec<User> {
     }
 }
 
-/// What Codex shows of threads, with places in their rollouts.
+/// The database of the threads that Codex displays, with offsets into their rollouts.
 const SHOWN: &str = "thread_history_1.sqlite";
 
-/// Its tables, each with a column `thread_id`.
+/// The tables of that database, each with a column `thread_id`.
 const TABLES: [&str; 4] =
     ["thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state"];
 
-/// Takes what Codex has made of a rollout out of the database that its screen shows. It knows
-/// places in the file, and would wait for new turns behind the end of a shorter one; without it,
-/// Codex reads the rollout again.
+/// Deletes the rows of a rollout from the database from which Codex displays threads. They contain
+/// offsets into the file, and Codex would wait for new turns behind the end of a shorter file;
+/// without them, it reads the rollout again.
 ///
 /// # Errors
 ///
@@ -326,7 +328,7 @@ fn forget(home: &Path, session: &Path) -> Result<()> {
 fn holders(path: &Path) -> Vec<User> {
     let mut users = users_of(path);
     if users.is_empty() {
-        // It may run as someone else, whose files are hidden from us.
+        // Another user's process may hold the lock: it is hidden from us.
         users.push(User { pid: 0, name: "codex".to_owned(), writes: true });
     }
     users
@@ -338,8 +340,8 @@ fn lock_of(home: &Path, session: &Path) -> Option<PathBuf> {
     locks.is_dir().then(|| locks.join(format!("{}.lock", id(&stem(&real)))))
 }
 
-/// The rollout itself, if it is one of this Codex. A copy elsewhere bears the same id and is
-/// nobody's.
+/// The path of the rollout, if it is in this installation. A copy elsewhere has the same id but is
+/// not used by Codex.
 fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
     let (real, home) = (session.canonicalize().ok()?, home.canonicalize().ok()?);
     let below = ["sessions", "archived_sessions"].iter().any(|it| real.starts_with(home.join(it)));
@@ -361,7 +363,7 @@ mod tests {
         fs::write(&rollout, "").expect("a file");
         assert!(forget(home.path(), &rollout).is_ok(), "there is no database yet");
         let database = Connection::open(home.path().join(SHOWN)).expect("a database");
-        // One table is missing, as it may be in another version.
+        // One table is missing, as in another version.
         for table in &TABLES[..3] {
             let made = format!(
                 "CREATE TABLE {table} (thread_id TEXT, at INTEGER);

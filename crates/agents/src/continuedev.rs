@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// Names its folder.
+/// The variable that sets its folder.
 const FOLDER: &str = "CONTINUE_GLOBAL_DIR";
 
 /// Continue.
@@ -30,7 +30,7 @@ impl Agent for Continue {
 
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let mut found = unread.files_in(&self.folder(environment));
-        // `sessions.json` is the list of all.
+        // `sessions.json` is the list of all sessions.
         found.retain(|path| {
             path.extension().is_some_and(|it| it == "json") && stem(path) != "sessions"
         });

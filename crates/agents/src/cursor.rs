@@ -1,5 +1,5 @@
-//! Cursor: the editor keeps conversations in one database, the CLI in one for each chat, and both
-//! as transcripts, which say less.
+//! Cursor: the editor keeps conversations in one database, the CLI each chat in its own, and both
+//! also as transcripts, which hold less.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ impl Agent for Cursor {
         environment.home.join(".cursor")
     }
 
-    /// Composers, chats, and transcripts of those that are in no database any more.
+    /// Conversations of the editor, chats of the CLI, and transcripts of those that are no longer
+    /// in a database.
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let home = self.folder(environment);
         let editor = editor(environment).join("User/globalStorage/state.vscdb");
@@ -41,7 +42,7 @@ impl Agent for Cursor {
     }
 }
 
-/// The folder of the editor.
+/// The editor's folder.
 fn editor(environment: &Environment) -> PathBuf {
     if cfg!(target_os = "macos") {
         environment.home.join("Library/Application Support/Cursor")
@@ -50,8 +51,8 @@ fn editor(environment: &Environment) -> PathBuf {
     }
 }
 
-/// `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`; in older versions, and as text, without
-/// the folder of the id. Of one id, those that are JSON come first.
+/// Transcripts in `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`; older versions write them
+/// without the folder of the id, or as text. Of several files with one id, JSON comes first.
 fn transcripts(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let folders = below(vec![root.join("projects")], unread);
     let folders: Vec<PathBuf> =

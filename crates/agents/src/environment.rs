@@ -1,20 +1,19 @@
-//! What the folders of agents depend on.
+//! The environment from which the folders of agents are computed.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The folders and variables from which agents derive where they keep things.
+/// The folders and variables from which agents derive their own folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The user's home.
+    /// The user's home folder.
     pub home: PathBuf,
     /// The platform's folder for settings.
     pub config: PathBuf,
-    /// The logs of epitome's own live contexts.
+    /// The folder of epitome's logs of live contexts.
     pub logs: PathBuf,
-    /// The variables that are set, of those that [`Agent::variables`](crate::Agent::variables)
-    /// names.
+    /// Those variables of [`Agent::variables`](crate::Agent::variables) that are set.
     pub variables: BTreeMap<String, OsString>,
 }
 
@@ -34,7 +33,7 @@ impl Environment {
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The folder that a variable names, or else `or`. Agents take `~` for the home folder.
+    /// The folder that a variable names, or else `or`. Agents accept `~` for the home folder.
     pub fn folder(&self, variable: &str, or: PathBuf) -> PathBuf {
         let Some(value) = self.variable(variable) else { return or };
         let path = Path::new(value);

@@ -1,4 +1,4 @@
-//! epitome's own live contexts: their logs.
+//! epitome's own live contexts: the logs that it keeps of them.
 
 use std::path::PathBuf;
 

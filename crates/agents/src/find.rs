@@ -1,7 +1,8 @@
-//! Sessions on this machine: all of them, the one that a user means, and what belongs to one.
+//! Finds sessions on this machine: all, the one that a user means, and the files that belong to
+//! one.
 //!
-//! Only names of files, databases, and the small files and locks by which agents say which sessions
-//! they have open are read here, and the first bytes of a session to tell whose it is.
+//! This module reads only names of files, databases, the small files and locks by which agents mark
+//! open sessions, and the first bytes of a session to recognise its format.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -23,12 +24,12 @@ use crate::session_file::SessionFile;
 use crate::unread::Unread;
 use crate::{AGENTS, named};
 
-/// The session that a user means by a text.
+/// The result of looking a session up by a text that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMatch {
     /// This file.
     File(PathBuf),
-    /// Any of these sessions: the ids of all begin with the text.
+    /// Several sessions: all their ids begin with the text.
     AnyOf(Vec<SessionFile>),
     /// No session.
     Nothing,
@@ -37,21 +38,21 @@ pub enum SessionMatch {
 /// The sessions that were found.
 #[derive(Debug, Default)]
 pub struct FoundSessions {
-    /// By path.
+    /// The sessions, ordered by path.
     pub sessions: Vec<SessionFile>,
-    /// Folders, files and databases of agents that could not be looked into, each as an error with
-    /// its path. They may hold more sessions.
+    /// Errors, with paths, of the agents' folders, files and databases that could not be read.
+    /// These may hold more sessions.
     pub unread: Vec<Error>,
 }
 
-/// All session files of the agents on this machine, or of one agent, by path. What cannot be
-/// read is left out: [`all`] reports it.
+/// The session files of all agents on this machine, or of one agent, ordered by path. Errors are
+/// ignored: [`all`] reports them.
 pub fn sessions(environment: &Environment, agent: Option<&str>) -> Vec<SessionFile> {
     all(environment, agent).sessions
 }
 
-/// All session files of the agents on this machine, or of one agent, and what could not be looked
-/// into.
+/// The session files of all agents on this machine, or of one agent, and the errors of what could
+/// not be read.
 pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
     let mut unread = Unread::default();
     let mut sessions: Vec<SessionFile> =
@@ -60,12 +61,12 @@ pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
     FoundSessions { sessions, unread: unread.into_errors() }
 }
 
-/// The folders in which agents keep sessions, whether they are there or not.
+/// The folders in which agents keep sessions, whether or not they exist.
 pub fn folders(environment: &Environment) -> Vec<PathBuf> {
     AGENTS.iter().map(|agent| agent.folder(environment)).collect()
 }
 
-/// The session that a user means by a path, an id, or the beginning of one.
+/// The session that a user means by a path, an id, or the prefix of an id.
 pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
     let path = Path::new(text);
     if is_database(path) {
@@ -102,7 +103,7 @@ pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> Sess
         found.extend(parts.filter(is_meant));
     }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
-        // The same id may be in two folders: then only the path says which is meant.
+        // If two folders have a session with this id, only a path is unambiguous.
         if found.iter().filter(|file| file.id == text).count() < 2 {
             return SessionMatch::File(found.swap_remove(exact).path);
         }
@@ -115,8 +116,8 @@ pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> Sess
     }
 }
 
-/// The files that the session of a generation may be in: the one it was made for, and those that
-/// agents keep under its id.
+/// The files in which the session of a generation may be: the recorded one, and those that agents
+/// keep under its id.
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
@@ -136,17 +137,17 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
 }
 
 /// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
-/// what else a database keeps of it. What cannot be looked into is left out.
+/// other rows that a database keeps for it. Errors are ignored.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
     of_place(&Place::parse(session), session, &mut Unread::default())
 }
 
-/// All that belongs to a session whose place is known already.
+/// The files and rows that belong to a session whose place is known already.
 ///
 /// # Errors
 ///
 /// `NoPermission`, `Unreadable` and the like when a folder that may hold a part of the session
-/// cannot be looked into.
+/// cannot be read.
 pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
     let mut unread = Unread::default();
     let found = of_place(place, session, &mut unread);
@@ -164,14 +165,14 @@ fn of_place(place: &Place, session: &Path, unread: &mut Unread) -> Vec<PathBuf> 
             Some(format) => named(format.name)
                 .map(|agent| agent.sub_agents(session, unread))
                 .unwrap_or_default(),
-            // The file is damaged or gone. Those of its sub-agents are still there, and each agent
-            // names them in its own way.
+            // The file is damaged or missing. Files of sub-agents may still exist, and each agent
+            // has its own names for them.
             None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session, unread)).collect(),
         },
     }
 }
 
-/// What belongs to a session of a known agent.
+/// The files that belong to a session of a known agent.
 pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
@@ -182,12 +183,12 @@ pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<Pa
     }
 }
 
-/// The agent whose session is in a file, by the first bytes of the file.
+/// The agent that wrote a session file, recognised by its first bytes.
 pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
     named(format_at(session)?.name)
 }
 
-/// The format of the file at a path. Of a compressed file only the beginning is decompressed.
+/// The format of a file. Of a compressed file only the beginning is decompressed.
 fn format_at(session: &Path) -> Option<&'static Format> {
     let source = FileSource::open(session).ok()?;
     if !compressed::is_compressed(&source).ok()? {
@@ -201,7 +202,7 @@ fn format_at(session: &Path) -> Option<&'static Format> {
     })
 }
 
-/// How many sub-agents a session started.
+/// The number of sub-agents that a session started.
 pub fn sub_agents(session: &Path) -> usize {
     let found = companions(session);
     match Place::parse(session) {
@@ -216,20 +217,20 @@ pub fn sub_agents(session: &Path) -> usize {
     }
 }
 
-/// The agents that continue sessions which other programs wrote, and how.
+/// The agents that can resume sessions which other programs wrote, and how.
 pub fn resumed() -> impl Iterator<Item = (&'static dyn Agent, Resume)> {
     AGENTS.iter().filter_map(|agent| Some((*agent, agent.resume()?)))
 }
 
-/// The agents that can be told to call a program when a session ends, and how.
+/// The agents with a hook for the end of a session, and that hook.
 pub fn hooked() -> impl Iterator<Item = (&'static dyn Agent, HookTarget)> {
     AGENTS.iter().filter_map(|agent| Some((*agent, agent.hook()?)))
 }
 
-/// The processes that use a session: those that have its file open, and agents that say they have
-/// the session open without holding the file.
+/// The processes that use a session: those that have its file open, and agents that mark the
+/// session as open without holding its file.
 ///
-/// Rows of a database have no users: a program that writes them waits for the others.
+/// Rows of a database have no users: the database has its own locks.
 pub fn users(environment: &Environment, session: &Path) -> Vec<User> {
     users_at(environment, &Place::parse(session), session)
 }
@@ -240,25 +241,24 @@ pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec
         return Vec::new();
     }
     let mut users = users_of(session);
-    // Each agent knows its own sessions by their folder.
+    // Each agent recognises its own sessions by their folder.
     users.extend(AGENTS.iter().flat_map(|agent| agent.users(environment, session)));
     users.sort();
     users.dedup_by_key(|user| user.pid);
     users
 }
 
-/// Makes the agent of a session forget the positions in its file that it has stored, before the
-/// file is replaced by one in which they are others. It finds them again.
+/// Makes the agent of a session delete the offsets into its file that it has stored, before the
+/// file is replaced by one with other offsets. The agent computes them again.
 ///
 /// # Errors
 ///
-/// `Disk` when that store cannot be written.
+/// `Disk` when the agent's store cannot be written.
 pub fn forget(environment: &Environment, session: &Path) -> Result<()> {
     AGENTS.iter().try_for_each(|agent| agent.forget(environment, session))
 }
 
-/// Refuses a change of a session from the byte `from` on if another session refers to positions
-/// behind that as its own beginning.
+/// Refuses a change of a session from byte `from` on if another session refers to offsets after it.
 ///
 /// # Errors
 ///
@@ -267,8 +267,8 @@ pub fn check_places(session: &Path, from: u64) -> Result<()> {
     agent_of(session).map_or(Ok(()), |agent| agent.check_places(session, from))
 }
 
-/// Takes the lock by which the agent of a session keeps others from writing it, if it has one. No
-/// agent opens the session while the result lives.
+/// Takes the agent's own lock against other writers of a session, if it has one. The agent does not
+/// open the session while the result lives.
 ///
 /// # Errors
 ///
@@ -285,15 +285,15 @@ pub fn lock(
     Ok(None)
 }
 
-/// The agents of a name, or all.
+/// The agent with a name, or all agents.
 fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
     AGENTS.iter().copied().filter(move |it| agent.is_none_or(|agent| agent == it.name()))
 }
 
-/// The session of a database that a user means by the beginning of its id.
+/// The session in a database that a user means by an id prefix.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     let mut found = SessionFile::of_database(database, &mut Unread::default());
-    // Sessions of sub-agents are found when their id is given.
+    // Sessions of sub-agents are found only by their full id.
     found.retain(
         |(parent, it)| {
             if text.is_empty() { parent.is_none() } else { it.id.starts_with(text) }
@@ -301,7 +301,7 @@ fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     );
     let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
     match found.len() {
-        // The error that it holds no session comes from opening it.
+        // Opening it returns the error that it holds no session.
         0 if text.is_empty() => SessionMatch::File(database.to_owned()),
         0 => SessionMatch::Nothing,
         1 => SessionMatch::File(found.swap_remove(0).path),
@@ -315,8 +315,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes the files of sub-agents as every agent names them next to a session, and returns the
-    /// session and what belongs to it, relative to their folder.
+    /// Writes files of sub-agents with every agent's names next to a session. Returns the session
+    /// and the files that belong to it, relative to their folder.
     fn found(name: &str, bytes: &[u8]) -> Vec<String> {
         let dir = tempfile::tempdir().expect("a folder");
         let put = |name: &str, bytes: &[u8]| {
@@ -364,7 +364,7 @@ mod tests {
             fs::write(&session, fixtures::get(agent, "pricing").bytes()).expect("a file");
             let folder = dir.path().join(folder);
             fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
-            // No user, not even root, can read a link to itself.
+            // A symbolic link to itself is unreadable for every user, even for root.
             std::os::unix::fs::symlink(&folder, &folder).expect("a link");
             let strict = companions_at(&Place::parse(&session), &session);
             let strict = strict.map_err(|err| (err.kind(), err.path().map(Path::to_owned)));

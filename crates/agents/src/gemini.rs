@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// Characters of a session's id in the name of its file.
+/// The length of the id prefix in the name of a session's file.
 const SHORT: usize = 8;
 
 /// Gemini CLI.
@@ -50,7 +50,7 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A file of such a name is not a folder, which is no error.
+        // A file of that name is no folder, which is no error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));
@@ -71,8 +71,8 @@ fn home(environment: &Environment) -> PathBuf {
     environment.folder("GEMINI_CLI_HOME", environment.home.clone()).join(".gemini")
 }
 
-/// A resume leaves an empty file of the same id, and continues a `.json` in a `.jsonl` next to it:
-/// of the files of one id, the one that holds the session is returned.
+/// All session files. A resume leaves an empty file with the same id, and continues a `.json` in a
+/// `.jsonl` next to it: of several files with one id, the one that holds the session is returned.
 fn files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()
@@ -97,12 +97,12 @@ fn of_chats(chats: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     newest.into_values().map(|(.., path)| path).collect()
 }
 
-/// The beginning of a session's id in the name of its file.
+/// The id prefix in the name of a session's file.
 fn short_id(stem: &str) -> &str {
     stem.rsplit('-').next().unwrap_or(stem)
 }
 
-/// Whether a whole id begins with the short one in the name of a file.
+/// Whether a full id begins with the prefix in a file's name.
 fn is_short_for(short: &str, id: &str) -> bool {
     short.len() == SHORT && id.len() > SHORT && id.starts_with(short)
 }

@@ -1,4 +1,4 @@
-//! Kilo Code's program `kilo`, a fork of OpenCode, with databases of its own.
+//! Kilo Code's program `kilo`, a fork of OpenCode with its own databases.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::opencode::databases;
 use crate::session_file::SessionFile;
 use crate::unread::Unread;
 
-/// Names one database, relative to the folder of all.
+/// The variable that names one database, relative to the folder of all.
 const DATABASE: &str = "KILO_DB";
 
 /// Kilo Code.

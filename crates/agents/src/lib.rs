@@ -2,8 +2,8 @@
 //! it calls a program when a session ends.
 //!
 //! An [`Agent`] is one file of this crate and one line in [`AGENTS`]; nothing else lists agents.
-//! What an agent looks at to find its folders (the user's home, variables) is passed in as an
-//! [`Environment`].
+//! The environment from which an agent's folders are computed (the user's home, variables) is
+//! passed in as an [`Environment`].
 //!
 //! ```
 //! use epitome_agents::{AGENTS, Environment, named, sessions};
@@ -17,8 +17,8 @@
 //!
 //! # Absent
 //!
-//! Agents' JSON keys, which are spelled in `epitome-formats`. The process environment. Changes of
-//! sessions: this crate only looks, and takes and releases an agent's own lock.
+//! Agents' JSON keys, which are in `epitome-formats`. The process environment, which the caller
+//! reads. Writing sessions: this crate only finds them, and takes and releases agents' own locks.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -57,7 +57,7 @@ pub use resume::{resume_line, shell_word};
 pub use session_file::SessionFile;
 pub use unread::Unread;
 
-/// Every agent of which a machine may have sessions.
+/// Every known agent.
 pub static AGENTS: &[&dyn Agent] = &[
     &claude::Claude,
     &codex::Codex,
@@ -83,7 +83,7 @@ pub fn dashed(path: &str) -> String {
     claude::dashed(path)
 }
 
-/// The agent of a name: `claude`.
+/// The agent with a name, such as `claude`.
 pub fn named(name: &str) -> Option<&'static dyn Agent> {
     AGENTS.iter().copied().find(|agent| agent.name() == name)
 }
@@ -100,8 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Formats of sessions that no agent keeps in a folder of its own: they are exported, or sent
-    /// to a service.
+    /// Formats without a folder on this machine: sessions that are exported, or sent to a service.
     const WITHOUT_A_FOLDER: [&str; 6] =
         ["mini-swe", "swe-agent", "anthropic", "openai-chat", "openai-responses", "gemini-request"];
 

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// Names one database, relative to the folder of all.
+/// The variable that names one database, relative to the folder of all.
 const DATABASE: &str = "OPENCODE_DB";
 
 /// OpenCode.
@@ -34,7 +34,7 @@ impl Agent for OpenCode {
         let databases = databases(self, DATABASE, environment, unread);
         let mut found: Vec<SessionFile> =
             databases.iter().flat_map(|it| SessionFile::roots(it, unread)).collect();
-        // Releases with a database leave the files of earlier ones in place.
+        // Releases with a database do not remove the files of earlier releases.
         let moved: HashSet<String> = found.iter().map(|it| it.id.clone()).collect();
         let files = self.files(environment, unread).into_iter();
         found.extend(files.filter(|it| !moved.contains(&it.id)));
@@ -42,7 +42,7 @@ impl Agent for OpenCode {
     }
 
     fn hook(&self) -> Option<HookTarget> {
-        // In the same place on every system.
+        // The same place on every system.
         let settings = |environment: &Environment| {
             let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
             config.join("opencode")
@@ -69,8 +69,8 @@ impl OpenCode {
     }
 }
 
-/// The databases of OpenCode or of a fork: the one that the user chose by this variable, or all in
-/// its folder, as each release channel has its own.
+/// The databases of OpenCode or of a fork: the one set by this variable, or else all in its folder,
+/// because each release channel has its own.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -1,4 +1,4 @@
-//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`; in a folder that the user chose, the files are
+//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`; in a folder that the user set, the files are
 //! directly in it.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
-/// Names a folder for sessions without folders of projects.
+/// The variable that sets a folder for sessions, which has no folders of projects.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
 
 /// pi.
@@ -47,7 +47,7 @@ impl Agent for Pi {
     }
 }
 
-/// The id in the name of a file.
+/// The id in a file's name.
 fn id(stem: &str) -> &str {
     stem.rsplit('_').next().unwrap_or(stem)
 }

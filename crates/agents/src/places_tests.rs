@@ -1,4 +1,4 @@
-//! Where agents keep things, and how each is asked to resume a session: as the corpus has it.
+//! The folders of agents, and the commands that resume a session, compared with recorded ones.
 //!
 //! A file `testing/fixtures/places/<agent>` has lines: `folder PATH [VARIABLE=VALUE…]` for its
 //! sessions when these variables are set and the home is `/u`; `session FILE ID` and `other FILE`
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{AGENTS, Agent, Environment, Unread, hooked, resume_line};
 
-/// What follows `word` in the lines of an agent that begin with it.
+/// The rest of each line of an agent that begins with `word`.
 fn places(agent: &str, word: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/fixtures/places");
     let text = std::fs::read_to_string(folder.join(agent)).expect("every agent has a file there");

@@ -1,14 +1,14 @@
-//! Processes, by number.
+//! Processes by their ids.
 
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-/// Whether there is a process of that number.
+/// Whether a process with this id exists.
 pub fn is_running(process: u32) -> bool {
     name_of(process).is_some()
 }
 
-/// The name of a process; `None` when there is none of that number.
+/// The name of a process; `None` if there is no process with this id.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_of(pid: u32) -> Option<String> {
     let comm = format!("/proc/{pid}/comm");
@@ -26,7 +26,7 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Where the system cannot be asked, every number is taken for a running process.
+/// On systems without a way to ask, every id is assumed to be that of a running process.
 #[cfg(not(unix))]
 pub(crate) fn name_of(_: u32) -> Option<String> {
     Some(String::new())

@@ -1,9 +1,9 @@
-//! The command line with which an agent continues a session.
+//! The command line with which an agent resumes a session.
 
 use crate::AGENTS;
 
-/// The command line that continues the session `id` of `agent` in the folder `cwd`, quoted for a
-/// shell. None: of the agent no such command is known.
+/// The command line with which `agent` resumes the session `id` in the folder `cwd`, quoted for a
+/// shell. None if the agent's command is unknown.
 ///
 /// ```
 /// use epitome_agents::resume_line;

@@ -1,4 +1,4 @@
-//! A session of an agent as a list shows it, and how files become sessions.
+//! Session files as a list shows them, and how they are made from files and databases.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use epitome_store::rows::{self, SessionRow};
 
 use crate::unread::Unread;
 
-/// A session of an agent. It has not been read.
+/// A session that was found but not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// Where it is: a file, or `DATABASE#ID`.
+    /// Its address: a file, or `DATABASE#ID`.
     pub path: PathBuf,
-    /// The name of the agent in whose folder it is.
+    /// The agent in whose folder it is.
     pub agent: &'static str,
-    /// The session's id, as the name of the file or the database tells it.
+    /// Its id, from the name of the file or from the database.
     pub id: String,
     /// When it was last written.
     pub modified: SystemTime,
     /// Its size on disk.
     pub size: Bytes,
-    /// What a database says of it, if a list shows no more than that: it is then not read.
+    /// The row of a database, if a list needs no more than that: the session is then not read.
     pub told: Option<SessionRow>,
 }
 
 impl SessionFile {
-    /// The name of the file without its extension; empty for what is in a database.
+    /// The name of the file without its extension; empty for a session in a database.
     pub(crate) fn stem(&self) -> Cow<'_, str> {
         if self.path.is_file() { stem(&self.path) } else { "".into() }
     }
 
-    /// The sessions in files, with the id that `id` finds in the name of each.
+    /// The sessions in files. `id` extracts the id from a file's name.
     pub(crate) fn of_files(
         paths: Vec<PathBuf>,
         agent: &'static str,
@@ -46,7 +46,7 @@ impl SessionFile {
         found.collect()
     }
 
-    /// The session in a file, if there is a file.
+    /// The session in a file, if the file exists.
     pub(crate) fn of_file(
         path: PathBuf,
         agent: &'static str,
@@ -58,7 +58,7 @@ impl SessionFile {
         Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), told: None })
     }
 
-    /// The sessions of a database, each with the id of the session that it is a part of.
+    /// The sessions of a database, each with the id of its parent session, if it has one.
     pub(crate) fn of_database(
         database: &Path,
         unread: &mut Unread,
@@ -81,8 +81,8 @@ impl SessionFile {
         found.collect()
     }
 
-    /// The sessions of a database that are not part of another. A sub-agent's session belongs to
-    /// the session that started it.
+    /// The sessions of a database without a parent. A sub-agent's session belongs to the session
+    /// that started it.
     pub(crate) fn roots(database: &Path, unread: &mut Unread) -> Vec<SessionFile> {
         let found = SessionFile::of_database(database, unread).into_iter();
         found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()

@@ -1,4 +1,4 @@
-//! Folders and files that could not be read while sessions were looked for.
+//! Errors of folders and files that could not be read while sessions were searched.
 
 use std::fs;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use epitome_error::{Error, ErrorKind};
 use epitome_store::regular;
 
-/// Folders, files and databases in which there may be sessions that were not found.
+/// The errors of folders, files and databases that may hold more sessions.
 #[derive(Debug, Default)]
 pub struct Unread(Vec<Error>);
 
 impl Unread {
-    /// The errors, one for each path, in the order of the paths.
+    /// The errors, one for each path, ordered by path.
     pub(crate) fn into_errors(self) -> Vec<Error> {
         let Unread(mut errors) = self;
         errors.sort_by(|one, other| one.path().cmp(&other.path()));
@@ -20,12 +20,12 @@ impl Unread {
         errors
     }
 
-    /// What could not be read.
+    /// Adds an error.
     pub(crate) fn add(&mut self, err: Error) {
         self.0.push(err);
     }
 
-    /// The entries of a folder; none of one that is not there.
+    /// The entries of a folder; empty if it does not exist.
     pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
         match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -47,7 +47,7 @@ impl Unread {
                     None
                 }
             },
-            // A link may lead to a disk that is not there now.
+            // A dangling link may lead to a disk that is not mounted now.
             Err(err) if err.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
                 self.0.push(Error::reading(err, "the file", path));
                 None
@@ -59,7 +59,7 @@ impl Unread {
         }
     }
 
-    /// Whether there is something at `path`.
+    /// Whether a file or folder exists at `path`.
     pub(crate) fn is_there(&mut self, path: &Path) -> bool {
         match fs::metadata(path) {
             Ok(_) => true,
@@ -70,7 +70,8 @@ impl Unread {
         }
     }
 
-    /// A database that could not be read. One of another program holds no sessions.
+    /// Adds the error of a database, unless the database is another program's and so holds no
+    /// sessions.
     pub(crate) fn database(&mut self, err: Error) {
         if err.kind() != ErrorKind::UnknownFormat {
             self.0.push(err);
