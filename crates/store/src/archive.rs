@@ -1,4 +1,4 @@
-//! The archive: every byte that left a session, by its hash, and how to put it back.
+//! The archive: every byte that was removed from a session, by its hash, and how to put it back.
 //!
 //! # On disk
 //!
@@ -10,10 +10,10 @@
 //! <home>/archive/.trash/<agent>/<session>/000003.pack.<seconds>   removed, since that time
 //! ```
 //!
-//! A pack never changes. It is written under a name of its own, flushed, and then given the next
-//! free number without ever taking the place of another, so that a process killed at any moment
-//! leaves a whole pack or none, and two processes at once leave two. Folders are readable by their
-//! owner only (0700), files too (0600).
+//! A pack never changes. It is written under a temporary name, flushed, and then renamed to the
+//! next free number without ever replacing another, so that a process killed at any moment leaves a
+//! whole pack or none, and two processes at once leave two. Folders are readable by their owner
+//! only (0700), files too (0600).
 //!
 //! # A pack (format 1)
 //!
@@ -32,10 +32,10 @@
 //!                     format u32, check of these 36 bytes (8), "PACKEPIT"
 //! ```
 //!
-//! Tags are `89 45 50` and `k` (whose pack it is, the first piece, nothing but its about), `b`
-//! (removed bytes) or `m` (the generation as JSON, the last piece). Contents repeat what records
-//! say, without the abouts: either can be lost and the payloads still be read. A payload that is
-//! not what its hash says is never returned.
+//! Tags are `89 45 50` and `k` (the key of the session, the first piece, only an about), `b`
+//! (removed bytes) or `m` (the generation as JSON, the last piece). The contents repeat what the
+//! records hold, without the abouts: if either is lost, the payloads can still be read. A payload
+//! that does not match its hash is never returned.
 //!
 //! Unknown members of the JSON are ignored; a change that an older epitome would misread gets a
 //! new format number, which older ones refuse.
@@ -77,7 +77,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
 use pack_store::{FolderName, PackStore};
 
-/// All bytes that were ever removed from a session, in the packs of a [`PackStore`].
+/// The archive: all bytes that were ever removed from sessions, in the packs of a [`PackStore`].
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn PackStore>,
@@ -99,7 +99,7 @@ pub struct Generations {
 /// The sessions that have generations.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
-    /// Those of which a pack can be read, sorted.
+    /// Those with at least one readable pack, sorted.
     pub keys: Vec<SessionKey>,
     /// One error for each pack of the others: they are damaged, or cannot be read.
     pub unread: Vec<Error>,
@@ -221,8 +221,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` when a folder cannot be listed; `NoPermission`, `Unreadable` when a pack cannot be
-    /// read that is the only one to say whose it is.
+    /// `Archive` when a folder cannot be listed; `NoPermission`, `Unreadable` when the only pack
+    /// that names its session cannot be read.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -231,7 +231,7 @@ impl Archive {
         }
     }
 
-    /// All sessions that have generations, and what cannot be read of those that are not found.
+    /// All sessions that have generations, and the errors of packs whose session is unknown.
     ///
     /// # Errors
     ///
@@ -386,7 +386,7 @@ impl Blobs for SessionBlobs {
     }
 }
 
-/// Whether it is what is in a pack that cannot be read, and not the disk.
+/// Whether an error is about the content of a pack, and not about the disk.
 pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
@@ -409,7 +409,7 @@ const PACK: &str = ".pack";
 /// The extension of the file that replaces a pack that was removed as not needed.
 const REMOVED: &str = ".removed";
 
-/// The name of the pack of a generation. Padded, so that a listing is in order.
+/// The name of the pack of a generation, padded with zeros so that a listing is in order.
 pub(crate) fn pack_name(folder: &str, number: u64) -> String {
     format!("{folder}/{number:06}{PACK}")
 }
@@ -436,9 +436,9 @@ fn number_before(name: &str, end: &str) -> Option<u64> {
 /// The numbers of a session's packs, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// Those of which there is a pack.
+    /// The numbers with a pack.
     pub here: Vec<u64>,
-    /// Those that were removed as not needed.
+    /// The numbers of packs that were removed as not needed.
     pub removed: Vec<u64>,
 }
 
@@ -460,8 +460,8 @@ pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
         numbers.sort_unstable();
         Ok(numbers)
     };
-    // In this order, by two listings: a pack is noted as removed before its name goes, so that a
-    // number that is in neither was never used.
+    // Two listings in this order: a pack is noted as removed before it is deleted, so that a number
+    // in neither listing was never used.
     Ok(Numbers { here: that_end(PACK)?, removed: that_end(REMOVED)? })
 }
 

@@ -55,8 +55,8 @@ pub struct ImportReport {
 }
 
 impl Archive {
-    /// Writes all packs of a session, and of what belongs to it, as a tar archive. The same packs
-    /// give the same bytes. Returns the number of packs.
+    /// Writes all packs of a session, and of the files that belong to it, as a tar archive. The
+    /// same packs give the same bytes. Returns the number of packs.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl Archive {
         Ok(packs)
     }
 
-    /// The session, and what was compacted together with it: its sub-agents, the logs of its
-    /// database.
+    /// The keys of a session and of what was compacted together with it: its sub-agents, the logs
+    /// of its database.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Archive {
         for generation in self.generations(key)?.whole {
             parts.extend(generation.parts.into_iter().map(|part| part.key));
         }
-        // The session itself may have had nothing to remove.
+        // The session itself may have had nothing to remove, so that only its parts name it.
         for other in self.sessions_found()?.keys.into_iter().filter(|it| it.agent == key.agent) {
             let is_part = |it: &Generation| it.part_of.as_ref() == Some(key);
             if !parts.contains(&other) && self.generations(&other)?.whole.iter().any(is_part) {
@@ -184,7 +184,7 @@ impl Archive {
             return Err(refused("it holds a damaged pack").because(fault));
         }
         if generation.after.len == 0 {
-            // It would match the beginning of every file.
+            // An empty result would match the beginning of every file.
             return Err(refused("it holds a generation that left an empty file"));
         }
         Ok(Staged { new, pack, generation, number })
@@ -267,7 +267,7 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // The result of one is the beginning of the next, whether or not there is a file.
+        // The result of one generation is the beginning of the next, even without a file.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -287,7 +287,7 @@ impl Archive {
     }
 }
 
-/// Whether there is no session in a file, which is gone or something else.
+/// Whether an error means that a path has no session: nothing, or something else.
 fn is_no_session(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }

@@ -38,7 +38,7 @@ pub struct Frames(Vec<Frame>);
 ///
 /// # Errors
 ///
-/// What reading it says.
+/// The errors of reading it.
 pub fn is_compressed(file: &FileSource) -> Result<bool> {
     let is_magic = file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC;
     if_read(file, Ok(is_magic))

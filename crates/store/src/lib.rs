@@ -1,13 +1,13 @@
 //! Sessions on disk, the archive of removed bytes, restoring and replacing.
 //!
-//! [`Place`] tells what the path of a session refers to (a file, rows of a database, many files),
-//! and [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes, as one [`Generation`]
-//! per compaction. [`Store`] locks a session and replaces it atomically, and [`restore`] computes
-//! which bytes of a session to replace so that it is what it was.
+//! [`Place`] parses the address of a session (a file, rows of a database, many files), and
+//! [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes, as one [`Generation`] per
+//! compaction. [`Store`] locks a session and replaces it atomically, and [`restore`] computes which
+//! bytes of a session to replace to undo compactions.
 //!
 //! # Absent
 //!
-//! Agents' folders and habits, what a compaction removes, the environment.
+//! Where agents keep sessions, what a compaction removes, and the process environment.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,4 +1,4 @@
-//! A session as it was before it was compacted: what a restore would give, without writing it.
+//! A session as it was before it was compacted: the result of a restore, without writing it.
 
 use std::collections::HashSet;
 
@@ -10,28 +10,28 @@ use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from,
 use crate::source::if_read;
 use crate::state::effective;
 
-/// What leads from a session to what it was, with what its agent appended since.
+/// How to get from a session to its original, including what its agent appended since.
 #[derive(Debug, Default)]
 pub struct Original {
-    /// What puts back what was removed: splices over the session as it is.
+    /// The splices over the current session that put the removed bytes back.
     pub splices: Vec<Splice>,
-    /// The compactions that are in the session as it is, oldest first.
+    /// The compactions that are in effect, oldest first.
     pub compactions: Vec<Generation>,
-    /// Of each compaction: how many bytes of the original precede it.
+    /// For each compaction, how many bytes of the original precede it.
     pub places: Vec<u64>,
-    /// Why not all could be put back.
+    /// The error, if not everything could be put back.
     pub missing: Option<Error>,
-    /// Removed bytes that could not be put where they were, if there are any.
+    /// Removed bytes whose former place is unknown.
     pub unplaced: Vec<Vec<u8>>,
 }
 
-/// Computes what leads from a session to what it was. As much is put back as can be; what cannot
-/// is no error.
+/// Computes how to get from a session to its original. As much as possible is put back; the rest is
+/// reported in the result and is no error.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed; what reading the
-/// session says.
+/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed; the errors of reading
+/// the session.
 pub fn original(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Result<Original> {
     let found = archive.generations(key)?;
     if found.whole.is_empty() {
@@ -68,7 +68,7 @@ fn of_generations(
     Ok(Original { splices, compactions, places, missing, unplaced })
 }
 
-/// All that was removed from a session and can be read, each once.
+/// All removed bytes of a session that can be read, without duplicates.
 fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> Vec<Vec<u8>> {
     let blobs = archive.blobs(key);
     let mut seen: HashSet<Hash> = HashSet::new();
@@ -81,8 +81,8 @@ fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> V
         .collect()
 }
 
-/// How many bytes of the original precede each compaction: what the file held, with what earlier
-/// ones had removed.
+/// For each compaction, how many bytes of the original precede it: the length of the file, plus the
+/// bytes that earlier ones had removed.
 pub fn places(compactions: &[Generation]) -> Vec<u64> {
     let mut places: Vec<u64> = Vec::with_capacity(compactions.len());
     for (n, generation) in compactions.iter().enumerate() {
@@ -97,14 +97,14 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
     places
 }
 
-/// The names in stubs that are still in a session that was put back: what was in their places is
-/// not in its archive.
+/// The references of stubs that are left in a session after everything was put back: their bytes
+/// are not in its archive.
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
-    // Reading every text takes as long as reading the session.
+    // A search for the bytes first: parsing every text takes as long as reading the session.
     if is_in(source, b"[epitome k") { stubs_in(transcript, source) } else { Vec::new() }
 }
 
-/// Whether a source holds some bytes.
+/// Whether a source contains some bytes.
 fn is_in(source: &dyn Source, bytes: &[u8]) -> bool {
     const STEP: u64 = 1 << 20;
     let finder = memchr::memmem::Finder::new(bytes);

@@ -95,7 +95,8 @@ impl Place {
         }
     }
 
-    /// Whether sessions can be written there; their format is another question.
+    /// Whether sessions can be written to this place. Whether their format can be written is
+    /// checked elsewhere.
     ///
     /// # Errors
     ///
@@ -161,12 +162,12 @@ fn no_rows(address: &Path) -> Option<Error> {
     Some(err.with_path(&database))
 }
 
-/// The id of the session in the name of its rows: `ID.events`.
+/// The session id in the name of rows: `ID.events`.
 fn root_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(id, _)| id)
 }
 
-/// Whether a file is an SQLite database. One that cannot be read is not known to be one.
+/// Whether a file is an SQLite database; false if it cannot be read.
 pub fn is_database(path: &Path) -> bool {
     begins_as_database(path).unwrap_or(false)
 }

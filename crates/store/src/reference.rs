@@ -1,4 +1,4 @@
-//! Files that hold the same text as a piece of a session, so that it can be read from there.
+//! Files that hold the same text as a removed piece, so that it can be read from there.
 
 mod git;
 

@@ -15,7 +15,7 @@ use epitome_error::{Error, ErrorKind};
 ///
 /// # Errors
 ///
-/// What the system says; for a folder, a FIFO, a socket or a device an error that carries an
+/// The errors of the system; for a folder, a FIFO, a socket or a device an error that contains an
 /// [`Error`] of the kind `NotAFile`.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
@@ -51,17 +51,16 @@ pub struct FoundFile {
     pub path: PathBuf,
     /// Its first bytes.
     pub bytes: Vec<u8>,
-    /// Whether these are all of it.
+    /// Whether these are all of its bytes.
     pub is_whole: bool,
 }
 
-/// Where a path leads, if that is a regular file in `folder`: a link may lead to another file of
-/// the folder, and nowhere else. What the system makes up as it is read, as below `/proc`, is in no
-/// folder.
+/// Resolves a path to a regular file in `folder`: a link may lead to another file of the folder,
+/// but nowhere else. Files that the system generates, such as those in `/proc`, are refused.
 ///
 /// # Errors
 ///
-/// What the system says, and an [`Error`] of the kind `NotAFile` for all other files.
+/// The errors of the system, and an [`Error`] of the kind `NotAFile` for all other files.
 pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let found = path.canonicalize()?;
     if !found.starts_with(folder.canonicalize()?) || is_of_system(&found) {
@@ -88,8 +87,8 @@ pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
     Ok(FoundFile { path, bytes, is_whole })
 }
 
-/// Whether a path is one of the system itself and not of a disk: the environment and the memory of
-/// processes, devices. `path` is free of symbolic links.
+/// Whether a path is the system's and not on a disk: the environment and memory of processes,
+/// devices. `path` must not contain symbolic links.
 pub fn is_of_system(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder))
 }
@@ -182,7 +181,7 @@ mod tests {
         for name in ["out", "environ", "device", "dangling", "docs", "none"] {
             assert!(found(name).is_err(), "{name}");
         }
-        // Where everything is inside, what the system makes up is not.
+        // Even for the folder `/`, generated files are refused.
         assert!(read_in(Path::new("/"), Path::new("/proc/self/environ"), 4).is_err());
     }
 

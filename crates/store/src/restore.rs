@@ -1,4 +1,4 @@
-//! Restoring: which bytes of a session file to replace so that it is what it was.
+//! Restoring: computes which bytes of a session file to replace to undo compactions.
 //!
 //! Nothing is written here. The result is a list of splices over the current file, to be read
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
@@ -22,7 +22,7 @@ pub use damaged::{Damage, check_stubs, restore_from, stubs_in};
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Generations {
-    /// The numbers of the imported generations that a way back uses, or may use.
+    /// The numbers of the imported generations that a restore uses, or may use.
     pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
         let is_used = |it: &&Generation| match &restoration.outcome {
             Restored::Exact { undone } => undone.contains(&it.number),
@@ -52,13 +52,13 @@ pub struct Restoration {
     pub outcome: Restored,
 }
 
-/// How a session was given back.
+/// How a session was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
     /// To the byte, proved by hash; what was appended since stays at the end.
     Exact {
-        /// The numbers of the generations that were undone, newest first. None: there was nothing
-        /// to undo.
+        /// The numbers of the generations that were undone, newest first. Empty if there was
+        /// nothing to undo.
         undone: Vec<u64>,
     },
     /// Another program has changed the file since: record by record, from the point where no hash
@@ -265,8 +265,8 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// Whether lines follow what a generation began with that look like those of its native record,
-/// changed since: they name removed bytes, or end where those ended.
+/// Whether the lines after the beginning of a generation look like its native record, edited since:
+/// they contain references to removed bytes, or a line ends where the record ended.
 ///
 /// Only for a file that does not begin with the result of the generation.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
@@ -284,7 +284,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
     // A change may have made them longer.
     let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
     let appended = (to - from) as usize;
-    // Whole records of JSON.
+    // Only whole records of JSON are compared.
     if !tail.starts_with(b"{\"") {
         return Ok(false);
     }

@@ -1,13 +1,12 @@
 //! Sessions that are rows of an SQLite database.
 //!
-//! The rows of a session are read as the lines of a document (see
-//! [`epitome_formats::database`]), which is then a session as any file is. To replace it is one
-//! transaction: every row is compared with what was read, and of those that changed the JSON is
-//! updated and nothing else; rows that epitome makes itself are added, and taken away again. SQLite
-//! promises that all of it happens or nothing, whenever the process ends, and that other programs
-//! see one or the other.
+//! The rows of a session are read as the lines of a document (see [`epitome_formats::database`]),
+//! which is then parsed like a file. A replacement is one transaction: every row is compared with
+//! what was read; the JSON of changed rows is updated, and nothing else; rows that epitome itself
+//! makes are inserted and deleted. SQLite guarantees that either all of it happens or nothing, even
+//! if the process is killed, and that other programs see one state or the other.
 //!
-//! Without the feature `sqlite` a database is recognised, and each use of it is an error.
+//! Without the feature `sqlite` a database is recognised, but every use of it is an error.
 
 #[cfg(not(feature = "sqlite"))]
 mod absent;
@@ -41,12 +40,12 @@ pub use sqlite::{delete, vacuum};
 pub struct Rows {
     database: PathBuf,
     kind: &'static Database,
-    /// Empty if no name was given and the database cannot be read.
+    /// The id; empty if the address has none and the database cannot be read.
     session: String,
     document: &'static Document,
 }
 
-/// The only kind of database, and its document, in a build without SQLite.
+/// In a build without SQLite, the only kind of database.
 static UNKNOWN: Database =
     Database { agent: "", tables: &[], sessions: "", glance: ListedBy::Transcript, documents: &[] };
 static UNKNOWN_DOCUMENT: Document =
@@ -58,7 +57,7 @@ enum Which<'a> {
     All,
     Id(&'a str),
     PartsOf(&'a str),
-    /// Those that are no part of another; no more than two.
+    /// Sessions without a parent; at most two, which is enough to see that there are several.
     TwoRoots,
 }
 
@@ -67,30 +66,30 @@ enum Which<'a> {
 pub struct Stored {
     /// Its id.
     pub id: String,
-    /// The session that it is a part of.
+    /// The session that it belongs to, if it is that of a sub-agent.
     pub parent: Option<String>,
     /// When it was last changed.
     pub modified: SystemTime,
-    /// Of its rows as lines.
+    /// The length of its rows as lines.
     pub size: Bytes,
-    /// What the database says of it, if a list shows no more than that.
+    /// The columns for a list, if a list shows no more than that.
     pub told: Option<SessionRow>,
 }
 
-/// What a database says of a session.
+/// The columns of a database that a list shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its name, or how it begins.
+    /// Its title, or its beginning.
     pub title: Option<String>,
     /// The folder it was run in.
     pub cwd: Option<String>,
-    /// What a resume would send, as the agent counted it.
+    /// The tokens of the context that a resume would send, as the agent counted them.
     pub context: Option<Tokens>,
 }
 
 impl Rows {
-    /// The rows that `name` means in a database: the id of a session, and behind a dot what of
-    /// it, if it is not the conversation.
+    /// The rows that `name` means in a database: the id of a session, followed by a dot and the
+    /// name of a document if that is not the conversation.
     pub fn named(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
@@ -102,7 +101,7 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// The only session of a database that is not a part of another.
+    /// The only session of a database that has no parent.
     pub fn alone(database: &Path) -> Option<Rows> {
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, ""));
@@ -113,20 +112,19 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// Rows of a build without SQLite: they are known by their address, they are taken for a
-    /// conversation that exists, so that nothing is removed that belongs to them, and each use of
-    /// them is an error.
+    /// Rows in a build without SQLite, known only by their address. They count as an existing
+    /// conversation, so that nothing of them is removed as unneeded; every use of them is an error.
     fn unread(database: &Path, name: &str) -> Rows {
         let (database, session) = (database.to_owned(), name.to_owned());
         Rows { database, kind: &UNKNOWN, session, document: &UNKNOWN_DOCUMENT }
     }
 
-    /// The file that the rows are in.
+    /// The path of the database.
     pub fn database(&self) -> &Path {
         &self.database
     }
 
-    /// Whether sessions of such databases are ever written.
+    /// Whether epitome ever writes to this kind of database.
     pub fn are_written(&self) -> bool {
         let tables = self.kind.documents.iter().flat_map(|document| document.tables);
         tables.into_iter().any(|table| table.update.is_some())
@@ -142,11 +140,11 @@ impl Rows {
         Rows { database: database.to_owned(), ..self.clone() }
     }
 
-    /// The same rows by the real path of their database.
+    /// The same rows by the canonical path of their database.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission` and what else a system says of paths.
+    /// `NotFound`, `NoPermission` and other errors of resolving the path.
     pub fn real(&self) -> Result<Rows> {
         let database = self.database.canonicalize();
         let database =
@@ -162,7 +160,7 @@ impl Rows {
         address(&self.database, &self.session, self.document.name)
     }
 
-    /// The name of the agent whose database it is, as that of its format.
+    /// The agent whose database it is, by the name of its format.
     pub fn agent(&self) -> &'static str {
         self.kind.agent
     }
@@ -172,8 +170,8 @@ impl Rows {
         self.parts().unwrap_or_default().iter().map(Rows::address).collect()
     }
 
-    /// The rows that belong to the session in addition to its conversation: the rest of what is
-    /// stored of it, and the sessions of its sub-agents with theirs.
+    /// The rows that belong to the session in addition to its conversation: other documents of the
+    /// session, and the sessions of its sub-agents with theirs.
     ///
     /// # Errors
     ///
@@ -202,22 +200,22 @@ impl Rows {
         Ok(found)
     }
 
-    /// Whether they are a conversation, and not a log that belongs to one.
+    /// Whether they are a conversation. If not, they are a log that belongs to one.
     pub fn is_conversation(&self) -> bool {
         self.document.name.is_empty()
     }
 
-    /// Whether the database holds them. If it cannot be read they are taken to exist.
+    /// Whether the database contains them. True if it cannot be read.
     pub fn exists(&self) -> bool {
         sessions_of(&self.database, &Which::Id(&self.session))
             .map_or(true, |(_, sessions)| !sessions.is_empty())
     }
 
-    /// What `write` writes, in a file without a name, to be put in the place of the rows.
+    /// Writes the output of `write` to an unnamed temporary file, which can then replace the rows.
     ///
     /// # Errors
     ///
-    /// What `write` says; `Disk`.
+    /// The errors of `write`; `Disk`.
     pub fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
         let failed = |err| Error::writing(err, "the session", &self.address());
         let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
@@ -226,16 +224,16 @@ impl Rows {
     }
 }
 
-/// All sessions of a database, and what kind it is of.
+/// All sessions of a database, and its kind.
 ///
 /// # Errors
 ///
-/// `UnknownFormat` when no agent that epitome knows keeps such a database; what opening says.
+/// `UnknownFormat` when it is of no known kind; the errors of opening it.
 pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
     sessions_of(database, &Which::All)
 }
 
-/// A database and the name behind the last `#` of an address.
+/// Splits an address at its last `#` into a database and a name.
 pub fn split(address: &Path) -> Option<(PathBuf, &str)> {
     let (database, name) = address.to_str()?.rsplit_once('#')?;
     Some((PathBuf::from(database), name))
@@ -253,7 +251,7 @@ pub fn address(database: &Path, session: &str, document: &str) -> PathBuf {
     PathBuf::from(address)
 }
 
-/// A database of which it is not said which session is meant.
+/// The error for a database with several sessions of which none was named.
 pub fn not_one(database: &Path) -> Error {
     match sessions(database) {
         Err(err) => err,

@@ -9,15 +9,15 @@ use crate::archive::SessionKey;
 use crate::place::Place;
 use crate::source::FileSource;
 
-/// A session: its bytes, what they say, and what could not be read.
+/// A session: its bytes, its transcript, and its faults.
 pub type Loaded<S = FileSource> = epitome_formats::session::Loaded<S>;
 
 /// Opens and reads the session at an address: a file, or rows of a database (see [`Place`]).
-/// `agent` overrides what it looks like.
+/// `agent` overrides the detected format.
 ///
 /// # Errors
 ///
-/// `UnknownFormat` if no format knows it; else what opening and reading may say.
+/// `UnknownFormat` if no format matches; otherwise the errors of opening and reading.
 pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
     load_at(&Place::parse(path), path, agent)
 }
@@ -31,11 +31,11 @@ pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded
     Loaded::read(place.open()?, agent).map_err(|err| err.with_path(path))
 }
 
-/// What the archive knows a session by: the agent and the session's own id, or else the file's
+/// The key of a session in the archive: the agent, and the session's own id or else the file's
 /// name.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
-    // A sub-agent's file bears the id of the session it belongs to.
+    // A sub-agent's file contains the id of the session to which it belongs.
     let id = match &session.transcript.head.id {
         Some(id) if !stem().starts_with("agent-") => id.to_string(),
         Some(id) => format!("{id}.{}", stem()),

@@ -1,4 +1,4 @@
-//! A file that is read where it is asked for.
+//! A file whose ranges are read on request.
 //!
 //! # Absent
 //!
@@ -19,8 +19,8 @@ use crate::regular;
 use crate::step::{DiskStep, step};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A file that is read where it is asked for. Its length is that of the moment it was opened, so
-/// that what an agent appends later does not show.
+/// A file whose ranges are read on request. Its length is the one that it had when it was opened,
+/// so that what an agent appends later is not visible.
 #[derive(Debug)]
 pub struct FileSource {
     file: Handle,
@@ -40,11 +40,11 @@ impl FileSource {
         FileSource::new(file, path)
     }
 
-    /// Reads an open file; `path` is how errors name it.
+    /// Wraps an open file; `path` is its name in errors.
     ///
     /// # Errors
     ///
-    /// `NotAFile`, or `Unreadable` when the system does not tell its length.
+    /// `NotAFile`, or `Unreadable` when the system does not return its length.
     pub fn new(file: File, path: &Path) -> Result<FileSource> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the file", path))?;
         regular::check(&meta, path)?;
@@ -52,22 +52,22 @@ impl FileSource {
         Ok(FileSource { file: Handle::new(file), len, path, failure: Mutex::new(None) })
     }
 
-    /// The first failure to read, if there was one: everything read since is not to be trusted.
+    /// The first read error, if there was one: everything read since is not to be trusted.
     pub fn failure(&self) -> Option<Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The name it was opened by.
+    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the system says of the open file.
+    /// The current metadata of the open file.
     pub fn metadata(&self) -> io::Result<fs::Metadata> {
         self.file.metadata()
     }
 
-    /// Bytes of the file as it is now, whatever its length was when it was opened.
+    /// Current bytes of the file, even beyond the length that it had when it was opened.
     pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
         step(DiskStep::Read)?;
@@ -123,7 +123,7 @@ fn shorter(path: &Path) -> Error {
     Error::new(ErrorKind::Changed, "the file became shorter while it was read").at(path)
 }
 
-/// An open file that is read at a position, without a position of its own where the system can.
+/// An open file that is read at offsets, without a file position where the system supports that.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Handle(File);

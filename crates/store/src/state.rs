@@ -1,4 +1,4 @@
-//! Which compactions of a session are in it now.
+//! Which compactions are in effect in a session.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,8 +13,8 @@ use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from}
 use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
-/// The compactions that are in a session as it is now, oldest first; `path` is where it is. None
-/// for a session that was never compacted, or was restored since.
+/// The compactions that are in effect in a session, oldest first; `path` is its address. Empty for
+/// a session that was never compacted, or was restored since.
 ///
 /// # Errors
 ///
@@ -29,16 +29,16 @@ pub fn compactions<S: Source>(
     Ok(found)
 }
 
-/// The generations that are in a session as it is now, oldest first: those that a restore to the
-/// original would undo. None for a session that was never compacted or was restored since.
+/// The generations that are in effect in a session, oldest first: those that a restore to the
+/// original would undo. Empty for a session that was never compacted or was restored since.
 ///
-/// A compacted session whose archive is damaged still is compacted: its state is then taken from
-/// the hashes of the file and of its records.
+/// A compacted session with a damaged archive still counts as compacted: its state then follows
+/// from the hashes of the file and of its records.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed, or a part of it or
-/// the session not be read: then nothing is known.
+/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed, or the session or a
+/// part of the archive cannot be read.
 pub fn in_effect(
     archive: &Archive,
     key: &SessionKey,
@@ -55,7 +55,8 @@ pub fn in_effect(
     if_read(source, Ok(effective(source, way, found.whole)))
 }
 
-/// Those of the `known` generations that are in a session; `way` is how it would be restored.
+/// Those of the `known` generations that are in effect in a session; `way` is how it would be
+/// restored.
 pub(crate) fn effective(
     source: &dyn Source,
     way: Result<Restoration>,
@@ -76,8 +77,8 @@ pub(crate) fn effective(
     known
 }
 
-/// The generations `undone`, and those of which edited records are in the session. Records that
-/// two generations left alike are those of the newer one.
+/// The generations `undone`, and those with edited records in the session. A record that two
+/// generations left alike belongs to the newer one.
 fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) -> HashSet<u64> {
     let mut numbers: HashSet<u64> = undone.into_iter().collect();
     let present: HashSet<_> =
@@ -86,7 +87,7 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     for generation in known.iter().rev() {
         let records =
             generation.records.iter().filter(|it| it.len > 0 && present.contains(&it.hash));
-        // Every record is looked at: each belongs to one generation.
+        // All records are visited, so that each is taken by one generation.
         let new = records.filter(|it| taken.insert(it.hash)).count();
         if new > 0 {
             numbers.insert(generation.number);
@@ -95,8 +96,8 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The generation that was applied last to the session: the one with the longest result of those
-/// whose result the session begins with, and of several with the same result the newest.
+/// The generation that was applied last to the session: of those with whose result the session
+/// begins, the one with the longest result, and of several with the same result the newest.
 fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
@@ -104,17 +105,17 @@ fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
 }
 
-/// What the archive holds of a session, told by the names, sizes and times of its packs: whatever
-/// was compacted since has changed it. Nothing is opened.
+/// The state of a session's packs in the archive: their names, sizes and times. It changes with
+/// every compaction. No pack is opened to compute it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packs {
-    /// How many.
+    /// The number of packs.
     pub count: u64,
     hash: u64,
 }
 
 impl Packs {
-    /// The packs that the archive holds of a session; none if they cannot be listed.
+    /// The packs of a session in the archive; none if they cannot be listed.
     pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
         let facts = |number: u64| {
             let facts = archive.facts(key, number).ok();
@@ -128,7 +129,7 @@ impl Packs {
         Packs { count: packs.len() as u64, hash: hasher.finish() }
     }
 
-    /// A number that is another one as soon as anything changed.
+    /// A number that changes whenever the packs do.
     pub fn stamp(&self) -> u64 {
         self.hash
     }

@@ -1,4 +1,4 @@
-//! The steps of work with a disk: in tests, each of them can fail.
+//! The steps of disk operations: tests can make each of them fail.
 
 /// A step that may fail. Tests inject a failure into each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum DiskStep {
 }
 
 impl DiskStep {
-    /// Whether it only looks at something.
+    /// Whether it only reads.
     pub fn is_reading(self) -> bool {
         matches!(self, DiskStep::Open | DiskStep::Read)
     }
@@ -69,7 +69,7 @@ pub mod fault {
         done
     }
 
-    /// Runs `work` with `hook` asked before every step of this thread.
+    /// Runs `work` with `hook` called before every step of this thread.
     pub fn with<T>(
         hook: impl FnMut(DiskStep) -> io::Result<()> + 'static,
         work: impl FnOnce() -> T,

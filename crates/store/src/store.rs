@@ -1,4 +1,4 @@
-//! Sessions: opened by one epitome at a time, replaced as a whole or not at all.
+//! Locks sessions against other epitomes, and replaces them as a whole or not at all.
 
 mod carry;
 pub mod disk;
@@ -26,15 +26,15 @@ use epitome_error::{Error, ErrorKind, Result};
 /// A session written to within this time may be in the middle of a write.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process may take from looking up the path of such a session to having it open: until
-/// then it cannot be seen that it will write to a replaced file.
+/// How long a process may take between resolving the path of such a session and opening it. Until
+/// then it is invisible that the process will write to a replaced file.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// A session written to within this time counts as being written to.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The same wait for such a session on a busy machine: a writer suspended for longer than 20 ms
-/// between the two has been seen.
+/// The same for such a session on a busy machine: a writer was once seen to be suspended for longer
+/// than 20 ms between the two.
 const BUSY_GRACE: Duration = Duration::from_millis(250);
 
 /// Opens session files for writing. Its locks are in `home`.
@@ -87,7 +87,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// How long to wait for processes that may be about to open it, by the time of the last write.
+    /// How long to wait for processes that may be about to open it; it depends on the time of the
+    /// last write.
     fn grace(&self) -> Duration {
         match self.modified.map(|modified| modified.elapsed()) {
             None => BUSY_GRACE,
@@ -219,8 +220,7 @@ impl Session {
         &self.source
     }
 
-    /// The other processes that have it open. For a database none: programs take turns, and so does
-    /// epitome.
+    /// The other processes that have it open. Empty for a database, which has its own locks.
     pub fn users(&self) -> Vec<User> {
         match self.held {
             Storage::File(_) | Storage::Compressed(..) => users_of(&self.path),
@@ -404,7 +404,7 @@ impl Prepared<'_> {
         let mut carry = Carry::new(path, old, stamp.len, len);
         // Immediately, before the agent writes its next record to the new file.
         carry.now()?;
-        // Unflushed, a power cut may bring the old file back, which is whole, too.
+        // If it is not flushed, a power cut may bring the old file back, which is whole, too.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
         Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
     }
@@ -427,7 +427,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(path) {
         Ok(()) => disk::flush_folder(folder).map_err(|err| {
-            // A name that a power cut may undo is not a promise.
+            // A name that a power cut may undo does not count as written.
             fs::remove_file(path).ok();
             failed(err)
         }),

@@ -15,7 +15,7 @@ use epitome_error::{Error, ErrorKind, Result, sentence};
 pub struct VerifyReport {
     /// Sessions with at least one pack.
     pub sessions: u64,
-    /// Packs, damaged ones included.
+    /// Packs, including damaged ones.
     #[serde(rename = "generations")]
     pub packs: u64,
     /// Pieces of removed bytes that match their hash.

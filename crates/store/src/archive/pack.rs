@@ -32,7 +32,7 @@ const FOOTER: usize = 52;
 /// The kinds of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whose pack it is.
+    /// The key of the pack's session.
     Key,
     /// Removed bytes.
     Blob,
@@ -258,11 +258,11 @@ impl Pack {
         serde_json::from_slice(&self.about_bytes(entry)?).ok()
     }
 
-    /// Whose pack it is.
+    /// The key of the pack's session.
     ///
     /// # Errors
     ///
-    /// `Archive` when neither its first piece nor its manifest says so.
+    /// `Archive` when it is in neither its first piece nor its manifest.
     pub fn key(&self) -> Result<SessionKey> {
         let entry = self.entries.iter().find(|entry| entry.kind == Kind::Key);
         let key = entry

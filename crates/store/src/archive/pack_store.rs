@@ -1,6 +1,7 @@
-//! Where packs are kept: [`PackStore`].
+//! The interface to the place where packs are kept: [`PackStore`].
 //!
-//! The archive decides what is in a pack and what a name means. A store keeps bytes under names.
+//! The archive decides what is in a pack and what a name means. A store only keeps bytes under
+//! names.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,14 +14,13 @@ use jiff::Timestamp;
 use crate::store::disk::GcMode;
 
 /// Keeps packs under names, in folders: `claude/0f3c9a52/000001.pack`. The parts of a name are
-/// separated by `/`, each is safe as a file name, and the folder of the empty name holds all
-/// others.
+/// separated by `/`, and each is safe as a file name. The empty name is the root folder.
 ///
 /// A store is shared by threads and processes. It must never show a pack that is not complete, and
 /// never replace one.
 ///
 /// The errors are `NotFound`, `NoPermission`, `Disk`, `Unreadable` and `Archive`, each with the
-/// [location](PackStore::location) of what it is about.
+/// [location](PackStore::location) of the name.
 pub trait PackStore: fmt::Debug + Send + Sync {
     /// The names directly in a folder, sorted; empty if there is no such folder.
     ///
@@ -36,15 +36,15 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// `Disk`, `NoPermission`.
     fn begin(&self, folder: &str) -> Result<Box<dyn NewPack>>;
 
-    /// Opens a pack: ranges of it can be read for as long as it is open, whatever happens to its
-    /// name.
+    /// Opens a pack. Ranges of it can be read as long as it is open, even if it is renamed or
+    /// deleted meanwhile.
     ///
     /// # Errors
     ///
     /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`.
     fn open(&self, name: &str) -> Result<Box<dyn PackBytes>>;
 
-    /// The length of a pack, and when it was written.
+    /// The length of a pack, and the time at which it was written.
     ///
     /// # Errors
     ///
@@ -58,43 +58,44 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// `NotFound`, `NoPermission`, `Disk`.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Gives a pack another name. Returns `false`, and changes nothing, if that is taken. The
-    /// folder of the new name must have been [made](PackStore::make_folder).
+    /// Renames a pack. Returns `false`, and changes nothing, if the name is taken. The folder of
+    /// the new name must have been [made](PackStore::make_folder).
     ///
     /// # Errors
     ///
     /// `NotFound`, `NoPermission`, `Disk`.
     fn rename(&self, name: &str, to: &str) -> Result<bool>;
 
-    /// Writes a note: a few bytes that may replace those that have the name. It is not flushed.
+    /// Writes a note: a few bytes, which may replace an earlier note of that name. It is not
+    /// flushed.
     ///
     /// # Errors
     ///
     /// `NoPermission`, `Disk`.
     fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()>;
 
-    /// Makes a folder, so that it outlasts a power cut.
+    /// Makes a folder that survives a power cut.
     ///
     /// # Errors
     ///
     /// `NoPermission`, `Disk`.
     fn make_folder(&self, folder: &str) -> Result<()>;
 
-    /// Makes the names in a folder outlast a power cut.
+    /// Makes the names in a folder survive a power cut.
     ///
     /// # Errors
     ///
     /// `Disk`.
     fn flush_folder(&self, folder: &str) -> Result<()>;
 
-    /// Removes a folder and the one that it is in, those of them that are empty.
+    /// Removes a folder and its parent, if they are empty.
     fn remove_if_empty(&self, folder: &str);
 
-    /// Finds what killed writers left in a folder, and removes it if asked to. Returns the length
-    /// of each.
+    /// Finds temporary files of killed writers in a folder, and with [`GcMode::Remove`] removes
+    /// them. Returns the length of each.
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes>;
 
-    /// Where errors say that a name is. The archive does not look at it otherwise.
+    /// The location of a name in error messages. The archive does not use it otherwise.
     fn location(&self, name: &str) -> PathBuf;
 }
 
@@ -108,14 +109,14 @@ pub enum FolderName {
 }
 
 impl FolderName {
-    /// The name, without that of the folder.
+    /// The last part of the name, without the folder.
     pub fn name(&self) -> &str {
         let (FolderName::File(name) | FolderName::Folder(name)) = self;
         name
     }
 }
 
-/// What is known of a pack without opening it.
+/// The facts about a pack that are known without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackFacts {
     /// Its length.
@@ -124,33 +125,33 @@ pub struct PackFacts {
     pub written: Option<Timestamp>,
 }
 
-/// An open pack. Its length is that of the moment at which it was opened.
+/// An open pack. Its length is the one that it had when it was opened.
 pub trait PackBytes: Source + fmt::Debug + Send {
-    /// The first failure to read, if there was one: everything read since is not to be trusted.
+    /// The first read error, if there was one: everything read since is not to be trusted.
     fn failure(&self) -> Option<Error>;
 }
 
-/// A pack that is being written. No name refers to it, and it is deleted when it is dropped.
+/// A pack that is being written. It has no name yet, and is deleted if dropped.
 pub trait NewPack: Write + Send {
     /// Cuts it off after `len` bytes; later writes follow these.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The errors of the system.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// Opens what was written so far.
+    /// Opens the bytes that were written so far.
     ///
     /// # Errors
     ///
     /// As [`PackStore::open`].
     fn open(&self) -> Result<Box<dyn PackBytes>>;
 
-    /// Where errors say that it is.
+    /// The location in error messages.
     fn location(&self) -> PathBuf;
 
-    /// Gives it a name. When this returns, both outlast a power cut. Returns the pack if the name
-    /// is taken.
+    /// Gives it a name. When this returns, pack and name survive a power cut. Returns the pack if
+    /// the name is taken.
     ///
     /// # Errors
     ///

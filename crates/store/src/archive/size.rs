@@ -11,7 +11,7 @@ use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Archive {
-    /// What is known of the pack of a generation without opening it.
+    /// The facts about the pack of a generation that are known without opening it.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl PackSize {
 
     /// The length of the whole pack.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        // The number may take one digit more or less.
+        // The number may have more digits, which changes the length by a few bytes.
         let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;

@@ -1,4 +1,4 @@
-//! What holds of the archive in every store of packs.
+//! Tests of the archive that hold for every store of packs.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +6,7 @@ use super::memory_store::MemoryStore;
 use super::tests::{add, draft};
 use super::*;
 
-/// An archive in a store, with what the store has to live as long as.
+/// An archive, and the temporary folder that it is in, if there is one.
 type Kept = (Archive, Option<tempfile::TempDir>);
 
 fn in_folder() -> Kept {
@@ -81,7 +81,7 @@ fn a_withdrawn_generation_is_gone_and_its_number_is_used_again() {
     check(|archive, key| {
         let first = add(archive, key, b"one").expect("a generation");
         let second = add(archive, key, b"two").expect("a generation");
-        // Only the last one: another may refer to an earlier one.
+        // Only the last pack is withdrawn: another may refer to an earlier one.
         archive.withdraw(&first);
         archive.withdraw(&second);
         assert_eq!(numbers_of(archive, key), (vec![1], vec![]));
@@ -133,7 +133,7 @@ fn packs_are_carried_from_one_store_to_another() {
         assert_eq!(archive.export(&key, &mut tar).expect("an export"), 1);
         for (_, to) in STORES {
             let (other, _home) = to();
-            // What the session had before is there, so that the import joins it.
+            // The state before is in the archive, so that the import joins it.
             let generation = archive.generations(&key).expect("a listing").whole.remove(0);
             let mut pack = other.begin(&key).expect("a pack");
             pack.put(b"one", About::default()).expect("put");

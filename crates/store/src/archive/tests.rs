@@ -1,4 +1,4 @@
-//! Every step of writing fails once; a pack is whole or not there, whatever happened.
+//! Every step of writing fails once: a pack is always either whole or absent.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::*;
 use crate::source::Spliced;
 use crate::step::{DiskStep, fault};
 
-/// A generation of one record, which lost what stands in the middle.
+/// A generation with one edited record, from whose middle bytes were removed.
 pub(super) fn draft(raw: &[u8]) -> Draft {
     let file = [b"{", raw, b"}\n"].concat();
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
@@ -63,7 +63,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn whatever_step_fails_no_pack_or_a_whole_one_is_left() {
     let key = SessionKey::new("claude", "s");
-    // Longer than a buffer, and nothing that zstd makes shorter.
+    // Longer than a buffer, and incompressible.
     let mut raw = vec![0; 30_000];
     blake3::Hasher::new().finalize_xof().fill(&mut raw);
     let mut outcomes = Vec::new();
@@ -106,8 +106,8 @@ fn a_number_that_another_took_is_passed_over() {
     assert_eq!(kept[1], ours);
 }
 
-/// Whatever single byte of a pack is damaged: nothing panics, nothing wrong is returned, and
-/// only the piece that it belongs to can be lost.
+/// Damages each single byte of a pack: nothing panics, no wrong bytes are returned, and only the
+/// piece that contains the byte can be lost.
 #[test]
 fn a_damaged_byte_never_gives_wrong_bytes() {
     let home = tempfile::tempdir().expect("a folder");
@@ -139,7 +139,7 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
                         assert_eq!(hurt, Some((pack::Kind::Blob, hash)), "byte {at}");
                     }
                 }
-                // It is found wherever it is, only what is said about it may be lost.
+                // The bytes are found in any case; only their description may be lost.
                 let found = archive.find(&hash.reference()).expect("found");
                 assert_eq!(found.len(), 1, "byte {at}");
                 assert_eq!((found[0].hash, &found[0].key), (hash, &key), "byte {at}");
@@ -152,7 +152,7 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
                 Some(_) | None => assert_eq!(kept.whole, slice::from_ref(&made), "byte {at}"),
             }
             let report = archive.verify().expect("a report");
-            // A few bits of a zstd frame mean nothing; all else is seen.
+            // A few bits of a zstd frame are unused; damage of all others is noticed.
             assert!(!report.faults.is_empty() || hurt.is_some(), "byte {at} went unseen");
         }
     }
@@ -197,14 +197,14 @@ fn a_newer_format_is_refused_by_name() {
     assert!(err.to_string().starts_with("this part of the archive was written by a newer epitome"));
 }
 
-/// Bytes that hold what looks like a piece do not lead a search for pieces astray.
+/// Bytes that look like a piece do not mislead the scan for pieces.
 #[test]
 fn a_piece_within_a_piece_is_no_piece() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let made = add(&archive, &key, b"inner").expect("a generation");
     let pack = fs::read(path_of(&archive, &key, made.number)).expect("a pack");
-    // Amid noise, so that zstd leaves it as it is.
+    // In random bytes, so that zstd stores it uncompressed.
     let mut inner = vec![0; 30_000];
     blake3::Hasher::new().finalize_xof().fill(&mut inner);
     inner[9_000..9_000 + pack.len()].copy_from_slice(&pack);

@@ -9,8 +9,8 @@ use super::{Digest, EditedRecord, Hash, RecordHash, UndoSplice};
 use crate::source::{Spliced, each_chunk, exactly};
 use epitome_error::Result;
 
-/// What a [`Draft`](super::Draft) needs to know of a change: the digests of the file before and
-/// after, and how to undo each edited record.
+/// The parts of a [`Draft`](super::Draft) that follow from a change: the digests of the file before
+/// and after, and how to undo each edited record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WayBack {
     /// The file before.
@@ -128,15 +128,15 @@ fn lines_and_digest(source: &dyn Source) -> Result<(Vec<Line>, Digest)> {
     Ok((lines.end(), Digest::new(source.len(), &whole.finalize())))
 }
 
-/// The lines of bytes that come in pieces.
+/// Splits bytes that come in chunks into lines.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Line>,
-    /// Of what has come of the last line.
+    /// The hash of the unfinished last line.
     hasher: blake3::Hasher,
-    /// Where the last line begins.
+    /// The offset of the last line.
     start: u64,
-    /// The bytes that have come.
+    /// The number of bytes so far.
     len: u64,
 }
 

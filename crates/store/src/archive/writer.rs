@@ -1,4 +1,4 @@
-//! Writing a pack.
+//! Writes packs.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};

@@ -45,9 +45,8 @@ pub struct GitObjects {
 }
 
 impl GitObjects {
-    /// Those of the repository that the file at `path` lies in; `None` when it lies in none or the
-    /// repository has no folder of objects. Worktrees and submodules are followed to where their
-    /// objects are.
+    /// The objects of the repository in which the file at `path` is; `None` if it is in none, or
+    /// the repository has no folder of objects. Links of worktrees and submodules are followed.
     pub fn around(path: &Path) -> Option<GitObjects> {
         let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
         // A worktree shares the objects of the repository that it belongs to.
@@ -77,7 +76,7 @@ fn git(dot_git: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
 
-/// A folder of objects and all that it borrows from, each once.
+/// A folder of objects and all its alternates, without duplicates.
 fn with_alternates(objects: PathBuf) -> Vec<PathBuf> {
     let mut folders = vec![objects];
     let mut next = 0;

@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Drops lines that ended as they began. Returns how many edits of the others were undone.
+    /// Drops lines whose undone edits cancel out. Returns the number of undone edits in the others.
     pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
         for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
             if RecordHash::compute(&self.bytes(idx)?) == self.lines[idx].hash {
@@ -159,8 +159,8 @@ impl<'a> Walk<'a> {
         Ok(self.undone.values().sum())
     }
 
-    /// Whether a line is certain to be one that one of the generations left, or names what one
-    /// removed.
+    /// Whether a line certainly comes from one of the generations, or contains a reference to bytes
+    /// that one removed.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
         let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
         for generation in compactions() {

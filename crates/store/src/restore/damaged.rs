@@ -1,4 +1,4 @@
-//! Restoring from an archive of which a part may be damaged or missing.
+//! Restoring from an archive that may be damaged in part.
 
 use std::collections::HashSet;
 
@@ -21,8 +21,8 @@ pub enum Damage {
     LeaveOut,
 }
 
-/// Computes how to restore `current`, as [`restore`](super::restore), from `found`: everything that
-/// the archive has of its session, and what of it is damaged.
+/// Computes how to restore `current`, like [`restore`](super::restore), from `found`: all
+/// generations of its session, and the errors of damaged ones.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ pub fn check_original(
     check_stubs(archive, key, found, restored)
 }
 
-/// The names in the stubs of a session, sorted, each once.
+/// The references in the stubs of a session, sorted, without duplicates.
 pub fn stubs_in(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     let entries = transcript.items.iter().filter_map(|item| item.entry());
     let mut names: Vec<Ref> = entries
@@ -178,7 +178,7 @@ pub fn check_stubs(
         return Err(err);
     }
     for name in names.into_iter().filter(|name| !known.contains(name)) {
-        // A forked session has stubs of another.
+        // A forked session has stubs of another session.
         if archive.find(&name)?.is_empty() {
             let what = format!("{name} was removed from this session and is not in the archive");
             return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));

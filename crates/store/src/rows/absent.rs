@@ -1,4 +1,4 @@
-//! A build without SQLite: each use of a database is an error that says what is missing.
+//! A build without SQLite: every use of a database is an error that names the missing feature.
 
 mod replace;
 

@@ -1,4 +1,4 @@
-//! Connections to databases that belong to others.
+//! Connections to other programs' databases.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -11,34 +11,35 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::regular;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// How long we wait for a program that is writing.
+/// How long to wait for a program that is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What stands beside a database while somebody uses it, or after somebody was killed: the log of
-/// what is not in the database yet.
+/// The suffix of the write-ahead log. It exists next to a database while a program uses it, or
+/// after one was killed, and holds changes that are not in the database yet.
 const LOG: &str = "-wal";
 
-/// What is there while a program uses it: the index of the log.
+/// The suffix of the index of that log. It exists while a program uses the database.
 const INDEX: &str = "-shm";
 
-/// What is there while a program writes, or after one was killed: what a transaction may have to
-/// put back.
+/// The suffix of the rollback journal. It exists while a program writes, or after one was killed,
+/// and holds what may have to be put back.
 const JOURNAL: &str = "-journal";
 
-/// How often a database that changes meanwhile is copied.
+/// How many times a database is copied if it changes meanwhile.
 const COPIES: usize = 5;
 
-/// Reads a database.
+/// Opens a database and runs `work` on it. `work` may run twice.
 ///
-/// Nothing is left next to one that no program uses: SQLite would leave two files there to read one
-/// with a write-ahead log. So it is read as a file that does not change, and one that was left with
-/// its log as a copy; and once more, as any other program would, if it did change. A database that
-/// a killed program left in the middle of a commit is recovered in a copy. `work` may run twice.
+/// No file is left next to a database that is not in use: to read one with a write-ahead log,
+/// SQLite would leave two. So such a database is opened as immutable, or, if its log is not empty,
+/// copied first. If it did change meanwhile, it is opened once more in the usual way. A database
+/// that a killed program left in the middle of a commit is recovered in a copy.
 ///
 /// # Errors
 ///
-/// `NotAFile`, also when what is next to the database is no file; `Locked`, `NoPermission`,
-/// `Unreadable`; `Changed` when other programs do not let it rest; what `work` returns.
+/// `NotAFile`, also when a log or journal next to the database is no file; `Locked`,
+/// `NoPermission`, `Unreadable`; `Changed` when other programs keep changing it; the errors of
+/// `work`.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     let failed = |err| cannot_read(err, database);
@@ -63,7 +64,7 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
     }
 }
 
-/// A connection that has read something.
+/// A connection that has read something, so that errors appear here.
 fn connected(database: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = connect(database, flags)?;
@@ -72,8 +73,8 @@ fn connected(database: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether SQLite would have to write to the database before it can be read: a program was killed
-/// while it wrote to it.
+/// Whether SQLite must write to the database before it can be read, because a program was killed
+/// while writing to it.
 fn wants_recovery(err: &rusqlite::Error) -> bool {
     const CODES: [i32; 3] = [
         rusqlite::ffi::SQLITE_READONLY_ROLLBACK,
@@ -83,12 +84,12 @@ fn wants_recovery(err: &rusqlite::Error) -> bool {
     err.sqlite_error().is_some_and(|err| CODES.contains(&err.extended_code))
 }
 
-/// Reads a copy of a database that SQLite recovers there. The database itself stays as it is.
+/// Copies a database and lets SQLite recover the copy. The database itself is unchanged.
 fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     for _ in 0..COPIES {
         let before = files(database);
         let done = reading_copy(database, &[LOG, JOURNAL], &work);
-        // A copy made while a program wrote is of no state that the database ever had.
+        // A copy made while a program wrote may mix two states: it is used only if nothing changed.
         if files(database) == before {
             return done;
         }
@@ -96,7 +97,7 @@ fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Res
     Err(Error::new(ErrorKind::Changed, "the database changed while it was copied").at(database))
 }
 
-/// Reads a copy of a database and of those files next to it that are there.
+/// Copies a database with its log and journal, and opens the copy.
 fn reading_copy<T>(
     database: &Path,
     ends: &[&str],
@@ -122,7 +123,7 @@ fn copied(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut from, &mut to).map(drop)
 }
 
-/// Refuses a database that is no file, or next to which SQLite would open what is none.
+/// Refuses a database that is no file, or whose log, index or journal is none.
 fn only_files(database: &Path) -> Result<()> {
     let paths = [LOG, INDEX, JOURNAL].map(|end| sibling(database, end));
     for path in std::iter::once(database).chain(paths.iter().map(PathBuf::as_path)) {
@@ -133,13 +134,13 @@ fn only_files(database: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The one place where a connection is made; [`only_files`] has looked at what it opens.
+/// The only place where a connection is opened; [`only_files`] must have checked the files.
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "only files are opened"))]
 fn connect(database: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(database, flags)
 }
 
-/// When a database was last written: it, or the log beside it.
+/// The time of the last write to a database or to the log next to it.
 pub(super) fn written(database: &Path) -> SystemTime {
     let files = [database.to_owned(), sibling(database, LOG)];
     let times =
@@ -147,8 +148,8 @@ pub(super) fn written(database: &Path) -> SystemTime {
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Opens a database to change it; one that is not there is not made. SQLite recovers one that a
-/// killed program left in the middle of a commit.
+/// Opens an existing database for writing. SQLite recovers one that a killed program left in the
+/// middle of a commit.
 pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
     only_files(database)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -158,15 +159,15 @@ pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// A database that nobody uses, as it is now.
+/// The state of a database that is not in use.
 #[derive(Debug, PartialEq, Eq)]
 struct QuietDatabase {
     database: Stamp,
-    /// Of a log with something in it.
+    /// The stamp of the log, if it is not empty.
     log: Option<Stamp>,
 }
 
-/// What tells that a file is what it was.
+/// The stamp of a file, which changes when the file does.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     len: u64,
@@ -183,7 +184,7 @@ impl QuietDatabase {
     }
 }
 
-/// What tells that a database and the files next to it are what they were.
+/// The stamps of a database, its log and its journal.
 fn files(database: &Path) -> [Option<Stamp>; 3] {
     ["", LOG, JOURNAL].map(|end| Stamp::read(&sibling(database, end)))
 }
@@ -201,7 +202,7 @@ fn sibling(database: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// As <https://www.sqlite.org/uri.html> has it.
+/// The address of a database as an SQLite URI: <https://www.sqlite.org/uri.html>.
 fn uri(database: &Path) -> Option<String> {
     let absolute = std::path::absolute(database).ok()?;
     let path = absolute.to_str()?.replace('\\', "/");

@@ -1,5 +1,4 @@
-//! Replacing the rows of a session: one transaction, in which every row is compared with what was
-//! read.
+//! Replaces the rows of a session in one transaction that compares every row with what was read.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -16,15 +15,15 @@ use crate::store::Replaced;
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Rows {
-    /// Puts the lines `after` in the place of the lines `before`: at once, and only where they
-    /// differ. Lines of rows that epitome makes may be new or gone; their rows come or go. Rows
-    /// that were added since stay behind them.
+    /// Replaces the lines `before` by the lines `after` in one transaction; only rows that differ
+    /// are written. Lines of rows that epitome itself makes may be new or missing: their rows are
+    /// inserted or deleted. Rows that were added since stay behind them.
     ///
     /// # Errors
     ///
-    /// `Changed` when a row is no longer what was read; `Locked` when another
-    /// program writes for longer than we wait; `NoPermission`, `Disk`; `Broken` when a line is of
-    /// no row. Nothing is changed then.
+    /// `Changed` when a row is no longer what was read; `Locked` when another program writes for
+    /// longer than we wait; `NoPermission`, `Disk`; `Broken` when a line belongs to no row. Nothing
+    /// is changed then.
     pub fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
         let mut connection = open_to_write(&self.database)?;
         let writing = |err| cannot_write(err, &self.database);
@@ -53,12 +52,12 @@ impl Rows {
     }
 }
 
-/// What is to happen to whole rows.
+/// The rows to insert and to delete.
 #[derive(Default)]
 struct RowChanges {
     gone: Vec<Row>,
     new: Vec<Vec<u8>>,
-    /// Bytes of the lines of rows that were added since.
+    /// The length of the lines of rows that were added since.
     carried: u64,
 }
 
@@ -68,7 +67,7 @@ impl RowChanges {
     }
 }
 
-/// One replacement.
+/// A replacement in progress.
 struct Work<'w> {
     of: &'w Rows,
     within: &'w Connection,
@@ -76,8 +75,8 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Compares every row with its line, updates those of which the line is another now, and says
-    /// which rows come and go.
+    /// Compares every row with its line, and updates the rows whose line has changed. Returns the
+    /// rows to insert and to delete.
     fn update(&mut self, before: &FileSource, after: &File) -> Result<RowChanges> {
         let rows = self.of;
         let mut old =
@@ -101,7 +100,7 @@ impl Work<'_> {
             let text = becomes.as_deref().and_then(|it| data(it, &row.head, stands.as_deref()));
             match text {
                 Some(text) => self.set(&row, text)?,
-                // Only what epitome put there may go.
+                // Only rows that epitome made may be deleted.
                 None if (rows.document.is_made)(&is) => {
                     new.put_back(becomes);
                     changes.gone.push(row);
@@ -126,9 +125,9 @@ impl Work<'_> {
         self.one(self.within.execute(update, (row.rowid, text)))
     }
 
-    /// Takes rows away and puts new ones in.
+    /// Deletes and inserts rows.
     fn carry_out(&self, changes: &mut RowChanges) -> Result<()> {
-        // The last first: a row goes before the one that it belongs to.
+        // In reverse order: a row must be deleted before the one to which it refers.
         for row in changes.gone.drain(..).rev() {
             let table = &self.of.document.tables[row.table];
             let remove = table.remove.ok_or_else(|| self.of.broken())?;
@@ -142,7 +141,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// How the row of a line is put in, if it is one that epitome makes.
+    /// The SQL that inserts the row of a line, if it is one that epitome makes.
     fn addition(&self, line: &[u8]) -> Option<&'static str> {
         let of_line = |table: &&Table| line.starts_with(table.begins.as_bytes());
         let table = self.of.document.tables.iter().find(of_line)?;
@@ -156,7 +155,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether the rows are now what was to be written, with what was added since behind it.
+    /// Whether the rows are now what was to be written, followed by those that were added since.
     fn compare(&mut self, after: &File, mut carried: u64) -> Result<()> {
         let rows = self.of;
         let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
@@ -165,7 +164,7 @@ impl Work<'_> {
             let is = line(&row.head, stands.as_deref());
             match new.next()? {
                 Some(wanted) if wanted == is => {}
-                // Something was added where ours should stand.
+                // Another program added a row where ours must be.
                 Some(_) => return Err(rows.changed()),
                 None => carried = carried.saturating_sub(is.len() as u64 + 1),
             }
@@ -182,7 +181,7 @@ fn from_the_beginning<'f>(mut file: &'f File, rows: &Rows) -> Result<BufReader<&
     Ok(BufReader::with_capacity(1 << 18, file))
 }
 
-/// Lines, without their line feeds.
+/// Reads lines, without their line feeds.
 struct Lines<'r, R> {
     from: R,
     of: &'r Rows,
@@ -212,7 +211,7 @@ impl<'r, R: BufRead> Lines<'r, R> {
     }
 }
 
-/// A source from its beginning to its end.
+/// Reads a source from its beginning to its end.
 struct Reading<'a> {
     before: &'a FileSource,
     at: u64,

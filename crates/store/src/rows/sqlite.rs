@@ -1,4 +1,4 @@
-//! Rows of a database, with SQLite.
+//! Reads rows of a database with SQLite.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{Rows, SessionRow, Stored, Which};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A row of a document: which, and what tells it from others.
+/// A row of a document: its table and its key.
 pub(super) struct Row {
     pub table: usize,
     pub rowid: i64,
@@ -24,7 +24,7 @@ pub(super) struct Row {
 }
 
 impl Rows {
-    /// The rows as lines, in a file without a name: it is gone when it is closed.
+    /// The rows as lines, in an unnamed temporary file.
     pub fn open(&self) -> Result<FileSource> {
         let _span = debug_span!("rows.export").entered();
         reading(&self.database, |connection| {
@@ -43,7 +43,7 @@ impl Rows {
         connection: &Connection,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        // One state of the database, however long it takes.
+        // One transaction, so that all rows are of one state of the database.
         let transaction =
             connection.unchecked_transaction().map_err(|err| cannot_read(err, &self.database))?;
         let mut tables = self.tables(&transaction)?;
@@ -132,13 +132,13 @@ pub(super) fn sessions_of(
     })
 }
 
-/// What a row says of a session. One without an id is none.
+/// A session from its row; none for a row without an id.
 fn stored(
     row: &rusqlite::Row<'_>,
     glance: ListedBy,
     database: &Path,
 ) -> rusqlite::Result<Option<Stored>> {
-    // A number in the place of a text, or a text in the place of a number, says nothing.
+    // A value of an unexpected type is ignored.
     let words = |at: usize| {
         Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
@@ -168,7 +168,7 @@ fn stored(
     Ok(Some(Stored { id, parent: words(1)?, modified, size, told }))
 }
 
-/// Makes a database as small as what is in it. Everything in it stays as it is.
+/// Vacuums a database: its file shrinks, its content is unchanged.
 ///
 /// # Errors
 ///
@@ -178,8 +178,8 @@ pub fn vacuum(database: &Path) -> Result<()> {
     connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
 }
 
-/// Deletes the rows of these tables whose `column` is `id`: all of them, or none. A table that is
-/// not there has none.
+/// Deletes the rows of these tables whose `column` is `id`, in one transaction. Missing tables are
+/// skipped.
 ///
 /// # Errors
 ///

@@ -164,7 +164,7 @@ pub fn private_folder(path: &Path) -> Result<()> {
         private_folder(parent)?;
     }
     let made = step(DiskStep::Folder).and_then(|()| match make_private(path) {
-        // Another process was faster.
+        // Another process made it first.
         Err(err) if err.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     });

@@ -1,4 +1,4 @@
-//! Every step fails once; what was there before is there afterwards.
+//! Every step fails once; afterwards the former file is still there.
 
 use std::fs;
 use std::io;
@@ -79,13 +79,13 @@ fn what_was_written_first_stands_first() {
             looks += 1;
             let mut new = File::options().append(true).open(&path)?;
             match (looks, &mut open) {
-                // One record to the old file, the next to the new one.
+                // The agent writes one record to the old file, and the next to the new one.
                 (1, Some(old)) => {
                     old.write_all(b"one\n")?;
                     new.write_all(b"two\n")?;
                     *old = new;
                 }
-                // That one was replaced, too.
+                // The new file was replaced, too.
                 (2, Some(old)) => {
                     old.write_all(b"three\n")?;
                     new.write_all(b"four\n")?;
@@ -130,7 +130,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
 
     let dir = tempfile::tempdir().expect("a folder");
     let session = session(dir.path(), b"old\n");
-    // Opens the session, waits for a word, writes, and ends.
+    // A process that opens the session, waits for a line, writes, and ends.
     let script = "exec 3>>\"$0\"; echo open; read -r word; echo late >&3";
     let mut agent = Command::new("sh")
         .args(["-c", script])
@@ -143,7 +143,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
     let said = agent.stdout.as_mut().expect("a pipe");
     io::Read::read_exact(said, &mut opened).expect("it opens");
     let mut word = agent.stdin.take();
-    // It writes only after we have begun to look for it.
+    // It writes only after the first check for open files.
     let speak_at_last = move |step| {
         if step == DiskStep::Look {
             drop(word.take());
@@ -181,7 +181,7 @@ fn a_new_file_takes_the_place_of_nothing() {
     fs::write(&path, "mine").expect("a file");
     let err = write_new(&path, |out| Ok(out.write_all(b"new")?)).expect_err("it is taken");
     assert_eq!(err.kind(), ErrorKind::Exists);
-    // Also when it appears at the last moment.
+    // Even if it appears at the last moment.
     fs::remove_file(&path).expect("a file");
     let late = path.clone();
     let appear = move |step| if step == DiskStep::Name { fs::write(&late, "mine") } else { Ok(()) };

@@ -1,4 +1,4 @@
-//! Rows cannot be replaced.
+//! Replacing rows always fails.
 
 use std::fs::File;
 
