@@ -4,7 +4,7 @@
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// The viewer's own style, after that of every rendered page.
+/// The viewer's own style, added to that of every rendered page.
 const STYLE: &str = include_str!("viewer.css");
 const SCRIPT: &str = include_str!("viewer.js");
 

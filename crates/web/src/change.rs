@@ -42,7 +42,7 @@ pub(crate) async fn compact(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// What is restored: the text with this reference, or all.
+/// What to restore: the text with this reference, or everything if it is empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Wanted {
     #[serde(default)]
@@ -123,7 +123,7 @@ fn given_back(report: &RestoreReport) -> Response {
     )
 }
 
-/// One text, put back.
+/// The page after one text was put back.
 fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) -> Response {
     let file = &report.file;
     let (title, how) = match (file.by_record, file.missing) {
@@ -183,7 +183,7 @@ fn response(title: &str, inside: &Markup) -> Response {
     frame(title, UP, &body).into_response()
 }
 
-/// A failure that changed nothing: the reason, and what may help.
+/// The page of an error: the reason, and what may help. Nothing was changed.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
     let page = response(title, &message(viewer, problem));
     let status: StatusCode = problem.status;

@@ -1,22 +1,22 @@
-//! Bars over time, drawn by the server.
+//! Bar charts over time, drawn on the server as SVG.
 
 use maud::{Markup, html};
 
 use crate::sums::{Slot, Sum};
 
-/// The height of a chart, and the width of a bar with the space behind it, in units of the drawing.
-/// The page stretches it.
+/// The height of a chart, and the width of a bar with its gap, in units of the drawing, which the
+/// page stretches.
 const HEIGHT: u64 = 100;
 const SLOT: usize = 10;
 
-/// A bar: the day or month, its parts from below, and what they come to in words.
+/// A bar: the day or month, its parts from the bottom up, and their sum in words.
 pub(crate) struct Bar {
     pub(crate) when: String,
     pub(crate) parts: Vec<u64>,
     pub(crate) words: String,
 }
 
-/// A chart: what it shows, its largest value in words, and its bars, the oldest first.
+/// A chart: its title, its largest value in words, and its bars, the oldest first.
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
     pub(crate) total: String,
@@ -25,8 +25,8 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// A chart of one bar a slot: its parts, and what they come to in words. `total` is all of them
-    /// together, `most` the largest.
+    /// A chart with one bar for each slot, made of the slot's parts and their sum in words. `total`
+    /// describes the sum of all slots, `most` the largest slot.
     pub(crate) fn over(
         slots: &[Slot],
         title: &'static str,
@@ -40,7 +40,7 @@ impl Chart {
         Chart { title, total, most, bars: slots.iter().map(bar).collect() }
     }
 
-    /// The chart; nothing if all bars are empty.
+    /// The chart; empty if all bars are.
     pub(crate) fn draw(&self) -> Markup {
         let tall = |bar: &Bar| bar.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
         let most = self.bars.iter().map(tall).max().unwrap_or(0);
@@ -77,7 +77,8 @@ impl Chart {
     }
 }
 
-/// The top and the height of each part, from below. A bar that is not empty is seen.
+/// The top and the height of each part, from the bottom up. A bar that is not empty is always
+/// visible.
 fn stack(parts: &[u64], most: u64) -> impl Iterator<Item = (u64, u64)> {
     let all = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
     let scaled = move |value: u64| {

@@ -1,7 +1,7 @@
 //! Limits for connections: how many are open at once, and how long each may take.
 //!
-//! Every program on this machine can connect. One that does not know the token must not be able to
-//! keep the viewer from answering or from ending.
+//! Every program on this machine can connect. A program without the token must not be able to keep
+//! the viewer from answering or from ending.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
             answer(stream, peer, router.clone(), Arc::clone(&connection), stopped, limits);
         let open = Arc::clone(&open);
         tokio::spawn(async move {
-            // An error of one connection concerns its client only.
+            // An error of one connection does not affect the others.
             answered.await.ok();
             open.remove(&connection);
             drop(alive);

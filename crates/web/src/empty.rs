@@ -1,4 +1,4 @@
-//! What a page says where it has nothing to show.
+//! Messages of pages that have nothing to show.
 
 use epitome::agents;
 use maud::{Markup, html};
@@ -7,7 +7,7 @@ use crate::options::Which;
 use crate::query::{ListQuery, State};
 use crate::viewer::Viewer;
 
-/// That there are no sessions, and where they were looked for.
+/// Says that there are no sessions, and where they were searched.
 pub(crate) fn looked_in(viewer: &Viewer) -> Markup {
     let options = &viewer.options;
     let folders = match &options.which {
@@ -24,7 +24,7 @@ pub(crate) fn looked_in(viewer: &Viewer) -> Markup {
     }
 }
 
-/// That no session is what was asked for: it names what that was.
+/// Says that no session matches, and repeats the filters.
 pub(crate) fn no_session(viewer: &Viewer, asked: &ListQuery, project: Option<&str>) -> Markup {
     let words = asked.words();
     html! {

@@ -1,5 +1,5 @@
-//! Access control: only a browser on this machine that knows the token and was not sent by another
-//! site is answered.
+//! Access control: a request is answered only if it comes from this machine, has the token, and was
+//! not sent by another site's page.
 //!
 //! The token is the first part of every path. A cookie would be sent to every other server on
 //! 127.0.0.1 as well, whatever its port: `docs/why.md`.
@@ -18,13 +18,13 @@ use crate::connection::Connection;
 /// Random bytes in a token.
 const TOKEN: usize = 32;
 
-/// The content security policy: style and scripts from files of this server, embedded pictures,
-/// requests and forms to this server.
+/// The content security policy: style and scripts only from files of this server, pictures only
+/// embedded, requests and forms only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The headers of every response. With the referrer policy `no-referrer` a browser would not send
-/// the origin of a form.
+/// The headers of every response. The referrer policy is not `no-referrer`, with which a browser
+/// would not send the origin of a form.
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -46,10 +46,10 @@ pub(crate) struct Guard {
 enum Refusal {
     /// It comes from another machine.
     Peer,
-    /// Its host is not a name of this machine: a name that was made to resolve here, or that of
-    /// another server, for which this one is not a proxy.
+    /// Its host is not a name of this machine: a name made to resolve here, or another server's,
+    /// for which this one would be a proxy.
     Host,
-    /// It has not the token.
+    /// It does not have the token.
     Token,
     /// It was sent by another site.
     Origin,
@@ -75,7 +75,7 @@ impl Guard {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Checked in the order that reveals least to unauthorised clients.
+    /// Checked in the order that reveals the least to unauthorised clients.
     fn check(
         &self,
         peer: SocketAddr,
@@ -114,9 +114,9 @@ impl Guard {
         }
         match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
             None | Some(b"same-origin") => Ok(()),
-            // The user typed or opened the address.
+            // The user typed the address, or opened it from another program.
             Some(b"none") if !is_write => Ok(()),
-            // A link on another site leads here; the page is then shown on its own.
+            // Another site's link leads here; the page is then shown on its own.
             Some(_) if !is_write && is_navigation(headers) => Ok(()),
             Some(_) => Err(Refusal::Origin),
         }

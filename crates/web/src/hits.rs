@@ -1,4 +1,4 @@
-//! What a search finds in what was said, from the index, under the sessions that it is in.
+//! Search results: the messages that the index finds, grouped by session.
 //!
 //! A search covers what is indexed so far, and the page says how much that is.
 
@@ -22,17 +22,17 @@ use crate::session::page_of;
 use crate::session_cache::CachedSession;
 use crate::viewer::Viewer;
 
-/// What is said of a hit that a compaction took out.
+/// The tooltip of a hit that a compaction removed.
 const UNSENT: &str = "A compaction took it, or a part of it, out of what a resume sends; the page \
                       of the session shows it";
 
-/// Hits of a session that are shown at once; the others are folded.
+/// The number of hits of a session that are shown at once; the others are folded.
 const OPEN: usize = 3;
-/// Characters of a title, and of the words that a page is to mark.
+/// The most characters of a title, and of the words that a page marks.
 const TITLE: usize = 120;
 const MARKED: usize = 200;
 
-/// The hits, for the script. Without it they are part of the list.
+/// The hits as a fragment for the script. Without the script they are part of the list.
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<ListQuery>,
@@ -45,7 +45,7 @@ pub(crate) async fn page(
             return Ok(Html(String::new()).into_response());
         }
         viewer.shelf.refresh(viewer.files());
-        // Only the sorting needs what sessions say.
+        // Only sorting needs the content of sessions.
         let kept = viewer.shelf.list(|kept| match asked.needs_all() {
             true => (0..kept.len()).collect(),
             false => Vec::new(),
@@ -55,7 +55,7 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// The hits in these sessions, as a part of the list.
+/// The hits in these sessions, as a fragment of the list.
 pub(crate) fn found(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Markup {
     let query = match query(viewer, asked, kept) {
         Ok(query) => query,
@@ -72,7 +72,7 @@ pub(crate) fn found(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) 
     }
 }
 
-/// The query, of the agent and the project that are chosen.
+/// The query, limited to the chosen agent and project.
 fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<Words, String> {
     let bad = |err: epitome_search::BadQuery| visible(&err.to_string());
     let query = Words::parse(asked.words()).map_err(bad)?;
@@ -95,7 +95,7 @@ fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<W
     })
 }
 
-/// The hits of one session.
+/// A session and its hits.
 type Group<'a> = (&'a CachedSession, Vec<&'a Hit>);
 
 fn list(
@@ -130,7 +130,7 @@ fn list(
     }
 }
 
-/// How much the index covers.
+/// Says how much the index covers.
 fn coverage(state: &IndexState) -> Markup {
     html! {
         @match state {
@@ -147,8 +147,8 @@ fn coverage(state: &IndexState) -> Markup {
     }
 }
 
-/// The hits by session, in the order of the best hit of each. What is in no session of the list is
-/// left out: nothing leads there.
+/// The hits by session, ordered by each session's best hit. Hits of sessions that are not in the
+/// list are dropped, because no link leads there.
 fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
     let known: HashMap<&Path, &CachedSession> =
         kept.iter().map(|session| (&*session.file.path, session)).collect();
@@ -205,7 +205,7 @@ fn row(session: &CachedSession, hit: &Hit, mark: &str) -> Markup {
     }
 }
 
-/// Where a hit is, with the words that the page marks there.
+/// The address of a hit, with the words to mark on its page.
 fn address(session: &CachedSession, hit: &Hit, mark: &str) -> String {
     let place = hit.anchor.trim_start_matches('m');
     let mut address = format!("s/{}/at?m={}", session.key, encoded(place));

@@ -1,4 +1,4 @@
-//! A session and its sub-agents, laid out as pages.
+//! A session and its sub-agents, rendered as pages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use epitome_render::{Html, Sheet};
 
 use crate::problem::Problem;
 
-/// Bytes of HTML that are kept of one session.
+/// The most bytes of HTML that are kept of one session.
 pub(crate) const OF_ONE: usize = 16 << 20;
 
-/// A page in parts, and where it stands among the others.
+/// One page, split into its parts, with its position among the pages.
 #[derive(Clone, Debug)]
 pub(crate) struct ToldSheet {
     pub(crate) sheet: Sheet,
     pub(crate) file: String,
-    /// Whether appended turns are shown here.
+    /// Whether this is the last page, to which new turns are added.
     pub(crate) is_last: bool,
     pub(crate) part: usize,
     pub(crate) sub_agents: usize,
-    /// Whether a compaction is in it as it is stored, or in one of its sub-agents.
+    /// Whether a compaction is in effect in the session or in one of its sub-agents.
     pub(crate) is_compacted: bool,
     /// The session's id, if it has one, and the folder it was run in.
     pub(crate) id: Option<String>,
     pub(crate) cwd: Option<String>,
 }
 
-/// A session and its sub-agents, laid out. Of a long session not all pages are kept.
+/// The rendered pages of a session and its sub-agents. Of a long session only some are kept.
 #[derive(Default)]
 pub(crate) struct LaidOut {
-    /// The last item of each page, by part: the session itself, then its sub-agents.
+    /// The last item on each page, by part: the session itself, then its sub-agents.
     last_items: Vec<Vec<usize>>,
-    /// By part and page.
+    /// The pages, by part and page number.
     pub(crate) sheets: HashMap<(usize, usize), Arc<ToldSheet>>,
 }
 
 impl LaidOut {
-    /// A page and those that follow it, then all others, up to `most` bytes of HTML. The first is
-    /// among them, however long it is.
+    /// Keeps the given page and those that follow it, then the others, up to `most` bytes of HTML.
+    /// The given page is always kept.
     pub(crate) fn from_pages(
         pages: &[Html<'_>],
         (part, page): (usize, usize),
@@ -67,14 +67,14 @@ impl LaidOut {
         LaidOut { last_items, sheets }
     }
 
-    /// The page on which an item stands: the last one, if it stands on none.
+    /// The page that shows an item, or the last page if none does.
     pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
         let Some(last_items) = self.last_items.get(part) else { return 0 };
         let found = last_items.iter().position(|last| item <= *last);
         found.unwrap_or(last_items.len().saturating_sub(1))
     }
 
-    /// A page, or that there is none of that number. Nothing if it is not kept.
+    /// A page, or an error if there is no page of that number. None if the page was not kept.
     pub(crate) fn sheet(
         &self,
         part: usize,

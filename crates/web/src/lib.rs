@@ -5,8 +5,8 @@
 //!
 //! # Absent
 //!
-//! Anything that the library cannot do: the viewer calls it and shows the results. Any address but
-//! 127.0.0.1, any request to another server.
+//! Anything that the library cannot do: the viewer calls it and shows the results. Addresses other
+//! than 127.0.0.1, and requests to other servers.
 
 mod asset;
 mod change;

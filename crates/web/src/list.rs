@@ -27,12 +27,13 @@ use crate::viewer::Viewer;
 const PAGE: usize = 100;
 /// The number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
-/// The orders to choose from; none is the best match first.
+/// The orders to choose from; `None` is the best match first.
 const ORDERS: [Option<Sort>; 5] =
     [None, Some(Sort::Time), Some(Sort::Size), Some(Sort::Context), Some(Sort::Saving)];
-/// Characters of a title.
+/// The most characters of a title.
 const TITLE: usize = 140;
-/// Characters in which titles differ; sessions whose titles do not are shown with their ids.
+/// The number of leading characters by which titles are compared; sessions with equal ones are
+/// shown with their ids.
 const ALIKE: usize = 60;
 
 /// The sessions found, and the totals.
@@ -48,10 +49,10 @@ struct Found {
     disk: Bytes,
     context: Tokens,
     saving: Tokens,
-    /// Sessions that are compacted, and the tokens that left them.
+    /// The number of compacted sessions, and the tokens that were saved in them.
     compacted: usize,
     saved: Tokens,
-    /// The requests of the sessions that match.
+    /// The usage of the matching sessions, over time.
     slots: Vec<Slot>,
     /// The short id of each session, by key.
     ids: HashMap<String, String>,
@@ -84,7 +85,7 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// The sessions that the page will show first, as far as is known without reading.
+/// The sessions that the page will show first, as far as that is known without reading them.
 fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();
@@ -149,7 +150,7 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
     }
 }
 
-/// What the sessions used day by day, over the shortest period that has something.
+/// The usage of the sessions by day, over the shortest period that is not empty.
 fn slots(sessions: &[CachedSession], today: Date) -> Vec<Slot> {
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
     let period = Period::fitting(used.iter().flat_map(|it| it.usage), today);
@@ -267,7 +268,7 @@ fn totals(asked: &ListQuery, found: &Found) -> Markup {
     }
 }
 
-/// Sessions and tokens over time.
+/// Charts of sessions and tokens over time.
 fn charts(slots: &[Slot]) -> Markup {
     let is_by_month = slots.first().is_some_and(|slot| slot.when.len() < 10);
     let titles = if is_by_month {
@@ -292,7 +293,7 @@ fn charts(slots: &[Slot]) -> Markup {
     }
 }
 
-/// The beginnings of titles that several sessions have.
+/// The beginnings of titles that occur more than once.
 fn alike(shown: &[CachedSession]) -> HashSet<String> {
     let (mut seen, mut alike) = (HashSet::new(), HashSet::new());
     for begin in shown.iter().filter_map(begin) {
@@ -347,7 +348,7 @@ fn row(
     }
 }
 
-/// The tokens of a session, and as its provider bills them.
+/// The tooltip of a context: its tokens, and the tokens that the provider bills.
 fn context_title(seen: Option<&SessionInfo>) -> String {
     let messages = "tokens of the messages that a resume sends, estimated";
     match seen.and_then(|seen| seen.request.zip(seen.calibration)) {

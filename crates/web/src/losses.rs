@@ -1,4 +1,4 @@
-//! What the compactions of a session took out of its context, as a page.
+//! The loss report of a session as a page.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::page::{Here, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
-/// Pieces shown of each group, and facts.
+/// The most pieces shown of each group, and the most facts.
 const SHOWN: usize = 100;
-/// Characters of a name.
+/// The most characters of a name.
 const WIDTH: usize = 200;
 
-/// Makes a text of the session fit to be shown.
+/// Redacts and escapes a text of the session for display.
 type Shown<'a> = &'a mut dyn FnMut(&str) -> String;
 
 pub(crate) async fn page(
@@ -42,16 +42,16 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// What a plan would take out of the context.
+/// The losses of a planned compaction.
 #[derive(Default)]
 pub(crate) struct PlannedLosses {
-    /// What of it may matter, in words; none if nothing leaves the context.
+    /// Those that may matter, in words; none if nothing is removed from the context.
     pub(crate) may_matter: Option<Vec<String>>,
-    /// All of it, as a part of a page.
+    /// All losses, as a fragment of a page.
     pub(crate) listed: Markup,
 }
 
-/// What a plan would take out of the context, for the page of the plan.
+/// The losses of a planned compaction, for the page of the plan.
 pub(crate) fn planned<S: Source>(
     viewer: &Viewer,
     path: &FilePath,
@@ -119,7 +119,7 @@ fn head(it: &CompactionLosses, agent: &str, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// A time as all pages write it; one of another form as it is.
+/// A time in the format of all pages; unchanged if it cannot be parsed.
 fn time(at: &str, shown: Shown<'_>) -> Markup {
     html! {
         @match moment(at) {
@@ -153,7 +153,7 @@ fn figures(it: &CompactionLosses) -> Markup {
     }
 }
 
-/// What left, in groups: open but for those that matter least.
+/// The losses in groups. Those that matter least are folded.
 fn groups(it: &CompactionLosses, shown: Shown<'_>) -> Markup {
     html! {
         section.edits { @for group in it.groups() { (part(it, &group, shown)) } }
@@ -212,7 +212,7 @@ fn line(piece: &Piece, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// The button that puts a piece back into the session, if it can be.
+/// The button that puts a piece back into the session, if that is possible.
 fn put_back(piece: &Piece, name: &str) -> Markup {
     let reference = piece.restore.as_ref().and_then(|_| piece.reference());
     html! {
@@ -227,7 +227,7 @@ fn put_back(piece: &Piece, name: &str) -> Markup {
     }
 }
 
-/// What can be put back.
+/// Says what can be put back.
 fn how(it: &CompactionLosses) -> Markup {
     html! {
         @match it.way_back() {

@@ -1,4 +1,4 @@
-//! Which sessions the viewer shows, and how.
+//! The options of the viewer: which sessions it shows, and how.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub enum Which {
 pub struct Options {
     /// The folders of this machine.
     pub config: Config,
-    /// The user's settings: they change recipes as in `epitome compact`.
+    /// The user's settings, which change recipes as in `epitome compact`.
     pub settings: Settings,
     /// Which sessions.
     pub which: Which,

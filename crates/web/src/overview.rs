@@ -1,4 +1,4 @@
-//! What all sessions used, what compacting saved and would save, and which are nearly full.
+//! The overview: the usage of all sessions, the savings of compactions, and nearly full contexts.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sum, Sums, Used};
 use crate::viewer::Viewer;
 
-/// Rows of a table, and sessions of a list.
+/// The most rows of a table, and sessions of a list.
 const ROWS: usize = 8;
-/// A session is nearly full from this part of the window on, in per cent.
+/// The share of the window, in per cent, at which a session counts as nearly full.
 const NEARLY: u64 = 70;
 /// Characters of a title.
 const TITLE: usize = 100;
@@ -79,7 +79,7 @@ fn body(viewer: &Viewer, asked: OverviewQuery, sessions: &[CachedSession]) -> Ma
     }
 }
 
-/// That there is nothing to sum, and what there is.
+/// Says that there is no usage to sum, and what there is instead.
 fn nothing(
     viewer: &Viewer,
     sessions: &[CachedSession],
@@ -103,7 +103,7 @@ fn nothing(
     }
 }
 
-/// Tokens and money: in all, over time, and by project, agent and model.
+/// Tokens and cost: the total, over time, and by project, agent and model.
 fn used_up(viewer: &Viewer, sums: &Sums, (all, recording): (usize, usize)) -> Markup {
     let sum = &sums.all;
     let project = |name: &str| {
@@ -154,7 +154,7 @@ fn totals(sum: &Sum) -> Markup {
     }
 }
 
-/// Of how many sessions the cost is known.
+/// The number of sessions whose cost is known.
 fn cost_coverage(viewer: &Viewer, sum: &Sum) -> Markup {
     let date = ListPrices::from_config(&viewer.options.config).ok().map(|it| it.date().to_owned());
     let unknown = sum.sessions - sum.priced - sum.partly;
@@ -203,7 +203,7 @@ fn cost_chart(slots: &[Slot], sum: &Sum) -> Markup {
     }
 }
 
-/// The largest rows of a table with bars; the others are one row.
+/// The largest rows of a table with bars; the others are summed in one row.
 fn table<'n>(
     title: &str,
     sums: &'n std::collections::BTreeMap<String, Sum>,
@@ -244,7 +244,7 @@ fn table<'n>(
     }
 }
 
-/// A name of which the end says most, as of a path: its beginning gives way.
+/// A name, such as a path, that is shortened at its beginning because its end says most.
 fn ended(name: &str) -> Markup {
     let name = epitome_model::short(name, 200);
     let (front, back) = match name.char_indices().rev().filter(|(_, c)| *c == '/').nth(1) {
@@ -259,7 +259,7 @@ fn ended(name: &str) -> Markup {
     }
 }
 
-/// A part of a whole as a bar; numbers next to it say the same.
+/// A part of a whole as a bar; the numbers are next to it.
 fn part(part: u64, whole: u64) -> Markup {
     let width = (u128::from(part) * 1_000).checked_div(u128::from(whole)).unwrap_or(0).min(1_000);
     html! {

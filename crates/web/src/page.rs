@@ -15,7 +15,7 @@ use crate::viewer::Viewer;
 /// The relative path from a session's pages to the list.
 pub(crate) const UP: &str = "../../";
 
-/// The picture of every page in the browser: lines that become shorter.
+/// The icon of every page: lines that become shorter.
 const ICON: &str = "data:image/svg+xml,%3Csvg%20xmlns=%22http://www.w3.org/2000/svg%22%20\
     viewBox=%220%200%2016%2016%22%3E%3Crect%20width=%2216%22%20height=%2216%22%20rx=%223.5%22%20\
     fill=%22%238a4b16%22/%3E%3Cpath%20d=%22M3.5%204.5h9M3.5%208h6.5M3.5%2011.5h3.5%22%20\

@@ -1,8 +1,8 @@
-//! Pages of the sessions that were opened last, so that the next page of a long session is there
-//! without reading, redacting and laying out the session again.
+//! A cache of the pages of sessions that were opened last, so that turning a page of a long session
+//! does not read, redact and render the session again.
 //!
-//! Only what is shown is kept, with its secrets taken out. A session is read again as soon as one
-//! of its files is not what it was.
+//! Only rendered pages are kept, without secrets. A session is read again as soon as one of its
+//! files has changed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::laid_out::LaidOut;
 use crate::stamp::Stamp;
 
-/// Sessions that are kept. Together they have at most four times
-/// [`OF_ONE`](crate::laid_out::OF_ONE).
+/// The number of sessions that are kept. Together they have at most four times
+/// [`OF_ONE`](crate::laid_out::OF_ONE) bytes.
 const SESSIONS: usize = 4;
 
-/// A session as it was when it was read: its path, and the stamps of its files, of those of its
-/// sub-agents and of the prices that it is shown with.
+/// The state of a session when it was read: its path, and the stamps of its files, of those of its
+/// sub-agents and of the prices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) session: PathBuf,
@@ -27,8 +27,8 @@ pub(crate) struct Key {
 pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
 
 impl PageCache {
-    /// What `wanted` finds in the session as it was laid out before, or else as `read` lays it out.
-    /// That is kept then, in place of the session as it was before.
+    /// Returns what `wanted` finds in the cached pages of a session, or else in those that `read`
+    /// renders. These then replace the cached ones.
     pub(crate) fn get<T, E>(
         &self,
         key: Key,
@@ -81,19 +81,19 @@ mod tests {
             cache.get(key(session, stamp), |_| Some(()), read).expect("it is read");
             reads.get()
         };
-        // A session, the length it was read at, and how often anything was read by then.
+        // A session, its stamp, and the total number of reads expected by then.
         for (session, stamp, expect) in [
             ("a", "1", 1),
             ("a", "1", 1),
             ("a", "2", 2),
             ("a", "2", 2),
-            // As it was before: that is not kept.
+            // An earlier stamp again: its pages are not kept.
             ("a", "1", 3),
             ("b", "1", 4),
             ("c", "1", 5),
             ("d", "1", 6),
             ("a", "1", 6),
-            // The one that was not asked for longest makes room.
+            // The session that was not requested for the longest time is dropped.
             ("e", "1", 7),
             ("a", "1", 7),
             ("b", "1", 8),

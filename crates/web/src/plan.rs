@@ -1,4 +1,4 @@
-//! The dry run of a compaction as a page: what it would save, and each change.
+//! The dry run of a compaction as a page: the savings, and each edit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use crate::problem::Problem;
 use crate::query::encoded;
 use crate::viewer::{Viewer, name};
 
-/// Tools and files whose saving is shown.
+/// The most tools and files whose savings are shown.
 const SAVINGS: usize = 6;
-/// The number of edits shown of each file.
+/// The most edits that are shown of each file.
 const EDITS: usize = 200;
-/// Maximum lines of a run that are shown, and characters of a line.
+/// The most lines of a run of changes, and the most characters of a line.
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// The recipe; that of the settings if none is named.
+/// The recipe; if empty, that of the settings.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PlanQuery {
     #[serde(default)]
     recipe: String,
-    /// The pass whose edits are shown; all if it is none of them.
+    /// The pass whose edits are shown; all edits if it is none of the passes.
     #[serde(default)]
     pass: String,
 }
@@ -62,13 +62,13 @@ impl PlanQuery {
 struct Part {
     /// Its name on the page.
     title: String,
-    /// Those that save most, the largest first; of one pass, if one is asked for.
+    /// The edits that save most, the largest first; only those of one pass, if one is chosen.
     edits: Vec<Edit>,
-    /// The number of other edits of these that save tokens.
+    /// The number of further edits that save tokens.
     more: usize,
-    /// The edits that save tokens, by pass.
+    /// The number of edits that save tokens, by pass.
     passes: BTreeMap<String, u64>,
-    /// The number of edits of what no model reads.
+    /// The number of edits of text that is not sent to a model.
     unread: usize,
     violations: Vec<String>,
 }
@@ -240,7 +240,7 @@ fn savings(viewer: &Viewer, savings: &[Saving], heading: &str) -> Markup {
     }
 }
 
-/// What of the losses may matter, before the button.
+/// The losses that may matter, shown before the button.
 fn matters(left: &PlannedLosses) -> Markup {
     html! {
         @if let Some(matters) = &left.may_matter {
@@ -280,7 +280,7 @@ pub(crate) fn restore(generations: &[Generation]) -> Markup {
 
 fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
     let known = recipes::all(&viewer.options.config);
-    // The recipe of the settings may be a path, which has no name here.
+    // The recipe of the settings may be a path, which is not among the names.
     let default = viewer.options.settings.recipe().unwrap_or(BUILT_IN[0].0);
     let is_known = known.iter().any(|it| it.name == default);
     let chosen = if asked.recipe.is_empty() { default } else { &asked.recipe };
@@ -328,7 +328,7 @@ pub(crate) fn figures(report: &CompactReport) -> Markup {
     }
 }
 
-/// The number of a file, if there are several.
+/// The heading of the n-th file, if there are several.
 pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
     html! {
         @match (n, of) {
@@ -339,7 +339,7 @@ pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
     }
 }
 
-/// A size before and after, and how much less it is.
+/// A size before and after, and the difference.
 pub(crate) fn size(row: &SizeRow) -> Markup {
     let Change { before, after } = row.size;
     html! {
@@ -353,7 +353,7 @@ pub(crate) fn size(row: &SizeRow) -> Markup {
     }
 }
 
-/// What is saved of a size, as a bar, as in the list; none if it grows.
+/// The saved part of a size, as a bar as in the list; empty if the size grows.
 fn saved_of(before: u64, after: u64) -> Markup {
     html! {
         @if after < before {

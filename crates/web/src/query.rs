@@ -1,4 +1,4 @@
-//! What the address of the list asks for.
+//! The query parameters of the list.
 
 use epitome::list::Sort;
 use serde::de::IntoDeserializer as _;
@@ -10,7 +10,7 @@ use crate::session_cache::{CachedSession, key};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct ListQuery {
-    /// Words to find in what was said, and in titles, projects, ids and agents.
+    /// Words to find in messages, and in titles, projects, ids and agents.
     pub(crate) q: String,
     pub(crate) agent: String,
     /// The [`key`] of the folder.
@@ -28,7 +28,7 @@ pub(crate) struct ListQuery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
-    /// Whether or not.
+    /// Compacted or not.
     #[default]
     #[serde(alias = "")]
     Any,
@@ -36,10 +36,10 @@ pub(crate) enum State {
     Whole,
 }
 
-/// The best match first, in an address.
+/// The value of the order "best match first".
 pub(crate) const BEST: &str = "best";
 
-/// Reads an order: none is the best match first.
+/// Parses an order; `None` is the best match first.
 fn sort_or_best<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Sort>, D::Error> {
     let name = String::deserialize(from)?;
     match &*name {
@@ -48,7 +48,7 @@ fn sort_or_best<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Sort>, D::E
     }
 }
 
-/// An order in words; none is the best match first.
+/// The name of an order; `None` is the best match first.
 pub(crate) fn label(sort: Option<Sort>) -> &'static str {
     match sort {
         None => "best match first",
@@ -81,17 +81,17 @@ impl State {
 }
 
 impl ListQuery {
-    /// The words to find.
+    /// The words to search for.
     pub(crate) fn words(&self) -> &str {
         self.q.trim()
     }
 
-    /// The order that was chosen, or the one that fits: none is the best match first.
+    /// The chosen order, or a suitable one; `None` is the best match first.
     pub(crate) fn sort(&self) -> Option<Sort> {
         self.sort.or_else(|| self.words().is_empty().then_some(Sort::Time))
     }
 
-    /// Whether sessions are left out for what is chosen, whatever the words are.
+    /// Whether a filter other than the words excludes sessions.
     pub(crate) fn is_narrowed(&self) -> bool {
         !self.agent.is_empty() || !self.project.is_empty() || self.state != State::Any
     }
@@ -107,7 +107,7 @@ impl ListQuery {
         self.agent.is_empty() || self.agent == session.file.agent
     }
 
-    /// Whether a session is of the agent, the project and the state that are chosen.
+    /// Whether a session has the chosen agent, project and state.
     pub(crate) fn is_chosen(&self, session: &CachedSession) -> bool {
         let of_state = match self.state {
             State::Any => true,
@@ -121,7 +121,7 @@ impl ListQuery {
         of_state && self.is_of_agent(session) && of_project()
     }
 
-    /// Whether a session is chosen, and its title, project, id or agent has all words.
+    /// Whether a session has these, and all words are in its title, project, id or agent.
     pub(crate) fn takes(&self, session: &CachedSession) -> bool {
         if !self.is_chosen(session) {
             return false;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Complete,
-    /// An update is running: sessions that are done, of all that it reads.
+    /// An update is running: the number of sessions read, and of all that it reads.
     Indexing(Option<(usize, usize)>),
     /// Another process writes the index.
     Elsewhere,
@@ -29,7 +29,7 @@ pub(crate) struct Seeker {
     config: Config,
     which: Which,
     inside: Mutex<Inside>,
-    /// An update ended.
+    /// Notified when an update ends.
     ended: Condvar,
 }
 
@@ -39,7 +39,7 @@ struct Inside {
     is_updating: bool,
     /// Whether another update was requested in the meantime.
     is_wanted: bool,
-    /// How the last update ended.
+    /// The result of the last update.
     last: Option<IndexState>,
 }
 
@@ -82,7 +82,7 @@ impl Seeker {
             Err(err) => return IndexState::Failed(sentence(&err)),
         };
         let files = match self.which {
-            // The index knows all sessions, whatever is shown.
+            // The index covers all sessions, even if only one agent's are shown.
             Which::All | Which::Of(_) => files(&self.config, &Which::All),
             Which::Below(_) => files(&self.config, &self.which),
         };

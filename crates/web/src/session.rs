@@ -24,7 +24,7 @@ pub(crate) async fn page(
     let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
-        // Taken before reading: later changes are reported by the tail.
+        // Taken before reading, so that later changes are noticed by the tail.
         let stamp = Stamp::read(&session.path);
         let told = sheet(viewer, &session, part, page)?;
         Ok(frame(&told.sheet.title, UP, &body(viewer, &session, &told, &stamp)).into_response())
@@ -49,7 +49,7 @@ pub(crate) struct Anchor {
     /// 0 is the session itself, the others are its sub-agents.
     #[serde(default)]
     part: usize,
-    /// Words that the page marks there.
+    /// Words to mark on that page.
     #[serde(default)]
     mark: String,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn at(
     found.await.unwrap_or_else(|problem| problem)
 }
 
-/// One page of a session: as it was laid out before, if the session did not change.
+/// One page of a session, from the cache if the session did not change.
 pub(crate) fn sheet(
     viewer: &Viewer,
     session: &SessionFile,
@@ -92,7 +92,7 @@ pub(crate) fn sheet(
     page: usize,
 ) -> Result<Arc<ToldSheet>, Problem> {
     let found = viewer.pages.get(
-        // Before it is read: what changes meanwhile is read the next time.
+        // The key is made before the session is read: a change in between is noticed the next time.
         viewer.key_of(session),
         |laid_out| laid_out.sheet(part, page),
         || viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), OF_ONE)),
@@ -100,8 +100,8 @@ pub(crate) fn sheet(
     found?.unwrap_or_else(|| Err(not_there()))
 }
 
-/// One page of a session that is being written to. Its other pages are not laid out: the session
-/// will have changed before they are asked for.
+/// One page of a session that is being written to. Its other pages are not rendered: the session
+/// will have changed before they are requested.
 pub(crate) fn sheet_alone(
     viewer: &Viewer,
     session: &SessionFile,
@@ -111,7 +111,7 @@ pub(crate) fn sheet_alone(
     let laid_out =
         viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), 0))?;
     let told = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
-    // Else it is copied.
+    // Otherwise the page would be copied.
     drop(laid_out);
     told.map(Arc::unwrap_or_clone)
 }
@@ -168,14 +168,14 @@ fn tools(sub_agents: usize) -> Markup {
     }
 }
 
-/// Where the session lies, and the commands that go on with it, to be copied. A command that the
-/// rules for secrets would change is left out: it would not be one any more.
+/// The path of the session, and commands to continue it, to be copied. A command that contains a
+/// secret is left out, because a redacted command does not work.
 fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup {
     let id = told.id.as_deref().unwrap_or(&session.id);
     let resume = resume_line(session.agent, id, told.cwd.as_deref());
     let path = viewer.redacted(&session.path.to_string_lossy());
     let plan = format!("epitome compact {} --dry-run", shell_word(id));
-    // A path of which a part is redacted leads nowhere.
+    // A path that is redacted in part leads nowhere.
     let path = Some(path).filter(|path| !path.contains("[REDACTED"));
     let all = [("File", path), ("Resume", resume), ("Plan", Some(plan))];
     let shown = all.into_iter().filter_map(|(name, text)| {

@@ -18,7 +18,7 @@ use epitome_passes::built_in;
 
 use crate::sums::Used;
 
-/// How long a list waits for the sessions that it shows to be read.
+/// How long a list waits until the sessions on its page are read.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// The number of sessions read at once: few at first, so that the first appear soon.
 const FEW: usize = 64;
@@ -35,22 +35,22 @@ pub(crate) struct CachedSession {
 }
 
 impl CachedSession {
-    /// What it says, if it was read and could be.
+    /// What was read of it, if it could be read.
     pub(crate) fn info(&self) -> Option<&SessionInfo> {
         self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
     }
 
-    /// Its length: before it is read, what the system says.
+    /// Its length; until it is read, the size that the system reports.
     pub(crate) fn size(&self) -> Bytes {
         self.seen.as_ref().map_or(self.file.size, |listed| listed.size())
     }
 
-    /// Whether it is compacted now.
+    /// Whether a compaction is in effect.
     pub(crate) fn is_compacted(&self) -> bool {
         self.seen.as_deref().is_some_and(Listed::is_compacted)
     }
 
-    /// Its requests, if any is recorded.
+    /// Its requests, if it records any.
     pub(crate) fn used(&self) -> Option<Used<'_>> {
         let info = self.info()?;
         let usage = info.usage.as_deref().filter(|usage| !usage.is_empty())?;
@@ -73,7 +73,7 @@ pub(crate) struct SessionCache {
 
 #[derive(Default)]
 struct Inside {
-    /// The newest first.
+    /// The sessions, the newest first.
     kept: Vec<CachedSession>,
     by_key: HashMap<String, usize>,
     is_reading: bool,

@@ -9,7 +9,7 @@ use epitome_tokens::Estimate;
 use super::*;
 use crate::options::{Options, Which};
 
-/// A viewer over the sessions in a folder of its own.
+/// A viewer of the sessions in a temporary folder.
 fn viewer(home: &FilePath) -> Viewer {
     let mut config = Config::of_home(home);
     config.home = home.join("epitome");
@@ -108,7 +108,7 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
 fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let bytes = fixtures::get("claude", "pricing").bytes();
-    // Not named as its agent names it: the archive knows it by the id that is in it.
+    // The file's name is not the id: the archive has the session under the id in the file.
     let path = write(dir.path().join("sessions/one.jsonl"), &bytes);
     let viewer = viewer(dir.path());
     let page = || {

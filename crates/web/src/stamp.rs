@@ -26,7 +26,7 @@ impl Stamp {
         Stamp(files.iter().map(|file| one(file)).collect::<Vec<_>>().join("."))
     }
 
-    /// Of one file that is no session.
+    /// The stamp of a single file that is no session.
     pub(crate) fn of_file(path: &Path) -> Stamp {
         Stamp(one(path))
     }

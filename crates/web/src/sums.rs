@@ -1,4 +1,4 @@
-//! What the requests of many sessions came to, in all, over time, and by what they have in common.
+//! Sums of the usage of many sessions: in total, over time, and by agent, project and model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use jiff::ToSpan as _;
 use jiff::civil::{Date, date};
 use serde::Deserialize;
 
-/// Requests before this day have a wrong time: there were no agents.
+/// Requests before this day have a wrong time: agents did not exist.
 const FIRST: Date = date(2020, 1, 1);
-/// The longest time of which each day has a bar.
+/// The longest period with a bar for each day.
 const DAYS: i32 = 100;
 
-/// Over which time requests are summed.
+/// The period over which requests are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Period {
     #[serde(rename = "30")]
@@ -44,7 +44,7 @@ impl Period {
         }
     }
 
-    /// The shortest period that has a request.
+    /// The shortest period that contains a request.
     pub(crate) fn fitting<'s>(usages: impl Iterator<Item = &'s DayUsage>, today: Date) -> Period {
         let last = usages.filter_map(|it| it.day).filter(|day| *day <= today).max();
         let has = |period: &Period| last.zip(period.first(today)).is_some_and(|(a, b)| a >= b);
@@ -61,7 +61,7 @@ impl Period {
         today.checked_sub((days - 1).days()).ok()
     }
 
-    /// Whether it has a request of this day. One without a day is in all time only.
+    /// Whether it contains a day. A request without a day is only in the period of all time.
     fn has(self, day: Option<Date>, today: Date) -> bool {
         match (self.first(today), day) {
             (None, _) => true,
@@ -79,14 +79,14 @@ pub(crate) struct Used<'s> {
     pub(crate) usage: &'s [DayUsage],
 }
 
-/// What requests came to.
+/// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// Sessions that recorded requests.
+    /// The number of sessions that record requests.
     pub(crate) sessions: u64,
-    /// Those of them of which the cost of every request is known whole.
+    /// The number of those for which the cost of every request is known.
     pub(crate) priced: u64,
-    /// Those of which something is missing in the cost.
+    /// The number of those for which only a part of the cost is known.
     pub(crate) partly: u64,
     pub(crate) requests: u64,
     pub(crate) input: Tokens,
@@ -101,7 +101,7 @@ impl Sum {
         self.input + self.output
     }
 
-    /// The cost in words: whole, at least, or not known.
+    /// The cost in words: exact, at least, or unknown.
     pub(crate) fn cost(&self) -> String {
         match (self.priced, self.partly, self.sessions) {
             (0, 0, _) => "not known".to_owned(),
@@ -129,7 +129,7 @@ impl Sum {
     }
 }
 
-/// A day, or a month that begins with it.
+/// A day, or a month given by its first day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// `2026-11-23`, `2026-11`.
@@ -141,14 +141,14 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) all: Sum,
-    /// Each day, or each month of a long time, the oldest first.
+    /// Each day, or each month of a long period, the oldest first.
     pub(crate) slots: Vec<Slot>,
-    /// Requests in the sums that have no place in time.
+    /// The number of requests in the sums that have no date.
     pub(crate) undated: u64,
     pub(crate) by_agent: BTreeMap<String, Sum>,
-    /// By folder; those of no folder under an empty name.
+    /// By folder; requests without a folder have an empty name.
     pub(crate) by_project: BTreeMap<String, Sum>,
-    /// By model; those of no model under an empty name.
+    /// By model; requests without a model have an empty name.
     pub(crate) by_model: BTreeMap<String, Sum>,
 }
 
@@ -198,7 +198,7 @@ impl Sums {
     }
 }
 
-/// Every day of the period, or every month of a long one, with the requests of each session in it.
+/// Every day of the period, or every month of a long one, with its requests by session.
 fn slots(sessions: &[Vec<(Date, &DayUsage)>], period: Period, today: Date) -> Vec<Slot> {
     let days = sessions.iter().flatten().map(|(day, _)| *day);
     let Some(first) = period.first(today).or_else(|| days.min()) else { return Vec::new() };

@@ -26,10 +26,11 @@ use crate::viewer::{Viewer, part_and_page};
 
 /// The polling interval.
 const EVERY: Duration = Duration::from_millis(250);
-/// A session that takes long to read is read for at most a quarter of the time.
+/// After reading a session, the tail rests for this many times the duration, so that a session that
+/// takes long is read for at most a quarter of the time.
 const REST: u32 = 3;
 
-/// The query parameters of a page that follows.
+/// The query parameters of a page that follows a session.
 #[derive(Deserialize)]
 pub(crate) struct Follow {
     /// The page.
@@ -38,7 +39,7 @@ pub(crate) struct Follow {
     since: String,
 }
 
-/// What changed on a page.
+/// The changes of a page.
 #[derive(Serialize)]
 struct Changed {
     /// The anchors of all current turns, in order.
@@ -48,7 +49,7 @@ struct Changed {
     timeline: String,
     above: String,
     below: String,
-    /// Whether later turns are added to this page.
+    /// Whether new turns are added to this page.
     is_last: bool,
 }
 
@@ -81,9 +82,9 @@ struct Follower {
     session: SessionFile,
     part: usize,
     page: usize,
-    /// The stamp of the last event.
+    /// The stamp that the client has.
     told: Stamp,
-    /// The turns as they were sent last.
+    /// The hash of each turn that was sent last.
     turns: HashMap<String, blake3::Hash>,
 }
 
@@ -124,7 +125,7 @@ impl Follower {
         let event = Event::default().id(&self.told.0);
         let told = match sheet_alone(&self.viewer, &self.session, self.part, self.page) {
             Ok(told) => told,
-            // It may be incomplete while it is being written, or gone.
+            // The file may be incomplete while it is being written, or deleted.
             Err(problem) => {
                 let why = self.viewer.redacted(&problem.message).replace(['\n', '\r'], " ");
                 return Some(event.event("unreadable").data(why));

@@ -29,12 +29,11 @@ pub(crate) struct Viewer {
     pub(crate) stopped: watch::Receiver<bool>,
     /// Read-locked while a session is written: the server waits for it before it ends.
     pub(crate) writes: Arc<RwLock<()>>,
-    /// What was laid out last.
+    /// The rendered pages of the last sessions.
     pub(crate) pages: PageCache,
-    /// How often a session was read to be shown.
+    /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
-    /// The ids in the sessions that were read, of those whose files are not named as they are: the
-    /// archive knows them by these.
+    /// The ids of sessions whose files have other names: the archive has them under these ids.
     ids: Mutex<HashMap<PathBuf, String>>,
 }
 
@@ -72,8 +71,8 @@ impl Viewer {
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
 
-    /// What redacts texts of the session at an address: a secret found once is redacted everywhere,
-    /// also one of a text that was removed.
+    /// A redactor for texts of the session at an address: a secret that is found once is redacted
+    /// everywhere, even one from a removed text.
     pub(crate) fn redactor(&self, session: &Path) -> epitome::Result<Option<Redactor<'_>>> {
         let Some(finder) = self.options.finder.as_ref() else { return Ok(None) };
         let mut redactor = Redactor::new(finder);
@@ -89,7 +88,7 @@ impl Viewer {
         epitome_model::short(&self.redacted(title), most)
     }
 
-    /// A session as it is now, for the cache.
+    /// The key of the current state of a session in the cache.
     pub(crate) fn key_of(&self, file: &SessionFile) -> Key {
         let of_parts = agents::companions(&file.path);
         let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::read(path));
@@ -105,7 +104,7 @@ impl Viewer {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the id that is in a session, if its file has another name.
+    /// Remembers the id in a session, if its file has another name.
     fn note_id(&self, file: &SessionFile, id: Option<&str>) {
         match id.filter(|id| *id != file.id) {
             Some(id) => self.ids().insert(file.path.clone(), id.to_owned()),
@@ -113,7 +112,7 @@ impl Viewer {
         };
     }
 
-    /// Reads a session and hands its pages to `show`, those of its sub-agents behind it.
+    /// Reads a session and passes its pages to `show`, followed by those of its sub-agents.
     pub(crate) fn with_pages<T>(
         &self,
         file: &SessionFile,
@@ -158,8 +157,8 @@ impl Viewer {
     }
 }
 
-/// The address of a search of one session, relative to its pages, for words to be appended. `None`
-/// for an id that is more than a word.
+/// The address of a search in one session, relative to its pages, to which words can be appended.
+/// `None` for an id that is more than a word.
 fn search_of(id: &str) -> Option<String> {
     let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     (is_word && !id.is_empty()).then(|| format!("../../search?q=session%3A{id}%20"))

@@ -8,7 +8,7 @@ use crate::world::{self, Viewer, World};
 use epitome::archive::Archive;
 use epitome_web::Which;
 
-/// The session's folder of addresses.
+/// The path of the session's pages.
 fn folder(viewer: &Viewer) -> String {
     viewer.sessions("")[0].trim_end_matches("session.html").to_owned()
 }
@@ -78,7 +78,7 @@ fn recipes_are_changed_by_the_settings() {
     let done = viewer.post(&format!("{folder}compact"), "recipe=transcript");
     assert!(done.body.contains("There was nothing to do"), "{}", done.body);
     assert_eq!(fs::read(&path).unwrap(), before);
-    // A recipe of the user's own, by its name and as the default by its path.
+    // A user's own recipe, by its name, and as the default by its path.
     let own = "name = \"mine\"\nabout = \"My own words.\"\n[[passes]]\npass = \"results\"\n";
     let file = world.write("settings/recipes/mine.toml", own);
     world.write("settings/epitome.toml", format!("compaction.recipe = {file:?}\n"));
@@ -94,7 +94,7 @@ fn recipes_are_changed_by_the_settings() {
     assert!(done.body.contains("<h1 role=\"status\">Compacted</h1>"), "{}", done.body);
 }
 
-/// A copy that the settings ask for is kept, as `epitome compact` keeps it.
+/// A backup that the settings ask for is kept, as `epitome compact` keeps it.
 #[test]
 fn a_backup_is_kept_as_the_settings_say() {
     let world = World::new();
@@ -108,7 +108,7 @@ fn a_backup_is_kept_as_the_settings_say() {
     assert_eq!(fs::read(path.with_file_name("one.uncompressed.jsonl")).unwrap(), before);
 }
 
-/// As `epitome restore` does it: by the path of its file.
+/// Like `epitome restore`, by the path of its file.
 #[test]
 fn a_session_that_cannot_be_read_any_more_is_restored() {
     let world = World::new();
@@ -119,7 +119,7 @@ fn a_session_that_cannot_be_read_any_more_is_restored() {
     viewer.post(&format!("{folder}compact"), "recipe=transcript");
     let small = fs::read(&path).unwrap();
     assert!(small.len() < before.len());
-    // No record says any more which agent wrote it.
+    // After this, no record can be recognised as the agent's.
     let foreign = |bytes: &[u8]| {
         String::from_utf8_lossy(bytes).replace("\"type\":", "\"kind\":").into_bytes()
     };
@@ -180,7 +180,7 @@ fn what_is_refused_is_said_with_what_may_help() {
     refused(viewer.post(&compact, "recipe=epitome"), 409, in_use);
     drop(holder.stdin.take());
     holder.wait().unwrap();
-    // The archive cannot be written: a file stands in its place.
+    // The archive cannot be written, because a file is in its place.
     let root = Archive::folder_in(&world.config.home);
     fs::create_dir_all(root.parent().unwrap()).unwrap();
     fs::write(&root, "").unwrap();
@@ -233,7 +233,7 @@ fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visib
     assert!(losses.contains("[REDACTED:") && !losses.contains(&token), "{losses}");
     assert!(losses.contains("&lt;b&gt;bold&lt;/b&gt;") && !losses.contains("<b>bold"), "{losses}");
     assert!(!losses.contains('\u{202e}') && !losses.contains('\u{1b}'), "{losses}");
-    // One of epitome's names the command that puts a piece back.
+    // After a compaction by epitome, the page shows the command that puts a piece back.
     viewer.post(&format!("{}compact", folder(&viewer)), "recipe=gitclaw");
     if fs::read(&path).unwrap() != before {
         let losses = viewer.get(&format!("{}losses", folder(&viewer))).body;
@@ -241,8 +241,7 @@ fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visib
     }
 }
 
-/// The page calls the user's rule files rules, as the program does, and lists what left in the same
-/// groups.
+/// The page has the same groups, with the same titles, as the program.
 #[test]
 fn what_compactions_took_is_grouped_as_the_program_groups_it() {
     let world = World::new();
@@ -303,7 +302,7 @@ fn a_piece_is_put_back_by_its_button() {
     assert!(!put_back_in(&after).contains(&offered[0]), "{after}");
     assert_eq!(put_back_in(&after).len(), offered.len() - 1, "{after}");
 
-    // What no compaction took, and what is no reference.
+    // A text that was not removed, and a text that is no reference.
     for (form, status) in [("block=kfffffff", 404), ("block=..%2F..", 422)] {
         let refused = viewer.post(&format!("{folder}restore"), form);
         assert_eq!(refused.status, status, "{}", refused.body);
@@ -313,7 +312,7 @@ fn a_piece_is_put_back_by_its_button() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
-/// A digest has no edits, and is something to do.
+/// A digest has no edits, but is still something to do.
 #[test]
 fn a_digest_is_planned_and_made_by_its_button() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The search of the viewer: what was said is found, and leads to where it is said.
+//! The viewer's search: messages are found, and links lead to them.
 
 use crate::world::{Viewer, World};
 use epitome_web::Which;
@@ -11,9 +11,9 @@ fn session(id: &str, cwd: &str, words: &str) -> String {
     )
 }
 
-/// What the script asks for, once all is indexed.
+/// The response to the script's request, once everything is indexed.
 fn hits(viewer: &Viewer, query: &str) -> String {
-    // Each answer waits a moment for what is still to be indexed.
+    // Each response waits for a moment for the index.
     for _ in 0..200 {
         let answer = viewer.get(&format!("search?part=hits&{query}"));
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -39,7 +39,7 @@ fn a_hit_leads_to_the_message_on_the_page_of_its_session() {
     let body = hits(&viewer, "q=kestrel");
     assert!(body.contains("the <mark>kestrel</mark> nest?"), "{body}");
     let links = links(&body);
-    // To the session, and to the place.
+    // A link to the session, and one to the message.
     assert_eq!(links.len(), 2, "{body}");
     let answer = viewer.get(&links[1]);
     assert_eq!(answer.status, 303, "{answer:?}");

@@ -1,4 +1,4 @@
-//! The viewer shows the numbers and the states that the library has.
+//! The viewer shows the same numbers and states as the library.
 
 use crate::world::World;
 use epitome::agents;
@@ -67,13 +67,13 @@ fn a_session_that_another_program_restores_is_ordinary_at_once() {
     let (counter, recipe) = (Estimate::new(), built_in("gitclaw").expect("a recipe"));
     let viewer = world.serve(Which::All);
     let is_compacted = || {
-        // It is read in the background, and the list waits for a moment only.
+        // Sessions are read in the background, and the list waits only for a moment.
         let mut lists = std::iter::repeat_with(|| viewer.get("").body);
         let list = lists.find(|list| !list.contains("id=\"unread\"")).expect("a list");
         list.contains("class=\"done\">compacted")
     };
     assert!(!is_compacted());
-    // The file has its old size and time again before the list is asked for.
+    // The file has its former size and time again before the list is requested.
     let run = world.config.begin_run("test");
     let opened = OpenSession::at(&world.config, &path);
     let compact = Compact::new(&recipe, &counter, &run);

@@ -1,4 +1,4 @@
-//! The overview: what all sessions used, saved and would save.
+//! The overview: the usage and the savings of all sessions.
 
 use crate::world::World;
 use epitome_web::Which;

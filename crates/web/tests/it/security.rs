@@ -1,4 +1,4 @@
-//! Who is not answered, over HTTP as it is sent.
+//! Requests that must be refused, sent as raw HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ fn only_this_machine_can_reach_it() {
     let world = World::new();
     let viewer = world.serve(Which::All);
     assert!(viewer.host().starts_with("127.0.0.1:"), "{}", viewer.address);
-    // Every other address of this machine is another door, and none is open.
+    // No other loopback address is listened on.
     let port = viewer.host().rsplit(':').next().unwrap();
     assert!(TcpStream::connect(format!("127.0.0.2:{port}")).is_err());
 }
@@ -74,7 +74,7 @@ fn no_path_of_a_file_leads_to_it() {
     }
 }
 
-/// Connections that say nothing, or half of a request.
+/// Connections that send nothing, or half of a request.
 fn half(viewer: &world::Viewer, many: usize) -> Vec<TcpStream> {
     let connect = |n: usize| {
         let mut stream = TcpStream::connect(viewer.host()).expect("the viewer listens");
@@ -125,7 +125,7 @@ fn a_request_that_does_not_come_is_not_waited_for() {
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a length of time");
         assert!(stream.read_to_end(&mut rest).is_ok(), "the viewer ends the connection");
     }
-    // One that was answered once and asks no more is closed as well.
+    // A connection that was answered once and then is idle is closed as well.
     let mut stream = TcpStream::connect(viewer.host()).expect("the viewer listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a length of time");
     let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", viewer.path(""), viewer.host());

@@ -1,4 +1,4 @@
-//! A session's pages, and what is appended while somebody reads.
+//! The pages of a session, and turns that are appended while a page is open.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn lines(session: &[u8]) -> Vec<&[u8]> {
     session.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
-/// The way to follow the page that is the only one.
+/// The address of the events of a page, if it is the session's only one.
 fn tail(viewer: &Viewer, page: &str) -> String {
     let body = viewer.get(page).body;
     let stamp = body.split("data-stamp=\"").nth(1).and_then(|it| it.split('"').next());
@@ -89,8 +89,8 @@ fn what_is_appended_is_told_to_who_reads() {
     let turns = told["turns"].as_object().unwrap();
     assert!(turns["t2"].as_str().unwrap().contains("Now write docs/manual.md"), "{told}");
     assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
-    // It was replaced by something shorter: what is gone is told by its absence, what stayed by
-    // not being told again.
+    // The session was replaced by a shorter one: removed turns are missing from the order, and
+    // unchanged turns are not sent again.
     let put = |bytes: &[u8]| {
         let new = world.write("new", bytes);
         fs::rename(new, &path).unwrap();
@@ -127,7 +127,7 @@ fn a_page_of_a_long_session_leads_to_a_search_of_that_session() {
         .map(|rest| rest.split('"').next().expect("an end").to_owned())
         .collect();
     assert_eq!(links, ["search?q=session%3Aone%20"], "of the session that has pages");
-    // What the script makes of it.
+    // The response to the script's request.
     let answers = (0..200).map(|_| viewer.get(&format!("{}kestrel&part=hits", links[0])).body);
     let found = answers.into_iter().find(|body| !body.contains("id=\"indexing\""));
     assert_eq!(found.expect("it is indexed").matches("<li class=\"hit\"").count(), 1);

@@ -1,4 +1,4 @@
-//! A machine of its own for each test, with sessions, and a viewer that is asked over HTTP.
+//! A home folder with sessions for each test, and a viewer that is called over HTTP.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,7 +13,7 @@ use epitome_redact::{Finder, Person};
 use epitome_tokens::Estimate;
 use epitome_web::{Limits, Options, Server, Which};
 
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct World {
@@ -48,17 +48,17 @@ impl World {
         path
     }
 
-    /// A session where Claude Code keeps them.
+    /// Writes a session to Claude Code's folder.
     pub fn claude(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         self.write(&format!("claude/projects/-p/{id}.jsonl"), bytes)
     }
 
-    /// A session where pi keeps them.
+    /// Writes a session to pi's folder.
     pub fn pi(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         self.write(&format!("pi/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
     }
 
-    /// Makes a session this many minutes old.
+    /// Sets the modification time of a session to so many minutes ago.
     pub fn set_age(&self, path: &Path, minutes: u64) {
         let time = SystemTime::now() - Duration::from_mins(minutes);
         let file = fs::File::options().write(true).open(path).expect("a file");
@@ -116,7 +116,7 @@ impl Viewer {
         format!("http://{}", self.host())
     }
 
-    /// What a path means that stands in the list: with the token.
+    /// The path of a link in the list, with the token.
     pub fn path(&self, path: &str) -> String {
         let token = self.address.split('/').nth(3).expect("an address has a token");
         format!("/{token}/{path}")
@@ -126,19 +126,19 @@ impl Viewer {
         self.ask("GET", &self.path(path), &[], "")
     }
 
-    /// The list as soon as every session is read. That is done in the background, and the first
-    /// answers may come before.
+    /// The list once every session is read: this is done in the background, so that the first
+    /// responses may be incomplete.
     pub fn whole_list(&self) -> String {
         let mut lists = std::iter::repeat_with(|| self.get("").body);
         lists.find(|list| !list.contains("id=\"unread\"")).expect("it never ends")
     }
 
-    /// As a page of the viewer sends a form.
+    /// Sends a form like a page of the viewer.
     pub fn post(&self, path: &str, form: &str) -> Answer {
         self.ask("POST", &self.path(path), &[("Origin", &self.origin())], form)
     }
 
-    /// Any request: the headers replace those that a browser would send.
+    /// Sends any request; the headers replace those that a browser would send.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
         let mut stream = self.send(method, path, headers, form);
         let mut text = Vec::new();
@@ -149,7 +149,7 @@ impl Viewer {
         Answer { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
-    /// The events that are sent, as lines, until it is dropped.
+    /// The server-sent events of a path, as lines, until this is dropped.
     pub fn follow(&self, path: &str) -> Events {
         let stream = self.send("GET", &self.path(path), &[], "");
         let mut lines = BufReader::new(stream).lines();
@@ -187,11 +187,11 @@ impl Viewer {
 
     /// The addresses of the sessions in the list, in its order.
     pub fn sessions(&self, query: &str) -> Vec<String> {
-        // Sessions are read in the background, and a list waits for them for a moment only.
+        // Sessions are read in the background, and a list waits for them only for a moment.
         let mut lists = std::iter::repeat_with(|| self.get(query));
         let list = lists.find(|it| !it.body.contains("id=\"unread\"")).expect("a list");
         assert_eq!(list.status, 200, "{}", list.body);
-        // What is found in messages is no part of the list, and there once they are indexed.
+        // Hits in messages are not part of the list, and appear once they are indexed.
         let (before, hits) = list.body.split_once("<section id=\"hits\"").expect("hits");
         let after = hits.split_once("</section>").expect("an end").1;
         let links = [before, after].into_iter().flat_map(|it| it.split("href=\"s/").skip(1));
@@ -200,7 +200,7 @@ impl Viewer {
 }
 
 impl Viewer {
-    /// Ends it. How long that took.
+    /// Stops the viewer. Returns how long that took.
     pub fn end(&mut self) -> Duration {
         let began = Instant::now();
         drop(self.end.take());
@@ -222,12 +222,12 @@ impl Drop for Viewer {
 pub struct Events(mpsc::Receiver<String>);
 
 impl Events {
-    /// Whether more may come.
+    /// Whether more events may come.
     pub fn is_open(&self) -> bool {
         !matches!(self.0.try_recv(), Err(mpsc::TryRecvError::Disconnected))
     }
 
-    /// The next event of this name: its data. Other lines are passed over.
+    /// The data of the next event with this name. Other lines are skipped.
     pub fn next(&self, name: &str) -> String {
         let mut is_ours = false;
         loop {
