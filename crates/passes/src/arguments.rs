@@ -1,7 +1,7 @@
-//! Bulky arguments become digests, field by field.
+//! Shortens long arguments of old calls, field by field.
 //!
-//! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
-//! A call that is still open keeps its arguments.
+//! Only texts change: the arguments stay valid JSON for the tool's schema, with the same keys. A
+//! call without a result keeps its arguments.
 
 use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted, first_words};
 use serde::{Deserialize, Serialize};
@@ -15,25 +15,25 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
-    /// Texts of at most so many bytes stay.
+    /// Texts of at most this many bytes stay.
     pub min_bytes: u64,
-    /// Calls whose arguments have at most so many bytes together stay.
+    /// Calls whose arguments have at most this many bytes in all stay.
     pub min_call_bytes: u64,
-    /// What the fields that are shortened are for.
+    /// The roles of the fields that are shortened.
     pub roles: Vec<FieldRole>,
-    /// What is left of them.
+    /// What replaces them.
     pub style: DigestStyle,
     /// Lines kept at the beginning.
     pub head: usize,
     /// Lines kept at the end.
     pub tail: usize,
-    /// Definitions kept of a file that was written.
+    /// Number of definitions kept of a written file.
     pub outline: usize,
-    /// Lines are cut at so many bytes; 0 leaves them whole.
+    /// Bytes at which kept lines are cut; 0 leaves them whole.
     pub width: usize,
-    /// Bytes kept at the beginning, whatever lines they are; then `head` and `tail` do not count.
+    /// Bytes kept at the beginning, regardless of lines; if set, `head` and `tail` are ignored.
     pub beginning: usize,
-    /// The tools whose arguments are shortened; without any, those of all.
+    /// The tools whose arguments are shortened; all tools if empty.
     pub tools: Vec<String>,
 }
 
@@ -54,17 +54,17 @@ impl Default for Arguments {
     }
 }
 
-/// What is left of an argument.
+/// What replaces an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestStyle {
-    /// A stub and the lines that are kept.
+    /// A stub, followed by the kept lines.
     Stub,
-    /// A stub that says the name of what was there, and the lines that are kept.
+    /// A stub with the name of the argument, followed by the kept lines.
     Named,
     /// `[content: 84 lines]`.
     Counted,
-    /// A fixed text, as it is left of a result in the same style.
+    /// A fixed text, the same as for results in this style.
     Placeholder,
 }
 

@@ -1,4 +1,4 @@
-//! A question to a model and its answer: the state machine of a summary makes questions, and its
+//! A question to a model and its answer. A summary is a state machine that makes questions; its
 //! caller gets the answers.
 
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Reply {
     pub text: String,
     /// Why it ended.
     pub stopped: StopReason,
-    /// What was billed, where the service says so.
+    /// The billed tokens, if the service reports them.
     pub used: Option<TokenUsage>,
 }
 
@@ -33,11 +33,12 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoReply {
-    /// There is no model to ask.
+    /// No model is configured.
     Nobody,
-    /// The question was longer than the model takes, whatever it was said to take.
+    /// The question was longer than the model accepts, even though it fits the window that is
+    /// known.
     TooLong,
-    /// Something went wrong.
+    /// The request failed, for this reason.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! A recipe run over a transcript: what it comes to, before anything is written.
+//! Runs a recipe over a transcript, and returns a plan; nothing is written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,53 +14,53 @@ use crate::{
     thinking,
 };
 
-/// What a run needs in addition to the recipe.
+/// What a run needs besides transcript and recipe.
 pub struct Options<'a> {
-    /// The kind of the context. The trigger of one in use has been reached already.
+    /// The kind of the context. For one in use, the caller has checked the trigger already.
     pub kind: ContextKind,
-    /// Counts tokens.
+    /// The tokenizer.
     pub counter: &'a dyn Counter,
     /// Whether reasoning of this model is bound to everything before it.
     pub thinking_is_bound: fn(model: &str) -> bool,
-    /// Tokens that were counted before, by item and block.
+    /// Known token counts, by item and block.
     pub counted: &'a [Vec<Tokens>],
 }
 
-/// What a compaction does to a session, a context in use or a request, and what was counted for
-/// it. Nothing of it is written yet.
+/// The edits that a compaction makes in a session, a context in use or a request, with their token
+/// counts. Nothing is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The edits: a cut of the middle first, and then in the order of the file. A summary is alone.
+    /// The edits: a middle cut first, then the others in the order of the file. A summary is alone.
     pub edits: Vec<PlannedEdit>,
     /// What is kept whole, and why.
     pub kept: Kept,
-    /// What sets rules and is left as it is, in tokens.
+    /// Tokens of pinned rules, which stay.
     pub pinned: Tokens,
-    /// What a resume would send now.
+    /// Tokens of a resume before the compaction.
     pub tokens_before: Tokens,
-    /// The trigger that was not reached; then there are no edits.
+    /// The trigger, if it was not reached; then there are no edits.
     pub not_reached: Option<Level>,
-    /// What the edits would save, if that is less than the recipe wants; then there are none.
+    /// The saving, if it is below the recipe's minimum; then there are no edits.
     pub too_little: Option<Tokens>,
     /// Tokens by item and block, as far as they were counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
 
 impl Plan {
-    /// The plan of one edit, if there is one.
+    /// A plan with this edit alone, or without edits.
     pub fn of_edit(edit: Option<Edit>) -> Plan {
         let edits = edit.into_iter().map(PlannedEdit::uncounted).collect();
         Plan { edits, ..Plan::default() }
     }
 
-    /// How many edits of blocks each pass makes, and how many messages are cut out.
+    /// The number of block edits by pass, and the number of messages cut out.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for PlannedEdit { edit, .. } in &self.edits {
             let count = match &edit.verb {
                 Verb::Replace(_) | Verb::Drop => 1,
                 Verb::Cut(cut) => cut.messages,
-                // What it replaces is counted as calls and texts.
+                // Its calls and texts are counted elsewhere (`StandsFor`).
                 Verb::Summarise(_) => continue,
             };
             *passes.entry(edit.pass).or_default() += count;
@@ -68,17 +68,17 @@ impl Plan {
         passes
     }
 
-    /// The edits alone.
+    /// The edits without their token counts.
     pub fn edits(&self) -> Vec<Edit> {
         self.edits.iter().map(|planned| planned.edit.clone()).collect()
     }
 
-    /// The edits of blocks: all but those of whole items.
+    /// The edits of blocks, without those of whole items.
     pub fn block_edits(&self) -> impl Iterator<Item = &PlannedEdit> {
         self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
     }
 
-    /// What is cut out of the middle.
+    /// The middle cut, if there is one.
     pub fn cut(&self) -> Option<&Cut> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Cut(cut) => Some(cut),
@@ -86,7 +86,7 @@ impl Plan {
         })
     }
 
-    /// The summary or digest that is put in place of the beginning.
+    /// The summary or digest that replaces the beginning, if there is one.
     pub fn summary(&self) -> Option<&Summary> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Summarise(summary) => Some(summary),
@@ -95,23 +95,23 @@ impl Plan {
     }
 }
 
-/// An edit and what it is expected to save in the context.
+/// An edit, and what it is expected to save in the context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
-    /// Tokens that a resume sends less. Reports count again afterwards.
+    /// Tokens that it saves. This is an estimate; reports count the result.
     pub tokens: Tokens,
 }
 
 impl PlannedEdit {
-    /// An edit whose saving is not counted.
+    /// An edit with a saving of zero, not counted yet.
     pub fn uncounted(edit: Edit) -> PlannedEdit {
         PlannedEdit { edit, tokens: Tokens(0) }
     }
 }
 
-/// Runs a recipe. Pure: the same transcript gives the same edits.
+/// Runs a recipe. A pure function: the same transcript gives the same edits.
 pub fn compact(
     transcript: &Transcript,
     source: &dyn Source,
@@ -128,8 +128,8 @@ pub fn compact(
     plan
 }
 
-/// A plan without edits: what a resume would send, whether the trigger is reached, and if it is,
-/// what stays whole for its place and what sets rules.
+/// Begins a plan, still without edits: counts the context, and if the trigger is reached,
+/// determines what is kept by position and what is pinned because it sets rules.
 pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -137,7 +137,7 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     if run.is_due(&size) {
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
-        // A summary that holds one is longer than it.
+        // A summary with a pin in it is longer than the pin: count the pin alone.
         let tokens =
             |pin: &Pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text));
         plan.pinned = pinned.iter().map(tokens).sum();
@@ -149,8 +149,8 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     plan
 }
 
-/// Runs the passes of a recipe over a view of which a plan was begun, and adds what they plan. In a
-/// context that is within the target nothing goes, so that nothing is kept from going either.
+/// Runs the passes of a recipe over the view, and adds their edits to a plan that was begun. If the
+/// context is within the target there are no edits.
 pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -173,11 +173,12 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     plan.counted = view.counted();
 }
 
-/// What a recipe takes away for who reads a session: edits that are shown and never written.
+/// What a recipe would remove, for a person who reads a session: edits that are shown and never
+/// written.
 ///
-/// They differ from [`compact`]: nothing is kept for its age, what is short goes as well, so that a
-/// page is of one kind, and counts are those of the session before any recipe: `lines_of` says how
-/// many lines the archive has under a reference, where a stub does not say it.
+/// They differ from those of [`compact`]: nothing is kept for its age, short texts are replaced as
+/// well so that a page looks uniform, and sizes are those before any compaction: where a stub does
+/// not name its size, `lines_of` returns how many lines the archive has under its reference.
 pub fn for_reading(
     transcript: &Transcript,
     source: &dyn Source,
@@ -194,15 +195,15 @@ pub fn for_reading(
     planned.into_iter().map(|planned| planned.edit).collect()
 }
 
-/// The part of a recipe that plans an edit.
+/// The part of a recipe that planned an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Ingest,
-    /// A pass, by its place in the list.
+    /// A pass, by its index in the recipe.
     Pass(usize),
 }
 
-/// What each pass plans.
+/// The edits of each pass.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
@@ -227,7 +228,7 @@ fn plan_passes(
     planned
 }
 
-/// Whether a place is of a tool that the recipe leaves alone.
+/// Whether a place belongs to a call of an exempt tool.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     let call = match block_at(view, at) {
         Some(Block::Call(call)) => Some(call),
@@ -239,15 +240,15 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(names)
 }
 
-/// Calls of which arguments were replaced, by item and block: the new texts by field.
+/// Calls with replaced arguments, by item and block: the new texts by field.
 #[derive(Default)]
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
 impl EditedCalls {
-    /// The tokens that a resume saves when a field becomes `text`, after the edits of other fields.
+    /// Tokens that a resume saves when a field becomes `text`, after the edits of other fields.
     ///
-    /// A call is counted as the JSON that is sent: an estimate from the texts alone would stop a
-    /// little above the target, and a second run would plan one edit more.
+    /// The call is counted as the JSON that is sent. Counting the texts alone would stop a little
+    /// above the target, and a second run would plan one edit more.
     fn saving(&mut self, view: &View<'_>, at: (usize, usize, usize), text: &str) -> Tokens {
         let (item, block, field) = at;
         let call = match block_at(view, At::Block { item, block }) {
@@ -271,7 +272,7 @@ impl EditedCalls {
     }
 }
 
-/// The tokens of a call in which these fields have these texts.
+/// Tokens of a call with these texts in these fields.
 fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -> Tokens {
     let spans = fields.iter().filter_map(|(field, text)| {
         let span = call.fields.get(*field)?.text.span()?;
@@ -281,7 +282,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     spans.sort_unstable_by_key(|(span, _)| *span);
     let (mut json, mut from) = (Vec::new(), call.arguments.start);
     for (span, text) in spans {
-        // A field may lie in another: a text in a script.
+        // Fields may be nested, as a text in a script.
         if span.start >= from {
             json.extend_from_slice(&view.source.read(from..span.start));
             let head = view.source.read(span.start..span.start + 2);
@@ -293,7 +294,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     call_tokens(&call.name, json.into(), view.counter)
 }
 
-/// What a resume sends less for an edit of a block or of a part of it.
+/// Tokens that a resume saves by an edit of a block or of a part of it.
 fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -306,19 +307,19 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     match edit.at {
         At::Items { .. } | At::Copy { .. } => Tokens(0),
         At::Block { block, .. } => view.tokens(item, block) - left,
-        // `EditedCalls` says what these save.
+        // Counted by `EditedCalls`.
         At::Field { .. } => Tokens(0),
         At::Part { .. } => epitome_model::IMAGE - left,
     }
 }
 
-/// A recipe for one kind of contexts, as far as sizes decide.
+/// A run of a recipe over one kind of context.
 struct Run<'a> {
     recipe: &'a Recipe,
     kind: ContextKind,
     passes: &'a [PassSettings],
     target: Option<Target>,
-    /// Whether any part of the recipe counts characters: else none are counted.
+    /// Whether any part of the recipe needs character counts; they are expensive.
     asks_for_chars: bool,
 }
 
@@ -339,7 +340,7 @@ impl<'a> Run<'a> {
         ContextSize { chars, ..view.size() }
     }
 
-    /// Whether the trigger is reached.
+    /// Whether the context reaches the trigger.
     fn is_due(&self, size: &ContextSize) -> bool {
         match self.kind {
             ContextKind::Stored => {
@@ -349,8 +350,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What results of a stored session are shortened to before anything else is done. In a
-    /// context in use that was done when they arrived.
+    /// The edits of the ingest stage for a stored session. In a context in use, results were
+    /// truncated when they arrived.
     fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
         let rule = match self.kind {
             ContextKind::Stored => self.recipe.stages.stored.ingest,
@@ -370,14 +371,14 @@ impl<'a> Run<'a> {
         self.target.is_some_and(|target| target.is_reached(size, None))
     }
 
-    /// Characters that an edit saves, if characters are counted.
+    /// Characters that an edit saves; 0 if no part of the recipe needs them.
     fn chars_saved(&self, view: &View<'_>, edit: &Edit) -> u64 {
         if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
     }
 
-    /// Edits in the order of the passes, oldest first, until the target is reached. Those that
-    /// change nothing for a model, or take away only what it is sent twice, are all made. Of two
-    /// edits of one place the later pass's stands.
+    /// Takes edits in the order of the passes, oldest first, until the target is reached. Edits
+    /// that lose nothing for the model (hidden copies, repeated content) are always taken. Of two
+    /// edits of one place the later pass's is taken.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -411,7 +412,7 @@ impl<'a> Run<'a> {
             let earlier = places.get(&planned.edit.at).copied();
             if !free {
                 if let Some(at) = earlier {
-                    // What an edit saved that this one takes the place of.
+                    // The saving of the edit that this one replaces no longer counts.
                     left.tokens += chosen[at].tokens;
                     left.chars += self.chars_saved(view, &chosen[at].edit);
                 }
@@ -435,7 +436,7 @@ fn less(size: &mut ContextSize, tokens: Tokens, chars: u64) {
     size.chars = size.chars.saturating_sub(chars);
 }
 
-/// What a resume sends less for an edit, in characters as they are written.
+/// Characters of JSON that a resume saves by an edit.
 fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -466,7 +467,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     old.saturating_sub(new)
 }
 
-/// An edit of a result has to reach every time that it is said: the other times go.
+/// Edits that remove the repetitions of results with an edit, which would show the original.
 fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
@@ -500,7 +501,7 @@ fn again<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     }
 }
 
-/// The block in which an edit acts.
+/// The block that contains a place.
 fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     let (At::Block { item, block } | At::Part { item, block, .. } | At::Field { item, block, .. }) =
         at
@@ -510,8 +511,8 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     view.transcript.items[item].entry()?.blocks.get(block)
 }
 
-/// Reasoning that is bound to everything before it is invalid after the first edit: it goes too,
-/// kept or not, because an agent that sends it is refused.
+/// Edits that remove reasoning which is bound to everything before it and becomes invalid with the
+/// first edit. It is removed even if kept, because a request with it would be refused.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

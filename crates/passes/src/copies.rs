@@ -1,5 +1,4 @@
-//! What stands elsewhere goes: copies that no model ever sees, from disk, and results that are sent
-//! a second time.
+//! Removes duplicates: copies on disk that no model sees, and results that are sent twice.
 
 use epitome_model::{At, Block, Edit, Entry, HiddenField, Left, Verb};
 use serde::{Deserialize, Serialize};
@@ -10,20 +9,20 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
-    /// Copies of at most so many bytes stay.
+    /// Copies of at most this many bytes stay.
     pub min_bytes: u64,
-    /// Where they go.
+    /// Which entries lose their copies.
     pub scope: Scope,
 }
 
-/// Where copies go.
+/// Which entries lose their copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// From entries that are not kept whole.
+    /// Those that are not kept whole.
     #[default]
     Old,
-    /// From all: what is kept whole is kept for the model, which does not see them.
+    /// All. Entries are kept whole for the model, which does not see copies.
     All,
 }
 
@@ -54,7 +53,7 @@ impl Copies {
         copies.iter().enumerate().filter_map(move |(copy, part)| {
             let least = match part.left {
                 Left::Nothing => self.min_bytes,
-                // What is left is two bytes.
+                // The empty value that remains has two bytes.
                 Left::EmptyObject | Left::EmptyText | Left::EmptyArray => self.min_bytes.max(2),
             };
             (part.value.len() > least).then_some(drop(At::Copy { item, copy }))
@@ -62,7 +61,7 @@ impl Copies {
     }
 }
 
-/// The edits that take away what an entry says again.
+/// The edits that remove repeated content from an entry.
 pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
     let blocks = entry.blocks.iter().enumerate();
     blocks

@@ -1,21 +1,20 @@
-//! What the model says that it decided or found out.
+//! Finds sentences in which the model states a decision or a finding.
 
 use std::sync::LazyLock;
 
 use crate::languages::LanguagePatterns;
 
-/// Words of a sentence that says a decision, a cause or a finding. Of the recorded sessions of six
-/// agents, one sentence of the model in 20 has one of them.
+/// Words in sentences that state a decision, a cause or a finding. In recorded sessions of six
+/// agents, one in 20 sentences of the model has such a word.
 static DECIDES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::decides);
 
-/// What ends a sentence; a full stop of Chinese and Japanese needs no space behind it.
+/// The ends of a sentence; a Chinese or Japanese full stop needs no space after it.
 const ENDS: [&str; 5] = [". ", "! ", "。", "！", "？"];
 
-/// The first sentence of a line that says what was decided, what is the cause of something, or
-/// what was found. None: no sentence of it does.
+/// The first sentence of a line that states a decision, a cause or a finding, if there is one.
 pub(crate) fn decision(line: &str) -> Option<&str> {
     let words = DECIDES.find(line)?;
-    // Where sentences end, behind their last character.
+    // The position after the last character of a sentence.
     let end_of = |(at, c): (usize, char)| {
         ENDS.iter().any(|end| line[at..].starts_with(end)).then_some(at + c.len_utf8())
     };

@@ -1,7 +1,7 @@
-//! A digest: one entry made of lines of the session, in place of its old part.
+//! A digest: one entry made of lines of the session, which replaces the session's old part.
 //!
-//! Lines are chosen by the facts that they hold and that the model will probably use, each fact
-//! counted once, per token, until a budget is spent. The digest is made from what was said first,
+//! Lines are chosen by their facts: by how probably the model will need a fact that the digest does
+//! not have yet, per token, until a budget is spent. A digest is made from the original entries,
 //! never from an earlier digest, so that a second one of the same history is the same.
 
 mod choose;
@@ -31,19 +31,19 @@ pub use write::{is_digest, named_calls};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestRule {
-    /// Tokens of the context with the digest, where no target says so.
+    /// Tokens of the context with the digest, unless a target says otherwise.
     pub budget: u64,
-    /// The last responses of the model with their results stay as they are: at most so many.
+    /// The last responses of the model stay unchanged, with their results: at most this many.
     pub keep_calls: u64,
-    /// They are at most these per cent of the budget, but for the last one, which stays if it is no
-    /// more than half of it.
+    /// They have at most this share of the budget, in per cent. The last response is an exception:
+    /// it stays if it has at most half of the budget.
     pub keep_share: u64,
-    /// A text of the user of at most so many tokens is in the digest whole; of a longer one, lines.
+    /// A user message with at most this many tokens is in the digest whole; a longer one, in part.
     pub whole_user: u64,
-    /// A text of the model of at most so many tokens is in the digest whole, as long as all such
-    /// texts together are at most a tenth of the budget; of more, the newest are.
+    /// A text of the model with at most this many tokens is in the digest whole. All such texts
+    /// together have at most a tenth of the budget; if they are more, the newest are taken.
     pub whole_model: u64,
-    /// What the digest is to be about: lines that have words of it are worth more.
+    /// A topic for the digest: lines with its words are worth more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
 }
@@ -61,12 +61,12 @@ impl Default for DigestRule {
     }
 }
 
-/// Times that lines are chosen, until their tokens together are about the budget.
+/// How often lines are chosen with an adjusted limit, to come close to the budget.
 const ROUNDS: usize = 3;
 
-/// Of a budget, the part that a digest has at least: one in so many.
+/// A digest has at least the budget divided by this.
 const LEAST: u64 = 10;
-/// Of a budget, the part that short texts of the model may have: one in so many.
+/// Short texts of the model have at most the budget divided by this.
 const BRIEFS: u64 = 10;
 
 /// A digest.
@@ -76,36 +76,34 @@ pub struct Digest {
     pub text: String,
     /// Its tokens.
     pub tokens: Tokens,
-    /// Lines of the session in it.
+    /// Number of the session's lines in it.
     pub lines: u64,
-    /// Of how many lines they were chosen.
+    /// Number of lines that they were chosen from.
     pub of: u64,
-    /// What sets rules and is not in it because all of it does not fit: names of rule files, of
-    /// skills, of tools.
+    /// Rule files, skills and tools whose rules are not in it, because not all of them fit.
     pub rules_left_out: Vec<String>,
 }
 
 impl DigestRule {
-    /// Where in the context the part begins that stays as it is: an index into
-    /// `Transcript::context`.
+    /// Where the part that stays unchanged begins: an index into `Transcript::context`.
     pub fn tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// Where it may begin at the earliest, if that makes it valid: it may be half of the budget.
+    /// The earliest place where that part may begin to make it valid: it may be half of the budget.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
 
-    /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`;
-    /// none if there is nothing to choose from. With it and with what stays `beside` it, the
-    /// context has at most `budget` tokens. It has a tenth of them for its lines whatever stays
-    /// beside it, and what sets rules is in it word for word (see [`pins`]) as far as nine tenths
-    /// of the budget hold it; what they do not hold it names.
+    /// Makes the digest that replaces `old.items`, from the entries `old.said`; `old.kept` follows
+    /// it. `None` if there is nothing to choose from. The context has at most `budget` tokens with
+    /// the digest and with what stays next to it (the last argument); but a tenth of the budget is
+    /// always left for lines. What sets rules is in the digest word for word (see [`pins`])
+    /// within nine tenths of the budget; the rest is named in `rules_left_out`.
     ///
     /// # Errors
     ///
-    /// Says what sets rules and how many tokens that needs, if it is more than the budget.
+    /// A message with the rules and their tokens, if they exceed the budget.
     pub fn digest(
         &self,
         view: &View<'_>,
@@ -116,7 +114,7 @@ impl DigestRule {
         self.digest_with(&mut FactIndex::default(), view, old, budget, beside)
     }
 
-    /// The same digest, with what is known of the log already.
+    /// As [`digest`](DigestRule::digest), with an index of the log.
     ///
     /// # Errors
     ///
@@ -134,7 +132,7 @@ impl DigestRule {
             return Ok(None);
         }
         let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
-        // An earlier digest is not among what was said, and may hold the last copy of a rule.
+        // `old.said` has no earlier digests, which may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
@@ -149,8 +147,8 @@ impl DigestRule {
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // Lines are counted one by one, which is more than they are together; what stands between
-        // them is not counted.
+        // Lines are counted one by one, which gives more than their sum as one text; separators
+        // between them are not counted. So adjust the limit and choose again.
         for _ in 0..ROUNDS {
             if choosing.spent > nominal {
                 choosing = choice.begin(view.counter);
@@ -175,7 +173,7 @@ impl DigestRule {
     }
 }
 
-/// What is known of every fact of a context, by which a digest guesses whether it is used soon.
+/// The features of every fact of a context, from which a digest estimates its future use.
 pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
     let mut index = FactIndex::default();
     let rule = DigestRule::default();
@@ -183,8 +181,8 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
     value::features(&mut index.occurrences, &index.facts, &pieces)
 }
 
-/// Where the last responses begin that are no more than `most` tokens together, and no more than
-/// `calls`; the last one counts if it leaves half of the budget.
+/// Where the last responses begin that have at most `most` tokens in all, and are at most `calls`;
+/// the last response is included if it has at most half of the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let weight =

@@ -28,7 +28,7 @@ fn digest(budget: u64) -> Digest {
     digest_beside(budget, 0)
 }
 
-/// With so many tokens that stay beside it.
+/// A digest with this budget and this many tokens of other content next to it.
 fn digest_beside(budget: u64, beside: u64) -> Digest {
     let (budget, beside) = (Tokens(budget), Tokens(beside));
     let sample = session();
@@ -71,7 +71,7 @@ fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
          Assistant:\n\
          It is maxLen in src/len.rs:12."
     );
-    // The name of the function stands in the question.
+    // The name of the function is in the question.
     assert_eq!((digest.lines, digest.of), (3, 264));
 }
 
@@ -327,7 +327,7 @@ fn what_an_index_saw_of_other_pieces_does_not_count() {
     }
 }
 
-/// What the model said in few words, in four languages, and listings that hold many facts.
+/// Short texts of the model in four languages, and listings with many facts.
 const CONCLUSIONS: [&str; 6] = [
     "Die Sperre geht verloren, sobald beide Seiten warten.",
     "问题在于两个线程互相等待。",

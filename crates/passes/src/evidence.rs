@@ -1,4 +1,4 @@
-//! The lines of a text that say what happened: errors, definitions, beginning and end.
+//! Finds the lines of a text that matter most: errors, definitions, first and last lines.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -9,8 +9,8 @@ use regex::Regex;
 use crate::key_blocks::without_key_blocks;
 use crate::languages::LanguagePatterns;
 
-/// What says in no language that something failed, in any case: a place in a file and what is wrong
-/// there, a mark, a code of the system, what make and test runners print.
+/// Patterns of failures in any language and case: a place in a file with a message, error marks,
+/// system error codes, output of make and test runners.
 const FAILURES: [&str; 7] = [
     r"^\s*[\w./@-]+\.\w+:\d+(:\d+)?: \S",
     r"^\s*[\w./\\:@-]+\.\w+\(\d+(,\d+)?\)\s?: \S",
@@ -21,7 +21,7 @@ const FAILURES: [&str; 7] = [
     r"\bmake(\[\d+\])?: \*\*\* ",
 ];
 
-/// The same, where capitals count: names of exceptions, what test runners print, codes.
+/// Patterns of failures where case matters: exception names, output of test runners, codes.
 const NAMED_FAILURES: [&str; 4] = [
     r"\w(Error|Exception)\b(:|$)",
     r"^\s*FAIL\b|\bFAILED\b",
@@ -38,10 +38,10 @@ static ERROR: LazyLock<LanguagePatterns> = LazyLock::new(|| {
     LanguagePatterns::failed(&more)
 });
 
-/// Words that may say what went wrong, in the output of what did go wrong.
+/// Words that mean a failure only in the output of a failed call.
 static MAY_SAY: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::may_say);
 
-/// The exit status of a command, as agents put it above or below its output.
+/// The exit status of a command, as agents write it above or below its output.
 static STATUS: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = concat!(
         r"(?i)^\W*(?:error: )?(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?",
@@ -63,26 +63,26 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&frames.join("|")).expect("the words are fixed and tested")
 });
 
-/// A line that says in which file an agent saved the whole of a result: Claude Code, OpenCode and
+/// A line that names the file in which an agent saved a whole result: Claude Code, OpenCode and
 /// Gemini CLI write such lines when they shorten results themselves.
 static SAVED: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?i)(?-u:\b)full (output|string|content)(?-u:\b).{0,24}: ?\S*[/\\]\S";
     Regex::new(pattern).expect("the words are fixed and tested")
 });
 
-/// What may stand before the word that begins a definition.
+/// Modifiers that may precede the keyword of a definition.
 const MODIFIERS: &str = concat!(
     r"(?:pub(?:\([a-z]+\))? |export (?:default )?|async |static |public |private |protected ",
     r"|abstract |final |unsafe |const )*",
 );
 
-/// The words that begin a definition in common languages.
+/// Keywords that begin a definition in common languages.
 const KEYWORDS: &str = concat!(
     r"(?:fn|func|function|def|class|struct|enum|trait|impl|interface|type|mod|namespace|module",
     r"|object|record|protocol|extension)",
 );
 
-/// The beginning of a definition, maybe behind the number of its line; or a heading of Markdown.
+/// The beginning of a definition, with or without a line number before it; or a Markdown heading.
 static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
     let number = r"^(?:\s*\d+(?:→|\t))?";
     let value = r"(?:export )?(?:const|let|var) \w+ = (?:async )?(?:\(|function)";
@@ -91,24 +91,24 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// Whether a line says that something failed.
+/// Whether a line reports a failure.
 pub fn is_error_line(line: &str) -> bool {
-    // A line of a megabyte is data, not a message.
+    // A very long line is data, not a message.
     line.len() <= 4_000 && ERROR.are_in(line)
 }
 
-/// How surely a line has to say that something failed.
+/// How certain it must be that a line reports a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sure {
-    /// It says so wherever it is.
+    /// The line reports a failure wherever it occurs.
     Surely,
-    /// It may say so, as it is in the output of what failed.
+    /// The line may report a failure, because it is in the output of a failed call.
     Maybe,
 }
 
-/// The lines of what failed that say so: those with a word or a sign of it, those around stack
-/// frames, and where no line but that of the exit status has a word, the last ones, whatever
-/// language they are in.
+/// Marks the lines of a failed output that report the failure: those with an error word or mark,
+/// and those around stack frames. If only the exit status has an error word, the last lines are
+/// marked, whatever their language.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let maybe = |idx: usize| surely[idx] || lines[idx].len() <= 4_000 && MAY_SAY.are_in(lines[idx]);
@@ -125,12 +125,12 @@ pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     failing
 }
 
-/// Marks what is above the stack frames of a text, and what is below them. Says whether there is
-/// any.
+/// Marks the lines above and below the stack frames of a text. Returns whether there are stack
+/// frames.
 fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
     let is_frame = |idx: usize| lines[idx].len() <= 1_000 && FRAME.is_match(lines[idx]);
     let frames: Vec<bool> = (0..lines.len()).map(is_frame).collect();
-    // Python prints the source of a frame below it.
+    // Python prints source code below each frame.
     let is_source = |idx: usize| idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t']);
     let mut is_any = false;
     for idx in 1..lines.len() {
@@ -144,8 +144,8 @@ fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
     is_any
 }
 
-/// The first line of what was printed that says what failed; of what did fail one that is more than
-/// its exit status, if there is one.
+/// The first line of an output that reports a failure; for a failed call, preferably one that is
+/// not just its exit status.
 pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     if !failed {
         return text.lines().find(|line| is_error_line(line));
@@ -169,36 +169,36 @@ pub fn is_definition(line: &str) -> bool {
     line.len() <= 4_000 && DEFINITION.is_match(line)
 }
 
-/// Lines at the end of what failed that stay where no other says what failed.
+/// Number of last lines that are kept of a failed output if no other line reports the failure.
 const LAST: usize = 3;
 
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Lines at the beginning.
+    /// Number of lines at the beginning.
     pub head: usize,
-    /// Lines at the end.
+    /// Number of lines at the end.
     pub tail: usize,
-    /// Definitions of a file that was read or written, at most.
+    /// Maximum number of definitions of a file that was read or written.
     pub outline: usize,
-    /// Lines are cut at so many bytes; 0 leaves them whole. A line that says what failed is whole.
+    /// Bytes at which lines are cut; 0 leaves them whole. Lines that report a failure stay whole.
     pub width: usize,
-    /// A result of fewer lines is shown by its end alone.
+    /// A result with fewer lines is shown by its end alone.
     pub few: usize,
 }
 
-/// Lines that say what failed and stand in a result further down.
+/// Error lines that occur again in a later result.
 ///
-/// Who mends a build runs it until it passes, and each run prints what the one before has printed:
-/// a line is kept where it was said last.
+/// An agent that fixes a build runs it until it passes, and each run prints the errors of the run
+/// before: a line is kept only at its last occurrence.
 #[derive(Debug, Default)]
 pub struct SaidLater(HashSet<Box<str>>);
 
 impl SaidLater {
-    /// Shorter lines cost less than what they tell.
+    /// Shorter lines are kept everywhere: they cost less than a reader would miss.
     const WORTH: usize = 24;
 
-    /// Takes the lines of a result that stays whole.
+    /// Adds the error lines of a result that stays whole.
     pub fn add(&mut self, text: &str) {
         let errors = text.lines().map(str::trim);
         self.0
@@ -220,8 +220,8 @@ impl SaidLater {
     }
 }
 
-/// The lines of a result that are worth keeping, as an excerpt; nothing if none are. Those that
-/// are kept are said later for what is above.
+/// The lines of a result that are worth keeping, as an excerpt; empty if there are none. Its error
+/// lines are added to `later`, for the results above.
 pub fn of_output(
     text: &str,
     kind: ToolKind,
@@ -233,7 +233,7 @@ pub fn of_output(
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];
     match kind {
-        // The words of a file or of a search are not what happened to the tool.
+        // Error words in a file or a search result do not mean that the tool failed.
         ToolKind::Read | ToolKind::Search if !failed => {
             if kind == ToolKind::Read {
                 outline(&lines, amount.outline, &mut keep);
@@ -242,18 +242,18 @@ pub fn of_output(
         ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
         _ => {
             errors(&lines, failed, &mut keep, later);
-            // What failed says more than how it began, and of a few lines the last says enough.
+            // Error lines matter more than the beginning; of a short output the end is enough.
             let few = lines.len() < amount.few;
             let head = if few || keep.contains(&true) { 0 } else { amount.head };
             ends(&lines, head, amount.tail, &mut keep);
         }
     }
     saved(&lines, &mut keep);
-    // The last words of what failed may be all that it says.
+    // Do not cut lines of a failed output: they may be its only message.
     shortened(text, &keep, if failed { 0 } else { amount.width })
 }
 
-/// The lines of an argument that are worth keeping.
+/// The lines of an argument that are worth keeping, as an excerpt.
 pub fn of_argument(text: &str, amount: Amount) -> String {
     let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -275,7 +275,7 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
     }
 }
 
-/// Marks where an agent says which file holds the whole: near the beginning or the end.
+/// Marks the line that names the file with the whole result, near the beginning or the end.
 fn saved(lines: &[&str], keep: &mut [bool]) {
     const NEAR: usize = 4;
     let far = NEAR..lines.len().saturating_sub(NEAR);
@@ -288,8 +288,8 @@ fn is_where_saved(line: &str) -> bool {
     line.len() <= 1_000 && SAVED.is_match(line)
 }
 
-/// Marks error lines; one that stands there already is not kept twice. One of them stays even if
-/// all are said later: that something failed here is said here.
+/// Marks error lines, each distinct one once. At least one is marked even if all occur again later,
+/// to show that this call failed.
 fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater) {
     let mut seen = HashSet::new();
     let mut first = None;
@@ -318,7 +318,7 @@ fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater
     }
 }
 
-/// Marks definitions, spread over the file when there are more than `most`.
+/// Marks at most `most` definitions, evenly distributed over the file.
 fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     if most == 0 {
         return;

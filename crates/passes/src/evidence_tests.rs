@@ -154,7 +154,7 @@ fn what_fails_again_below_is_kept_there() {
     let cases = [
         (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
         (format!("{other}\n{one}\nexit code 1"), format!("{other}\n…\nexit code 1")),
-        // That it failed is said where it failed.
+        // The failing output keeps one of its error lines.
         (format!("{one}\nmade 1 of 2"), format!("{one}\nmade 1 of 2")),
     ];
     for (text, expect) in cases {

@@ -1,11 +1,11 @@
 //! Facts: the strings of a session that a model cannot guess and has to take from its context.
 //!
 //! A fact is a URL, a path or the end of one, a line of a file, an identifier, a name with hyphens,
-//! a hash or a number. Plain words are none. Texts are scanned once, without a regular expression;
-//! a fact is a slice of its text.
+//! a hash or a number; plain words are not. Texts are scanned once, without a regular expression,
+//! and a fact is a slice of its text.
 //!
-//! The kinds and their limits are those by which the quality of compactions is measured
-//! (`docs/quality.md`): what a compaction keeps and what its report says is lost are counted alike.
+//! The same kinds and limits are used to measure the quality of compactions (`docs/quality.md`),
+//! and in the report of what a compaction lost.
 
 mod scan;
 
@@ -14,8 +14,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 pub use scan::{FactKind, each_fact};
 
-/// A fact without its text: equal facts are equal, and two different ones are not but for one
-/// chance in 2⁶⁴. Its value says nothing and is never written.
+/// A hash of a fact. Two different facts have the same id with a probability of one in 2⁶⁴. The
+/// value has no meaning and is never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FactId(u64);
 
@@ -28,7 +28,7 @@ impl FactId {
     }
 }
 
-/// The facts of a text with their kinds, each once, in the order in which they come first.
+/// The distinct facts of a text with their kinds, in the order of first occurrence.
 pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     let mut found: Vec<(FactId, FactKind)> = Vec::new();
     each_fact(text, |kind, fact| {
@@ -40,16 +40,15 @@ pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     found
 }
 
-/// What is used of earlier facts after some place in a session: a fact is used there if the model
-/// writes it before any other text brings it back.
+/// Finds uses of earlier facts after a place in a session: the model uses a fact if it writes it
+/// before any other text after that place has it.
 #[derive(Debug, Default)]
 pub struct FactUses {
     seen: FactMap<()>,
 }
 
 impl FactUses {
-    /// Takes a text that the model wrote, and reports the facts that it uses if they are known from
-    /// before.
+    /// Takes a text that the model wrote, and calls `used` with the known facts that it uses.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
             let id = FactId::from_text(fact);
@@ -59,16 +58,16 @@ impl FactUses {
         });
     }
 
-    /// Takes the facts of a text that the model reads: they are brought back.
+    /// Takes the facts of a text that the model reads: writing them later is not a use any more.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }
 }
 
-/// A map from facts.
+/// A map with facts as keys.
 pub type FactMap<T> = HashMap<FactId, T, BuildHasherDefault<IdHasher>>;
 
-/// Hashes what is a hash already.
+/// A hasher for ids, which are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

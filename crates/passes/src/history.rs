@@ -1,4 +1,4 @@
-//! What a digest or a summary stands for.
+//! Finds the original entries that a digest or a summary replaced.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,13 +6,13 @@ use epitome_model::{Block, Entry, Source, Transcript};
 
 use crate::digest::is_digest;
 
-/// What was said up to the end of `old`, the beginning of a context, as it was said first: also
-/// what earlier digests stand for, instead of those digests, and summaries with what they stand
-/// for. Items in the order of the session.
+/// The original items of the history up to the end of `old`, which is the beginning of a context,
+/// in the order of the session. Digests are replaced by what they were made of; summaries stay,
+/// next to what they replaced.
 ///
-/// An entry is preceded by the one that it continues. Where a session names none, where it names a
-/// record that no model sees, and before a summary that continues none that is known, that is the
-/// one before it in the file.
+/// The history follows the parents of entries. The entry before in the file is used where a session
+/// has no parents, where the parent is a record that no model sees, and before a summary whose
+/// parent is unknown.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
     let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
@@ -29,11 +29,11 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
         match entry.parent.as_deref() {
             None if is_tree && !is_summary(entry) => None,
             None => earlier(item),
-            // The parent may be a record that no model sees.
+            // The parent may be a record that is no entry: no model sees it.
             Some(parent) => by_id.get(parent).copied().or_else(|| earlier(item)),
         }
     };
-    // A summary may continue an entry that is kept behind it.
+    // The parent of a summary may be an entry that is kept after it.
     let mut passed = BTreeSet::new();
     let mut next = old.first().copied();
     while let Some(item) = next.filter(|item| passed.insert(*item)) {

@@ -1,4 +1,4 @@
-//! Old pictures become stubs with their size.
+//! Replaces old images by stubs with their size.
 
 use epitome_model::{At, Block, Bytes, Edit, Image, Part, Ref, Stub, Verb};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Images {
-    /// Pictures whose base64 is at most so many bytes stay.
+    /// Images with at most this many bytes of base64 stay.
     pub min_bytes: u64,
 }
 
@@ -48,10 +48,10 @@ impl Images {
             return None;
         }
         let reference = Ref::from_bytes(&view.source.at(image.whole));
-        // Base64 is four characters for three bytes; the quotes are no part of it.
+        // Base64 has four characters for three bytes; the quotes do not count.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
         let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();
-        // The block around the words is shorter than the one around the picture.
+        // The JSON around a text is shorter than that around an image.
         (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
             at,
             verb: Verb::Replace(stub),
@@ -60,7 +60,7 @@ impl Images {
     }
 }
 
-/// A text without the stubs of removed pictures at its end.
+/// A text without the stubs of removed images at its end.
 pub(crate) fn without_stubs(mut text: &str) -> &str {
     while let Some((rest, last)) = text.rsplit_once('\n')
         && Stub::parse(last).is_some()

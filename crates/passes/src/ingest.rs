@@ -1,5 +1,6 @@
-//! A result is shortened once, before it is first sent, and never again for that: what a provider
-//! has cached of the request stays as it is. In a stored session it is shortened as if it had been.
+//! Truncates results once, before they are first sent. They do not change later, so that the
+//! provider's prompt cache stays valid. In a stored session it is done afterwards, with the same
+//! result.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -21,34 +22,33 @@ pub const INGEST: &str = "ingest";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IngestRule {
-    /// Whether lines that stand in the context already are left out, with a word where they stand.
+    /// Whether to leave out lines that the context has already, with a note where they are.
     pub repeats: bool,
-    /// Results of more tokens than this are cut down to the lines that say most.
+    /// Results with more tokens are reduced to their most important lines.
     pub cap: Option<u64>,
-    /// Of a file that is read, results of more tokens than this, if it is not the same as `cap`: a
-    /// later edit quotes them.
+    /// The limit for results of file reads, if it differs from `cap`: later edits quote them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u64>,
-    /// What is done when the results of one response are too much together.
+    /// The rule for results of one response that are too large together.
     pub batch: Option<BatchRule>,
 }
 
-/// The results of one response that are too much together: the largest become previews, until the
-/// rest is little enough.
+/// The rule for results of one response that are too large together: the largest become previews,
+/// until the rest fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRule {
-    /// Characters that they may have together.
+    /// Maximum characters of all results of one response.
     pub chars: usize,
-    /// Results of at most so many characters stay.
+    /// Results with at most this many characters stay.
     pub over: usize,
-    /// Characters that a preview shows.
+    /// Characters of a preview.
     pub preview: usize,
 }
 
 impl BatchRule {
-    /// Which of these texts become previews, and how much they show: `may` says which were never
-    /// sent.
+    /// The indices of the texts that become previews. Each text comes with whether it may be
+    /// changed, as it was never sent.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();
@@ -66,7 +66,7 @@ impl BatchRule {
         found
     }
 
-    /// What a result is first sent as. `reference` names the whole.
+    /// The preview of a result; `reference` names the whole text.
     pub fn preview(&self, text: &str, reference: Ref) -> String {
         let shown = without_key_blocks(text);
         let end = shown.char_indices().nth(self.preview).map_or(shown.len(), |(end, _)| end);
@@ -75,32 +75,32 @@ impl BatchRule {
     }
 }
 
-/// What the stub of such a result says that it is.
+/// The description in the stub of a truncated result.
 pub const SHORTENED: &str = "shortened";
 
-/// Results of fewer tokens are left as they are.
+/// Results with fewer tokens are not truncated.
 const WORTH: Tokens = Tokens(150);
-/// Lines in a row that have to stand above before they are left out.
+/// Minimum number of adjacent repeated lines that are left out.
 const RUN: usize = 4;
-/// Characters of a line that is worth knowing again.
+/// Minimum characters of a line that counts as repeated.
 const LINE: usize = 8;
-/// Lines at either end of a giant that are better than others.
+/// Number of lines at each end of a very large result that are preferred.
 const ENDS: usize = 20;
-/// Bytes of a line that a giant of many lines keeps.
+/// Bytes at which lines of a very large result are cut.
 const WIDTH: usize = 400;
-/// Bytes for each token of the cap that the lines of a giant of few lines have together.
+/// If a very large result has few lines, they have this many bytes in all per token of the cap.
 const BYTES: usize = 2;
 
-/// The lines that stand in a context, each with what said it first.
+/// The lines in a context, each with a description of the first text that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenLines {
     lines: HashMap<u64, u32>,
-    /// The same lines, in the order in which they were added.
+    /// The keys of these lines, in the order in which they were added.
     order: Vec<u64>,
     said: Vec<Box<str>>,
 }
 
-/// How much a [`Seen`] held at some time.
+/// A state of [`SeenLines`], to return to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenMark {
     lines: usize,
@@ -108,7 +108,7 @@ pub struct SeenMark {
 }
 
 impl SeenLines {
-    /// Takes the lines of a text that is sent; `what` said it.
+    /// Adds the lines of a text that is sent; `what` describes it.
     pub fn add(&mut self, text: &str, what: &str) {
         let place = self.said.len() as u32;
         let mut used = false;
@@ -124,12 +124,12 @@ impl SeenLines {
         }
     }
 
-    /// How much it holds now.
+    /// The current state.
     pub fn mark(&self) -> SeenMark {
         SeenMark { lines: self.order.len(), said: self.said.len() }
     }
 
-    /// Forgets the texts that were added since this mark.
+    /// Returns to an earlier state, without the texts added since.
     pub fn rewind(&mut self, mark: SeenMark) {
         for line in self.order.drain(mark.lines..) {
             self.lines.remove(&line);
@@ -141,7 +141,7 @@ impl SeenLines {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
 
-    /// What said most of these lines; of equals, the first.
+    /// The description of the text that has most of these lines; on a tie, the first.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {
@@ -155,7 +155,7 @@ impl SeenLines {
     }
 }
 
-/// The text of a result that holds nothing else, and none of the user's.
+/// The text of a result that is one text and not the user's.
 pub fn only_text(output: &Output) -> Option<&Text> {
     match output.parts.as_slice() {
         [Part::Text(text)] if !output.from_user => Some(text),
@@ -170,7 +170,7 @@ impl IngestRule {
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
 
-    /// A result as it is first sent: nothing if it stays as it is. `reference` names the whole.
+    /// Truncates a result; `None` if it stays whole. `reference` names the whole text.
     pub fn shorten(
         &self,
         text: &str,
@@ -188,14 +188,14 @@ impl IngestRule {
         let visible = without_key_blocks(text);
         let repeats = || without_repeats(&visible, seen);
         let (once, mut left) = if self.repeats { repeats() } else { (None, 0) };
-        // A text of hundreds of megabytes is not copied where nothing repeats.
+        // Texts may have hundreds of megabytes: copy only if lines repeat.
         let mut shown = once.map_or(Cow::Borrowed(&*visible), Cow::Owned);
         if let Some(cap) = self.cap.map(Tokens)
             && counter.count(&shown) > cap
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            // A long line of which a part is kept counts as well.
+            // A long line that is kept in part counts as left out as well.
             left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
@@ -209,14 +209,14 @@ impl IngestRule {
     }
 }
 
-/// A text without the lines that stand above, and how many went; no text if none did.
+/// A text without repeated lines, and the number of these; no text if none are left out.
 fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
     }
     let (mut kept, mut run, mut left) = (Vec::new(), Vec::new(), 0);
     let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>| {
-        // Short lines go with those around them, and not with what comes then.
+        // Short lines go with the repeated lines around them, not with what follows.
         let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
         let short = run.split_off(long);
         if run.len() >= RUN {
@@ -241,14 +241,14 @@ fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usiz
     ((left > 0).then(|| kept.join("\n")), left)
 }
 
-/// Whether a line stands above. What stands above may be shortened one day, and an error has to
-/// stand where it happened.
+/// Whether a line may be left out because the context has it. Error lines may not: the earlier
+/// occurrence may be removed one day.
 fn may_go(line: &str, seen: &SeenLines) -> bool {
     seen.has(line) && !is_error_line(line)
 }
 
-/// The lines that say most, in their order, and how many they are. Of long ones the beginning is
-/// kept, and the end of those that have much room.
+/// The most important lines within the cap, in order, and their number. Long lines are cut at the
+/// end; with enough room the end of a line is kept as well.
 fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
     let worth = |idx: usize| {
         let line = lines[idx];
@@ -260,7 +260,7 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     order.sort_by_key(|&idx| std::cmp::Reverse(worth(idx)));
     let room = usize::try_from(cap.0).unwrap_or(usize::MAX).saturating_mul(BYTES) / lines.len();
     let mut width = room.max(WIDTH);
-    // What has more tokens than such bytes have as a rule has less room.
+    // Lines with more tokens than usual for their bytes get less room.
     let first = order.first().map_or("", |&idx| lines[idx]);
     while width > WIDTH && counter.count(&cut(first, width)) >= cap {
         width = (width / 4 * 3).max(WIDTH);
@@ -289,8 +289,8 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     (shown, keep.len())
 }
 
-/// A line of at most so many bytes, and a mark where it is cut: with room for more than the
-/// beginning of most lines, its last quarter is the end of the line.
+/// A line cut to `width` bytes, with a mark at the cut. With enough room, the last quarter is from
+/// the end of the line.
 fn cut(line: &str, width: usize) -> Cow<'_, str> {
     if line.len() <= width {
         return line.into();
@@ -299,7 +299,7 @@ fn cut(line: &str, width: usize) -> Cow<'_, str> {
     format!("{}…{}", first_words(line, width - tail), last_words(line, tail)).into()
 }
 
-/// What a line is known again by; nothing if it is too short.
+/// The key by which a line is recognised; `None` if it is too short.
 fn key(line: &str) -> Option<u64> {
     let line = line.trim();
     let line = line.split_once('→').map_or(line, |(number, rest)| {

@@ -1,4 +1,4 @@
-//! What is kept whole: a union of rules.
+//! Rules that keep parts of a session whole; what any rule keeps stays.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,16 +17,16 @@ pub struct Keep {
     pub turns: Option<u64>,
     /// The last results, with their calls.
     pub results: Option<u64>,
-    /// The last messages: what a model says in one go, or what is said to it in between.
+    /// The last messages. Adjacent entries of the same side count as one message.
     pub messages: Option<u64>,
-    /// The last tokens, in whole units.
+    /// The last tokens, rounded to whole units.
     pub tokens: Option<u64>,
-    /// Of what `tokens` keeps, no more than these per cent of the session's results, from 0 to
-    /// 100: in a session that is hardly longer than that tail nearly all would stay. It counts
-    /// results, which a compaction leaves as many as they were, so that twice is once.
+    /// Limits what `tokens` keeps to this share of the session's results, in per cent (0 to 100):
+    /// of a session hardly longer than the tail, nearly all would stay. Results are counted because
+    /// a compaction does not change their number, so that a second run keeps the same.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub share: Option<u64>,
-    /// Results that the model has not yet answered.
+    /// Results that the model has not answered yet.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub unanswered: bool,
     /// What is kept when `turns` and `results` cover the whole session.
@@ -34,35 +34,35 @@ pub struct Keep {
     pub all: All,
 }
 
-/// What is kept when the last turns and results cover the whole session.
+/// What is kept if the last turns or results cover the whole session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum All {
-    /// The last `tokens`, or 5,000 if none are set: otherwise a recipe that keeps a turn would
+    /// The last `tokens`, or 5,000 if that is not set: otherwise a recipe that keeps a turn would
     /// remove nothing from a session of one turn.
     #[default]
     Tail,
-    /// The whole session, because the user asked for so many turns or results.
+    /// The whole session, because the user asked for this number of turns or results.
     Kept,
 }
 
-/// The tail that is kept when turns or results would keep everything and no rule says how many
-/// tokens. It does not depend on the session: what depends on its size would be another tail after
-/// a compaction, and a second run would go on where the first one stopped.
+/// The tail in tokens that is kept when turns or results would keep everything and `tokens` is not
+/// set. It is a constant: a tail relative to the session's size would shrink with each compaction,
+/// and a second run would remove more.
 const FALLBACK: u64 = 5_000;
 
 /// Why something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeepRule {
-    /// It stands in one of the last turns.
+    /// It is in one of the last turns.
     Turns,
     /// It is one of the last results.
     Results,
     /// It is one of the last messages.
     Messages,
-    /// It stands within the last tokens.
+    /// It is within the last tokens.
     Tokens,
-    /// The model has not yet answered it.
+    /// The model has not answered it yet.
     Unanswered,
 }
 
@@ -78,41 +78,40 @@ impl fmt::Display for KeepRule {
     }
 }
 
-/// What the rules come to in one session.
+/// What the rules keep in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Tokens kept whole.
     pub tokens: Tokens,
-    /// The rules that keep something, each with the entries it keeps.
+    /// The rules that keep something, each with the number of entries it keeps.
     pub rules: Vec<(KeepRule, u64)>,
-    /// The rules that together would keep everything, if they would.
+    /// The rules that together would keep everything, if they do.
     pub covered_everything: Vec<KeepRule>,
-    /// The tail of so many tokens that is kept instead of what those rules would. There is none
-    /// when it takes the last tokens to keep everything: then the session is that small; and none
-    /// with [`All::Kept`].
+    /// The tail in tokens that is kept instead of what those rules keep. `None` if `tokens` alone
+    /// keeps everything, which means that the session is small; and with [`All::Kept`].
     pub instead: Option<Tokens>,
     /// The items kept, as indices into `Transcript::items`.
     #[serde(skip)]
     pub items: BTreeSet<usize>,
 }
 
-/// Applies the rules to the view, and says what they keep.
+/// Applies the rules to a view. Returns what they keep.
 pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     let units = units(view.transcript);
     let mut kept = Kept::default();
     let mut items = union(keep, view, &units, &mut kept.rules);
-    // Reasoning may go, and then what was nothing else is not sent any more: it must not decide
-    // what is everything.
+    // Ignore entries with only reasoning: they may be removed, and must not change the result of
+    // a second run.
     let says = |entry: &Entry| !entry.blocks.iter().all(|it| matches!(it, Block::Thinking(_)));
     let context = view.transcript.context();
     let all: BTreeSet<usize> =
         context.filter(|(_, entry)| says(entry)).map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
-        // What turns and results keep is the same before and after a compaction; what the last
-        // tokens keep is not, so that it must not decide whether there is another tail.
+        // Turns and results keep the same before and after a compaction, the last tokens do not:
+        // ignore these here.
         let structure = Keep { tokens: None, ..keep };
-        // So many messages and no more are a short context, whatever it weighs.
+        // A context with at most the kept number of messages is short, whatever its tokens.
         let is_short = keep.messages.is_some();
         let is_meant = keep.all == All::Kept;
         if !is_short
@@ -172,7 +171,7 @@ fn last_turns(units: &[Unit], turns: u64) -> Vec<usize> {
     units[first..].iter().flat_map(|unit| unit.items.iter().copied()).collect()
 }
 
-/// The units that hold the last results, from the newest back. A result is kept with its call.
+/// The units with the last results, from the newest back. A result is kept with its call.
 fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize> {
     let mut found = Vec::new();
     for unit in units.iter().rev() {
@@ -217,7 +216,7 @@ fn outputs(view: &View<'_>, item: usize) -> u64 {
 
 fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u64>) -> Vec<usize> {
     let results = |unit: &Unit| unit.items.iter().map(|&item| outputs(view, item)).sum::<u64>();
-    // Of what a digest replaced, the calls still count: otherwise a second compaction would keep
+    // Count the calls that a digest replaced as well: otherwise a second compaction would keep
     // less.
     let digested = view.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let digested = digested.filter_map(|block| digest::calls_of(block, view.source)).sum::<u64>();
@@ -226,7 +225,7 @@ fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u6
     let (mut spent, mut passed) = (Tokens(0), 0);
     let mut found = Vec::new();
     for unit in units.iter().rev() {
-        // What is said again goes whether it is kept or not.
+        // Count each repeated text once: repetitions are removed even if kept.
         spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
         passed += results(unit);
         if spent > budget || most.is_some_and(|most| passed > most) {
@@ -243,10 +242,10 @@ fn said_once(view: &View<'_>, item: usize) -> Tokens {
     once.map(|(block, _)| view.tokens(item, block)).sum()
 }
 
-/// The items that hold results which the model has not answered.
+/// The items with results that the model has not answered yet.
 pub(crate) fn unanswered(view: &View<'_>) -> Vec<usize> {
     let last = view.transcript.context().next_back().and_then(|(_, entry)| entry.group.as_ref());
-    // Some agents keep a call and its result in one record of the model's.
+    // Some agents store a call and its result in one record of the model.
     let is_open = |item: usize, entry: &Entry| {
         outputs(view, item) > 0 && entry.group.is_some() && entry.group.as_ref() == last
     };

@@ -1,7 +1,7 @@
-//! Secrets of several lines: private keys in PEM and armour, keys of PuTTY, Secrets of Kubernetes.
+//! Multi-line secrets: private keys (PEM, armour, PuTTY) and Kubernetes Secrets.
 //!
-//! What searches for secrets later knows such a key by its first or last line. A text that is kept
-//! in part therefore holds none of its lines: the key goes as a whole.
+//! Redaction recognises such a key by its first or last line. A text that is kept in part must
+//! therefore have none of its lines: the whole key is removed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,20 +17,19 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// What a mark holds, in any case: most texts hold none of these.
+/// Words that a mark contains; most texts have none of them, which is quick to check.
 const HINTS: [&str; 3] = ["private", "secret", "Private"];
 
-/// Bytes between the marks of a key, at most.
+/// Maximum bytes between the marks of a key.
 const LONGEST: usize = 64_000;
-/// Characters of a word that may be a line of a key, or a part of one.
+/// Minimum characters of a word that may be a line of a key, or a part of one.
 const WORD: usize = 16;
-/// Bytes between two such words: line feeds, numbers of lines, marks of a difference.
+/// Maximum bytes between two such words: line feeds, line numbers, diff marks.
 const BETWEEN: usize = 24;
-/// What is left of a key.
+/// The text that replaces a key.
 const LEFT: &str = "[private key]";
 
-/// The text with a short mark in the place of each key of several lines. It has as many lines as
-/// before.
+/// The text with each multi-line key replaced by a short mark. The number of lines does not change.
 pub fn without_key_blocks(text: &str) -> Cow<'_, str> {
     let blocks = key_blocks(text);
     if blocks.is_empty() {
@@ -47,7 +46,7 @@ pub fn without_key_blocks(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The places of all keys of several lines in a text, in order and apart from each other.
+/// The ranges of all multi-line keys in a text, in order and without overlap.
 fn key_blocks(text: &str) -> Vec<Range<usize>> {
     let is_hinted = |hint: &str| {
         let upper = hint.to_ascii_uppercase();
@@ -76,7 +75,7 @@ fn key_blocks(text: &str) -> Vec<Range<usize>> {
     blocks
 }
 
-/// Where a key ends that begins with the mark at `place`.
+/// The end of the key that begins with the mark at `place`.
 fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_>>) -> usize {
     let end = next.and_then(|next| {
         let is_end = next.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case("END"));
@@ -86,7 +85,7 @@ fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_
     end.unwrap_or_else(|| words_after(text, place.end))
 }
 
-/// The end of the words after `from` that may be of a key: of one whose last line is missing.
+/// The end of the words after `from` that may belong to a key without its last line.
 fn words_after(text: &str, from: usize) -> usize {
     let mut end = from;
     for word in words(&text[from..]) {
@@ -102,7 +101,7 @@ fn words_after(text: &str, from: usize) -> usize {
     end
 }
 
-/// The start of the words before `to` that may be of a key: of one whose first line is missing.
+/// The start of the words before `to` that may belong to a key without its first line.
 fn start_of_key(text: &str, to: usize) -> usize {
     let mut from = to.saturating_sub(LONGEST);
     while !text.is_char_boundary(from) {
@@ -121,7 +120,7 @@ fn start_of_key(text: &str, to: usize) -> usize {
     start
 }
 
-/// The longest runs of characters of base64.
+/// The ranges of long runs of base64 characters.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let is_one = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=');
     let bytes = text.as_bytes();
@@ -134,8 +133,8 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where the data of a manifest ends whose kind is named before `from`: the indented lines below
-/// `data:` and `stringData:`.
+/// The end of the data in a Kubernetes manifest whose kind is before `from`: the indented lines
+/// below `data:` and `stringData:`.
 fn end_of_manifest(text: &str, from: usize) -> usize {
     let (mut end, mut at, mut is_data) = (from, from, false);
     for line in text[from..].split_inclusive('\n') {
@@ -218,8 +217,8 @@ mod tests {
         is_hidden(&format!("before\nkind: Secret\nmetadata:\n  name: x\ndata:\n{data}after."));
     }
 
-    /// A key in a result, an error, an argument, a command, a text: whatever a recipe leaves of it,
-    /// it is the whole key or nothing of it.
+    /// Wherever a key is (result, error, argument, command, text): a recipe leaves either the whole
+    /// key or nothing of it.
     #[test]
     fn every_recipe_leaves_the_whole_key_or_nothing_of_it() {
         let key = |head: &str| {
@@ -251,7 +250,7 @@ mod tests {
         }
     }
 
-    /// What recipes and digests leave of the texts of a session.
+    /// All texts that recipes and digests leave of a session.
     fn all_left(sample: &Sample) -> Vec<String> {
         let (transcript, source) = (sample.transcript(), sample.source());
         let mut left = Vec::new();
@@ -278,7 +277,7 @@ mod tests {
         for budget in [600, 2_000, 8_000, 40_000] {
             let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
             let text = digest.expect("it fits").expect("a digest").text;
-            // Of each part by itself: texts of the user may be in it whole.
+            // Check each part alone: a digest may have whole user messages.
             left.extend(text.split("\n#").map(str::to_owned));
         }
         left

@@ -1,13 +1,13 @@
-//! The two kinds of contexts that a recipe shortens, and what it has for each.
+//! The two kinds of contexts, stored and live, and settings for each.
 
 use serde::{Deserialize, Serialize};
 
 /// The kind of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextKind {
-    /// That of a session which an agent has stored: compacted when a person or a program asks.
+    /// The context of a stored session, which is compacted on request.
     Stored,
-    /// One in use: compacted whenever the trigger of its recipe is reached.
+    /// A context in use, which is compacted when it reaches the trigger of its recipe.
     Live,
 }
 

@@ -1,7 +1,7 @@
-//! Words of ten languages that say what failed, what commands and what was decided.
+//! Words in ten languages for failures, commands and decisions.
 //!
-//! They are data: `languages.toml`, which says what each list is and why these languages. Words add
-//! to what is known without them, and decide nothing alone.
+//! The lists are data: `languages.toml` says what each one is for, and why these languages. Words
+//! only add to rules that work without them, and decide nothing alone.
 
 use std::sync::LazyLock;
 
@@ -34,16 +34,16 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
-/// Expressions in any of the languages.
+/// Patterns of any of the languages.
 pub struct LanguagePatterns {
-    /// Those that a line of ASCII alone can match.
+    /// The patterns that can match a line of pure ASCII.
     ascii: bytes::Regex,
-    /// All of them.
+    /// All patterns.
     all: Regex,
 }
 
 impl LanguagePatterns {
-    /// What says that something failed. `more` are expressions of no language.
+    /// Patterns of failures. `more` are patterns independent of languages.
     pub fn failed(more: &[&str]) -> LanguagePatterns {
         let of = |it: &Language| {
             let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
@@ -52,22 +52,22 @@ impl LanguagePatterns {
         LanguagePatterns::new(of, more)
     }
 
-    /// What says so in the output of what did fail.
+    /// Patterns that mean a failure only in the output of a failed call.
     pub fn may_say() -> LanguagePatterns {
         LanguagePatterns::new(|it| it.may_say.clone(), &[])
     }
 
-    /// What commands or forbids.
+    /// Patterns that command or forbid.
     pub fn commands() -> LanguagePatterns {
         LanguagePatterns::new(|it| all_bounded(&it.commands), &[])
     }
 
-    /// What a heading says above a list of rules.
+    /// Patterns in headings of lists of rules.
     pub fn rules() -> LanguagePatterns {
         LanguagePatterns::new(|it| all_bounded(&it.rules), &[])
     }
 
-    /// What says a decision, a cause or a finding.
+    /// Patterns of decisions, causes and findings.
     pub fn decides() -> LanguagePatterns {
         LanguagePatterns::new(|it| all_bounded(&it.decides), &[])
     }
@@ -76,11 +76,11 @@ impl LanguagePatterns {
         let mut all: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
         all.extend(LANGUAGES.iter().flat_map(of));
         let any = |of: &[String]| {
-            // Words end where letters of English end: much faster.
+            // Use ASCII word boundaries, which are much faster.
             format!("(?i:{})", of.join("|")).replace(r"\b", r"(?-u:\b)")
         };
         let ascii: Vec<String> = all.iter().filter(|it| it.is_ascii()).cloned().collect();
-        // Of ASCII a character is a byte.
+        // In ASCII text a character is a byte.
         let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
         LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
@@ -88,7 +88,7 @@ impl LanguagePatterns {
         }
     }
 
-    /// Whether a line has one of them.
+    /// Whether a line matches.
     pub fn are_in(&self, line: &str) -> bool {
         match line.is_ascii() {
             true => self.ascii.is_match(line.as_bytes()),
@@ -96,7 +96,7 @@ impl LanguagePatterns {
         }
     }
 
-    /// Where the first of them is in a line.
+    /// The range of the first match in a line.
     pub fn find(&self, line: &str) -> Option<std::ops::Range<usize>> {
         match line.is_ascii() {
             true => self.ascii.find(line.as_bytes()).map(|found| found.range()),
@@ -109,8 +109,8 @@ fn all_bounded(words: &[String]) -> Vec<String> {
     words.iter().map(|it| bounded(it)).collect()
 }
 
-/// An expression that begins and ends where a word does, if its ends are letters of words that end:
-/// those of English, which other scripts are not.
+/// A pattern with word boundaries where its ends are ASCII letters; other scripts have no such
+/// boundaries.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');
@@ -120,13 +120,13 @@ fn bounded(words: &str) -> String {
     format!("{}(?:{words}){}", edge(begins), edge(ends))
 }
 
-/// A noun for what went wrong where it says that something did: before a colon, a bracket or a
-/// number that is not 0, or as the first word of a line.
+/// Patterns for a noun that reports a failure: before a colon, a bracket or a number other than 0,
+/// or as the first word of a line.
 fn noun_of_failure(noun: &str) -> [String; 2] {
     let word = bounded(noun);
     let rest = r"\s*(?:$|[^\s0]|0\w)";
     let number = r"\s+(?:TS|code)?\d";
-    // Words of other scripts go on without a boundary.
+    // Words of other scripts have no boundary.
     let ends = if noun.is_ascii() { "" } else { r"(?:$|\P{L})" };
     [
         format!(r"{word}(?:\[|\s*[:=]{rest}|{number})|^\s*{word}{ends}"),

@@ -1,5 +1,5 @@
-//! Sizes: what a context has ([`ContextSize`]), when a compaction starts ([`Level`]), and how far
-//! it goes ([`Target`]).
+//! Sizes: the size of a context ([`ContextSize`]), the size at which a compaction starts
+//! ([`Level`]), and the size at which it stops ([`Target`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,12 +11,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ContextKind;
 
-/// The size of a context: of what the next request, or a resume, would send.
+/// The size of a context, that is, of the next request or a resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContextSize {
     /// Tokens, prompt and tools included where they are known.
     pub tokens: Tokens,
-    /// Bytes of text; of a stored session, its bytes on disk.
+    /// Bytes of text; for a stored session, of the file.
     pub bytes: u64,
     /// Characters of text as written, with what the API's JSON adds around each text.
     pub chars: u64,
@@ -24,13 +24,13 @@ pub struct ContextSize {
     pub results: u64,
     /// Turns of the user.
     pub turns: u64,
-    /// Messages: neighbours of one side are one.
+    /// Messages, where neighbouring entries of the same side count as one.
     pub messages: u64,
-    /// Tokens by one count only, whatever a provider reports for some of them.
+    /// Tokens by our count alone, without a provider's reports.
     pub counted: Tokens,
 }
 
-/// A size of a context: any of these.
+/// A size limit with any of these members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -59,7 +59,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Each member that is set, else that of `other`.
+    /// Fills members that are not set from `other`.
     #[must_use]
     pub fn or(self, other: Level) -> Level {
         Level {
@@ -73,10 +73,10 @@ impl Level {
         }
     }
 
-    /// Whether a context of this size reaches the level. In a context in use, *one* member must be
-    /// exceeded; without members it never is. Of a stored session *all* members must be reached;
-    /// without members they are. `usable` is the window without the reserve: where it is not known,
-    /// per cent of it do not count.
+    /// Whether a context of this size reaches the level. A context in use must exceed *one* member,
+    /// and never reaches a level without members. A stored session must reach *all* members, and
+    /// always reaches a level without members. `usable` is the window without the reserve: if it is
+    /// unknown, a percentage is ignored.
     pub fn is_reached(
         &self,
         kind: ContextKind,
@@ -102,7 +102,7 @@ impl Level {
     }
 }
 
-/// What a compaction should come to: all of these. A bare number in a recipe means tokens.
+/// The size that a compaction should reach: all of these. A bare number in a recipe means tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
@@ -119,28 +119,28 @@ pub struct Target {
 }
 
 impl Target {
-    /// So many tokens.
+    /// A target in tokens.
     pub fn of_tokens(tokens: Tokens) -> Target {
         Target { tokens: Some(tokens.0), ..Target::default() }
     }
 
     /// Whether a context of this size is within the target. `usable` is the window without the
-    /// reserve: where it is not known, per cent of it do not count. A target of which nothing
-    /// counts is never reached.
+    /// reserve: if it is unknown, a percentage is ignored. A target without any other member is
+    /// then never reached.
     pub fn is_reached(&self, size: &ContextSize, usable: Option<Tokens>) -> bool {
         let tokens = self.tokens(usable).map(|limit| size.tokens <= limit);
         let chars = self.chars.map(|limit| size.chars <= limit);
         (tokens.is_some() || chars.is_some()) && tokens.unwrap_or(true) && chars.unwrap_or(true)
     }
 
-    /// The tokens that it allows, if it limits them.
+    /// The limit in tokens, if the target has one.
     pub fn tokens(&self, usable: Option<Tokens>) -> Option<Tokens> {
         let percent = self.percent.and_then(|it| Some(share(usable?, it)));
         self.tokens.map(Tokens).into_iter().chain(percent).min()
     }
 }
 
-/// A text that is no target.
+/// The error that a text is not a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTarget;
 

@@ -1,13 +1,13 @@
-//! What may go: passes look at a [`View`] of a transcript and plan edits, a [`Recipe`] orders and
-//! tunes them, and a [`Plan`] is what they come to.
+//! Plans what to remove from a context: passes look at a [`View`] of a transcript and plan edits, a
+//! [`Recipe`] selects and configures them, and a [`Plan`] is the result.
 //!
 //! Passes are pure: they propose and do not act. A new pass is one file here and one variant of
 //! [`PassSettings`].
 //!
 //! # Absent
 //!
-//! No format and no wire: an agent's names end at its reader, and what its wire refuses is said by
-//! its invariants. No files, no clock, no model.
+//! Agents and API formats: readers map an agent's names to kinds, and formats have the invariants
+//! of what they refuse. No files, no clock, no model.
 
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -86,7 +86,7 @@ pub use view::{LinesOf, View};
 
 use epitome_model::Edit;
 
-/// Plans edits. Pure: the same view gives the same edits.
+/// Plans edits. A pure function: the same view gives the same edits.
 pub trait Pass {
     /// Its name in recipes and reports.
     fn name(&self) -> &'static str;

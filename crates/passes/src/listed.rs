@@ -1,9 +1,9 @@
-//! The arguments of a call as lines.
+//! Formats the arguments of a call as lines.
 
 use epitome_model::short;
 use serde_json::Value;
 
-/// The arguments of a call, value by value, whatever their keys are. Nothing if they say nothing.
+/// The arguments of a call, one value per line, without keys. `None` if there are no values.
 pub fn listed(raw: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(raw).ok()?;
     let value = match value.as_str().map(serde_json::from_str) {
@@ -16,7 +16,7 @@ pub fn listed(raw: &[u8]) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// A list has a line for each of its elements.
+/// Adds the lines of a value; each element of a list has a line.
 fn list(value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.values().for_each(|value| list(value, lines)),

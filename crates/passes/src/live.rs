@@ -1,4 +1,4 @@
-//! A context while it is in use: in which steps it is made small, and what is reported of it.
+//! Decides when to compact a context in use, and reports events.
 
 mod event;
 mod machine;

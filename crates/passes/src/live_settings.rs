@@ -1,29 +1,29 @@
-//! What a recipe has for contexts in use alone.
+//! The settings of a recipe that apply only to contexts in use.
 
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// What only a context in use has: when the stages run, how much of the window is left free, and
-/// the model's own tool.
+/// The settings that apply only to contexts in use: when the stages run, the reserve of the window,
+/// and the compaction tool of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// When the stages run.
     pub when: When,
-    /// Tokens of the window that are kept for the reply.
+    /// Tokens of the window that are reserved for the reply.
     pub reserve: u64,
-    /// Per cent of the window at which the user is warned.
+    /// Use of the window at which the user is warned, in per cent.
     pub warn: u64,
-    /// Whether a compaction is prepared while the model answers, before it is due.
+    /// Whether a compaction is prepared in the background before it is due.
     pub background: bool,
-    /// The tool with which a model asks for a compaction.
+    /// The tool with which the model requests a compaction.
     pub tool: ToolRule,
 }
 
 impl Live {
     /// The tokens that a request may have in this window.
     pub fn usable(&self, window: Tokens) -> Tokens {
-        // A reserve that takes more than half of a small window would leave no room for anything.
+        // In a small window, reserve at most half.
         window - Tokens(self.reserve.min(window.0 / 2))
     }
 }
@@ -40,11 +40,11 @@ impl Default for Live {
     }
 }
 
-/// When the tool `compact` does anything.
+/// The rule of the tool `compact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRule {
-    /// Tokens of the context, without prompt and tools, below which it does not.
+    /// Tokens of messages, without prompt and tools, below which it does nothing.
     pub min_tokens: u64,
 }
 
@@ -58,11 +58,11 @@ impl Default for ToolRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// When the trigger is reached. In between the context only grows.
+    /// When the trigger is reached. Until then the context only grows.
     #[default]
     Trigger,
-    /// Before every request. What a provider has cached is worth nothing behind the first change.
+    /// Before every request. The provider's cache is then invalid after the first change.
     Request,
-    /// When a person or a program asks for it, or the provider refused the request.
+    /// Only on request, or after the provider refused a request as too long.
     Asked,
 }

@@ -1,8 +1,8 @@
-//! What left a context at a compaction, and what the agent needed of it afterwards.
+//! Finds what a compaction removed from a context, and what the agent needed of it later.
 //!
-//! A compaction is looked at from outside: what a resume would have sent before it, what it would
-//! have sent after it, and what came later. The same holds for one of epitome, one of the agent's
-//! own, and one that is only planned.
+//! A compaction is judged from outside: by what a resume would have sent before and after it, and
+//! by what the agent did later. So it works for compactions of epitome, of the agent itself, and
+//! for planned ones.
 
 mod arguments;
 mod lost;
@@ -20,20 +20,20 @@ use crate::numbers::response_numbers;
 use lost::{LostContent, Placed};
 use used_later::LaterUse;
 
-/// What left a context, and what was needed of it.
+/// What a compaction removed, and what was needed of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// The texts that left, in the order of the session.
+    /// The removed texts, in the order of the session.
     pub pieces: Vec<LostPiece>,
-    /// Different facts (paths, identifiers, numbers …) in the context before.
+    /// Number of distinct facts (paths, identifiers, numbers …) in the context before.
     pub facts_before: u64,
-    /// Those that are in the context after it no more.
+    /// Number of these that are not in the context after it.
     pub facts_gone: u64,
-    /// Those of them that the agent wrote later, before anything had brought them back.
+    /// The removed facts that the agent wrote later, before anything had brought them back.
     pub facts_used: Vec<UsedFact>,
 }
 
-/// A text that left a context, or lines of it.
+/// A text that was removed from a context, as a whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LostPiece {
     /// What it is.
@@ -42,46 +42,45 @@ pub struct LostPiece {
     pub name: String,
     /// The line of its record in the session, from 1.
     pub line: u64,
-    /// Of a text of the model: the number of its response in the session, from 1. It is recalled
-    /// and shown by that number, as `@7`.
+    /// For a text of the model: the number of its response in the session, from 1, by which it is
+    /// recalled and shown (`@7`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<u64>,
-    /// The tokens that left.
+    /// The removed tokens.
     pub tokens: Tokens,
-    /// Whether lines of it are still in the context.
+    /// Whether some of its lines are still in the context.
     pub partly: bool,
-    /// The names by which its texts are archived, or found in the session.
+    /// The names under which its texts are archived, or found in the session.
     pub references: Vec<Ref>,
-    /// Of an error: whether the same call succeeded before the compaction.
+    /// For an error: whether the same call succeeded before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
-    /// The call that read or ran the same again, if there was one.
+    /// The later call that read or ran the same again, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
-    /// Facts of it that were used later though they were gone.
+    /// Number of its facts that were used later although they had been removed.
     pub used: u64,
 }
 
-/// What a piece is. In the order in which pieces are shown.
+/// The kind of a removed text. The order of the variants is that of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LostKind {
-    /// A rule file, the instructions of a skill, or what the user put between marks.
+    /// A rule file, the instructions of a skill, or text that the user marked to be kept.
     Rule,
-    /// The newest plan, or list of what is to be done.
+    /// The newest plan or to-do list.
     Plan,
     /// The result of a call that failed.
     Error,
     /// A message of the user.
     User,
-    /// A text of the model that says what it decided, what is the cause of something, or what it
-    /// found.
+    /// A text of the model that states a decision, a cause or a finding.
     Decision,
     /// A file that was read.
     Read,
     /// The output of a command.
     Command,
-    /// What a call changed: the text of a file, an edit, a patch.
+    /// The change that a call made: the text of a file, an edit, a patch.
     Change,
     /// The result of another call: a search, a list, a page.
     Result,
@@ -89,7 +88,7 @@ pub enum LostKind {
     Reply,
     /// A text of the agent: a summary, a reminder.
     Agent,
-    /// A picture.
+    /// An image.
     Image,
 }
 
@@ -111,7 +110,7 @@ impl LostKind {
     ];
 }
 
-/// The same call a second time.
+/// A repetition of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Again {
     /// The line of the call in the session, from 1.
@@ -120,12 +119,12 @@ pub struct Again {
     pub call_tokens: Tokens,
     /// The tokens of its result.
     pub result_tokens: Tokens,
-    /// Why it was made, as far as that can be told.
+    /// Why it was repeated, as far as that can be determined.
     pub because: Because,
 }
 
 impl Again {
-    /// Whether it only brought back what had left.
+    /// Whether it was needed only because the result had been removed.
     pub fn is_loss(&self) -> bool {
         self.because != Because::Changed
     }
@@ -135,32 +134,32 @@ impl Again {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Because {
-    /// Its result was the same but for a tenth of it: it had left, and that was all.
+    /// It had nearly the same result (nine tenths): it was repeated only because of the removal.
     Same,
-    /// Its result was another, and the agent had not changed the file since the compaction; of a
-    /// search, no file.
+    /// It had another result, although the agent had not changed the file (for a search, any file)
+    /// since the compaction.
     Gone,
-    /// The agent had changed the file, or the result of a command was another: it would have been
+    /// The agent had changed the file, or a command had another result: the call would have been
     /// made anyway.
     Changed,
 }
 
-/// A fact that was used though it was gone.
+/// A fact that was used although it had been removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsedFact {
     /// Its text.
     pub fact: String,
-    /// What it is.
+    /// The kind of the fact.
     pub kind: FactKind,
-    /// The line of the session in which the agent wrote it, from 1.
+    /// The line of the session where the agent wrote it, from 1.
     pub line: u64,
-    /// The line of the session in which it was when it left, from 1.
+    /// The line of the session from which it was removed, from 1.
     pub from: u64,
 }
 
-/// What left between two contexts of a session: the one before a compaction and the one after it.
-/// `session` is the session, and `later` the items of it that came after the compaction, oldest
-/// first; none for a compaction that is planned.
+/// What was removed between two contexts of a session, before and after a compaction. `session` is
+/// the whole session, and `later` its items after the compaction, oldest first; empty for a planned
+/// one.
 pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[usize]) -> Losses {
     let LostContent { mut pieces, gone, facts_before, targets, .. } =
         LostContent::between(before, after);
@@ -175,7 +174,7 @@ pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[
     }
 }
 
-/// Gives texts of the model the numbers that their responses have in the session.
+/// Sets the response numbers of removed texts of the model.
 fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
     let numbers = response_numbers(session.transcript);
     let mut of_group: HashMap<&str, u64> = HashMap::new();
@@ -196,19 +195,18 @@ fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
     }
 }
 
-/// The text of a session whose name this is, as [`LostPiece::references`] has it. None: no text
-/// has it.
+/// The text of a session with this name, as in [`LostPiece::references`], if there is one.
 pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
     lost::named_text(session, reference)
 }
 
-/// The names of the texts of a context, as [`LostPiece::references`] has them.
+/// The names of all texts of a context, as in [`LostPiece::references`].
 pub fn names_in(context: &View<'_>) -> HashSet<Ref> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     blocks.flat_map(|said| lost::references(context, said)).collect()
 }
 
-/// The files that calls of a context change, named as [`LostPiece::name`] has them.
+/// The files that calls of a context change, named as in [`LostPiece::name`].
 pub fn changed_files(context: &View<'_>) -> HashSet<String> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let changes = blocks.filter_map(|said| match said {

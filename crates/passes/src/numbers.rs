@@ -1,16 +1,16 @@
-//! The numbers of a session: `#12` is its twelfth call, `@7` the seventh response of the model.
+//! Names of calls and responses: `#12` is the twelfth call, `@7` the seventh response of the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Entry, Ref, Role, Source, Transcript};
 
-/// Stands between the numbers of several calls.
+/// Separates the numbers of a range of calls.
 pub(crate) const TO: &str = "–";
-/// What stands before the number of a response.
+/// Precedes the number of a response.
 const RESPONSE: char = '@';
 
-/// A name by which something of a session is recalled.
+/// A name by which a part of a session is recalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     /// Calls with their results: `#4`, `#4–6`, `4`.
@@ -22,7 +22,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// What a name stands for. None: it is no name.
+    /// Parses a name; `None` if the text is not a name.
     ///
     /// ```
     /// use epitome_passes::Name;
@@ -42,8 +42,8 @@ impl Name {
     }
 }
 
-/// The numbers of the calls that a name in a digest stands for: `#4`, `#4–6`, and `#4-6` as people
-/// and models type it. None: it is no such name.
+/// The numbers of the calls that a name in a digest refers to: `#4`, `#4–6`, or `#4-6` as people
+/// and models type it. `None` if the text is not such a name.
 ///
 /// ```
 /// use epitome_passes::calls_of_name;
@@ -56,7 +56,7 @@ pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
     numbers_of_range(name.strip_prefix('#')?)
 }
 
-/// The numbers of `4`, `4–6` or `4-6`.
+/// Parses `4`, `4–6` or `4-6`.
 fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
     let (first, last) = range.unwrap_or((numbers, numbers));
@@ -64,10 +64,10 @@ fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
 }
 
-/// Calls in one range: more are no range of ours.
+/// Maximum number of calls in a range.
 const MOST: u64 = 100_000;
 
-/// The number of each call among those of the session, from 1: by it a digest names them.
+/// The number of each call in the session, by its id, from 1: digests name calls by it.
 pub fn call_numbers(transcript: &Transcript) -> HashMap<&str, u64> {
     let mut numbers = HashMap::new();
     for (_, entry) in transcript.entries() {
@@ -86,7 +86,7 @@ pub fn response_name(number: u64) -> String {
     format!("{RESPONSE}{number}")
 }
 
-/// What the model said in one response.
+/// The texts of the model in one response.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SaidText {
     /// The number of the response among those of the session, from 1.
@@ -95,8 +95,8 @@ pub struct SaidText {
     pub text: String,
 }
 
-/// The number of the response that each item belongs to, from 1. A response is what the model says
-/// in one go, in however many entries; reasoning alone is none, as it may go.
+/// The response that each item belongs to, by number from 1. A response is a sequence of entries of
+/// the model. A response with only reasoning has no number, as it may be removed.
 pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
     let mut numbers = HashMap::new();
     let mut of_group: HashMap<&str, u64> = HashMap::new();
@@ -118,7 +118,7 @@ fn is_response(entry: &Entry) -> bool {
     entry.role == Role::Assistant && entry.blocks.iter().any(says)
 }
 
-/// What the model said in these responses, in their order. Responses without a text are left out.
+/// The texts of the model in these responses, in order, without responses that have none.
 pub fn texts_of_responses(
     transcript: &Transcript,
     source: &dyn Source,
@@ -126,7 +126,7 @@ pub fn texts_of_responses(
 ) -> Vec<SaidText> {
     let numbers = response_numbers(transcript);
     let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    // An entry that repeats an earlier one is what a compaction left of it.
+    // Repeated entries are remains of a compaction.
     for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         let Some(number) = numbers.get(&item).filter(|number| wanted(**number)) else { continue };
         for block in &entry.blocks {
@@ -142,7 +142,7 @@ pub fn texts_of_responses(
     said.filter(|said| !said.text.trim().is_empty()).collect()
 }
 
-/// What the model said in the responses that made these calls.
+/// The texts of the model in the responses that made these calls.
 pub fn texts_at_calls(
     transcript: &Transcript,
     source: &dyn Source,
@@ -160,7 +160,7 @@ pub fn texts_at_calls(
     texts_of_responses(transcript, source, |number| wanted.contains(&number))
 }
 
-/// The results of these calls as they were said first, by the numbers of the calls.
+/// The original results of these calls, by the number of the call.
 pub fn results_of_calls(
     transcript: &Transcript,
     source: &dyn Source,
@@ -180,7 +180,7 @@ pub fn results_of_calls(
     found
 }
 
-/// Texts with their names before them; of one text alone, the text.
+/// Joins texts, each with its name before it; a single text is returned without its name.
 pub fn named_texts(texts: Vec<(String, String)>) -> Option<String> {
     if texts.len() == 1 {
         return texts.into_iter().next().map(|(_, text)| text);

@@ -1,10 +1,10 @@
-//! What sets rules for the agent: it is in the context after every compaction.
+//! Pins: content that sets rules for the agent, and stays in the context after every compaction.
 //!
-//! Rule files that the agent has read or was given, instructions of skills, the newest plan and
-//! list of what is to be done, and what the user put between marks. What a text says changes
-//! nothing of this: only names of files, kinds of tools and the user's marks count, and marks count
-//! in words of the user and in rule files alone. A digest or a summary that holds rules is such a
-//! text as well: they are read again where they were said first.
+//! These are rule files that the agent has read or was given, instructions of skills, the newest
+//! plan and to-do list, and text that the user put between marks. They are recognised by file
+//! names, kinds of tools, and marks (only in user messages and rule files), never by what a text
+//! says. A digest or a summary that has pins in it counts too: the pins are read from their
+//! original places.
 
 mod fit;
 mod imperative;
@@ -38,26 +38,26 @@ pub struct Pin {
     pub block: usize,
     /// What it is.
     pub kind: PinKind,
-    /// What it is called: the path of a rule file as the session has it, the name of a skill.
+    /// Its name: the path of a rule file as in the session, or the name of a skill.
     pub name: String,
     /// Where it comes from.
     pub source: PinSource,
-    /// What has to stay: the whole text, or of a long one all that commands or forbids.
+    /// The text that stays: the whole, or for a long one all lines that command or forbid.
     pub text: String,
 }
 
-/// What a pin is.
+/// The kind of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PinKind {
-    /// A rule file, as it was read, written, shown by a command or given to the agent.
+    /// A rule file that was read, written, printed by a command, or given to the agent.
     RuleFile,
     /// Instructions that a skill tool returned.
     Skill,
     /// The newest plan.
     Plan,
-    /// The newest list of what is to be done.
+    /// The newest to-do list.
     Todo,
-    /// What the user put between marks.
+    /// Text that the user put between marks.
     Marked,
 }
 
@@ -66,7 +66,7 @@ impl PinKind {
     pub const ALL: [PinKind; 5] =
         [PinKind::RuleFile, PinKind::Skill, PinKind::Plan, PinKind::Todo, PinKind::Marked];
 
-    /// What it is, in a word: as a summary names it.
+    /// The kind in a word, as a summary names it.
     pub fn word(self) -> &'static str {
         match self {
             PinKind::RuleFile => "rules",
@@ -78,28 +78,28 @@ impl PinKind {
     }
 }
 
-/// Where a pin comes from. What comes later takes the place of what is of the same file, skill,
-/// plan or list if its source is at least as trustworthy.
+/// The source of a pin. A later state of the same file, skill, plan or list replaces an earlier one
+/// if its source is at least as trustworthy. The order of the variants is that of trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PinSource {
     /// A summary or a digest of the session.
     Summary,
-    /// What the model wrote: a call that writes a rule file, a plan, a list.
+    /// Text that the model wrote: a written rule file, a plan, a list.
     Model,
-    /// What a command printed that printed other texts as well.
+    /// Output of a command that printed other texts as well.
     Command,
-    /// What the agent put into the conversation.
+    /// Text that the agent put into the conversation.
     Given,
-    /// What a tool for skills returned.
+    /// Text that a skill tool returned.
     Skill,
-    /// Words of the user.
+    /// A message of the user.
     User,
     /// A rule file that was read.
     File,
 }
 
 impl PinSource {
-    /// Where it comes from, in a word: as a summary names it.
+    /// The source in a word, as a summary names it.
     pub fn word(self) -> &'static str {
         match self {
             PinSource::Summary => "summary",
@@ -112,29 +112,29 @@ impl PinSource {
         }
     }
 
-    /// Whether what is from here may take the place of what is from `earlier`.
+    /// Whether a state from this source may replace one from `earlier`.
     fn outranks(self, earlier: PinSource) -> bool {
         self >= earlier
     }
 }
 
-/// Tokens up to which a rule file is pinned whole.
+/// Rule files with at most this many tokens are pinned whole.
 pub const WHOLE: Tokens = Tokens(1_500);
 
-/// Of the entries `items`, oldest first, what sets rules for the agent, in their order. Of each
-/// rule file, skill, plan and list the newest state: one of which a newer state is in the context,
-/// among `items` or not, is no pin.
+/// The pins in the entries `items`, which are sorted oldest first. Each rule file, skill, plan and
+/// list is pinned in its newest state: an older state is no pin if the context has a newer one,
+/// in `items` or not.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
-    // Said twice, the newest is enough; a summary may end its lines otherwise.
+    // Of equal texts keep the newest; a summary may have wrapped the lines differently.
     let mut said = HashSet::new();
     let words = |pin: &Pin| pin.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut is_new = |pin: &Pin| said.insert((pin.kind, words(pin)));
     let new: Vec<bool> = pins.iter().rev().map(&mut is_new).collect();
     let mut new = new.into_iter().rev();
     pins.retain(|_| new.next().unwrap_or(true));
-    // The tool that takes a plan repeats it.
+    // The result of a plan tool repeats the plan of its call.
     say_once(&mut pins, |kind| kind == PinKind::Plan);
     pins.retain(|pin| !pin.text.trim().is_empty());
     pins
@@ -151,25 +151,25 @@ fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, source, text })
 }
 
-/// What commands or forbids in a text, and what is between marks.
+/// The parts of a text that command or forbid, and those between marks.
 fn commanding_parts(text: &str) -> String {
     let mut parts = vec![commanding(text)];
-    // With their marks, so that they are known again.
+    // Keep the marks, so that the parts are recognised again.
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());
     if parts.is_empty() {
-        // Prose in another language: of each paragraph the beginning.
+        // Prose in a language without known words: keep the first line of each paragraph.
         let paragraphs = text.split("\n\n").map(str::trim).filter(|it| !it.is_empty());
         parts.extend(paragraphs.filter_map(|it| it.lines().next()).map(str::to_owned));
     }
     parts.join("\n")
 }
 
-/// What is left of a budget after these pins.
+/// The part of a budget that these pins leave.
 ///
 /// # Errors
 ///
-/// Says how many tokens they need, if they do not fit.
+/// A message with the tokens that they need, if they do not fit.
 pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Result<Tokens, String> {
     let need: Tokens = pins.iter().map(|pin| counter.count(&pin.text)).sum();
     if need <= budget {

@@ -77,7 +77,7 @@ fn what_is_left_of_a_picture_is_no_part_of_a_list() {
 fn of_each_file_the_newest_state_is_pinned() {
     let twice = read(read(Sample::new(), "AGENTS.md", "No tabs."), "AGENTS.md", "Tabs only.");
     check(twice, &["3 rules AGENTS.md: Tabs only."]);
-    // The agent was told that nothing has changed.
+    // The result says only that nothing has changed.
     let long = "No tabs, ever, in any file of this project.";
     let unchanged = read(read(Sample::new(), "AGENTS.md", long), "AGENTS.md", "unchanged");
     let first = format!("1 rules AGENTS.md: {long}");

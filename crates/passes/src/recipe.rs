@@ -1,4 +1,4 @@
-//! Recipes: which stages run in which order, with which settings, as data.
+//! Recipes: data that says which stages run, in which order, with which settings.
 
 mod change;
 mod file;
@@ -13,7 +13,7 @@ use crate::{
     DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, TrimRule,
 };
 
-/// What is kept whole, what starts it, how far it goes, and the stages that take the rest away.
+/// What is kept whole, when a compaction starts and stops, and the stages that remove the rest.
 ///
 /// ```
 /// use epitome_passes::Recipe;
@@ -35,31 +35,31 @@ use crate::{
 pub struct Recipe {
     /// Its name.
     pub name: String,
-    /// What it does, in a sentence.
+    /// What it does, in one sentence.
     pub about: String,
     /// What is kept whole.
     #[serde(default)]
     pub keep: Keep,
-    /// The names of files that set rules for the agent: their texts stay. In a file `keep.pins`.
+    /// Names of files that set rules for the agent, whose texts stay. In a file: `keep.pins`.
     #[serde(default)]
     pub rule_files: RuleFiles,
-    /// What starts it. See [`Recipe::live_trigger`].
+    /// The size at which it starts. See [`Recipe::live_trigger`].
     #[serde(default)]
     pub trigger: PerKind<Level>,
-    /// What it should come to. Without one, the passes do all that they can.
+    /// The size to reach. Without one, the passes remove all that they can.
     #[serde(default)]
     pub target: PerKind<Option<Target>>,
-    /// Where it may stop once the target is reached.
+    /// At which points it may stop once the target is reached.
     #[serde(default)]
     pub stop: Stop,
-    /// Tokens that it has to save: what saves less is not worth what a provider has cached.
+    /// Minimum saving in tokens: less is not worth invalidating the provider's cache.
     pub at_least: Option<u64>,
-    /// Tools whose calls and results stay, whatever the pass.
+    /// Tools whose calls and results stay, in every pass.
     #[serde(default)]
     pub exempt_tools: Vec<String>,
-    /// What it does, in order.
+    /// The stages, in order.
     pub stages: PerKind<Stages>,
-    /// What only a context in use has.
+    /// Settings for contexts in use only.
     #[serde(default)]
     pub live: Live,
 }
@@ -68,32 +68,32 @@ pub struct Recipe {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stages {
-    /// How results are shortened before they are first sent; in a stored session, as if they had
-    /// been.
+    /// How results are truncated before they are first sent; in a stored session, with the same
+    /// result afterwards.
     pub ingest: Option<IngestRule>,
-    /// What is cut out of the middle when there are too many messages.
+    /// How messages are cut out of the middle when there are too many.
     pub trim: Option<TrimRule>,
-    /// The passes, in order. Of two that want to edit one place the first does.
+    /// The passes, in order. If two edit the same place, the first does.
     pub passes: Vec<PassSettings>,
-    /// The digest that follows: the old part becomes one entry made of its own lines.
+    /// The digest that follows: one entry of chosen lines replaces the old part.
     pub digest: Option<DigestRule>,
-    /// The summary that follows when the passes are not enough. Of a stored session a model is
-    /// asked only if the user names one.
+    /// The summary that follows if the passes are not enough. For a stored session a model is used
+    /// only if the user names one.
     pub summary: Option<SummaryRule>,
 }
 
-/// Where a recipe may stop once its target is reached.
+/// At which points a recipe may stop once its target is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// After any edit.
     #[default]
     Edit,
-    /// After a pass: what a pass begins it ends.
+    /// After a whole pass.
     Pass,
 }
 
-/// What is done with old reasoning.
+/// What to do with old reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -104,7 +104,7 @@ pub enum ThinkingMode {
     Drop,
 }
 
-/// A text that is no recipe.
+/// The error that a text is not a recipe.
 #[derive(Debug)]
 pub struct RecipeError(toml::de::Error);
 
@@ -121,25 +121,24 @@ impl std::error::Error for RecipeError {
 }
 
 impl RecipeError {
-    /// What the text has in place of a recipe, and where.
+    /// The parse error, with its position.
     pub fn into_cause(self) -> toml::de::Error {
         self.0
     }
 }
 
 impl Recipe {
-    /// Parses a recipe in TOML; `docs/recipes.md` lists its keys, and those of earlier versions
-    /// are parsed as well.
+    /// Parses a recipe in TOML. `docs/recipes.md` lists its keys; keys of earlier versions are
+    /// accepted as well.
     ///
     /// # Errors
     ///
-    /// [`RecipeError`], whose source is the place and the fault: an unknown key is an error.
+    /// [`RecipeError`], whose source has the position and the reason. An unknown key is an error.
     pub fn parse(text: &str) -> Result<Recipe, RecipeError> {
         file::parse(text).map_err(RecipeError)
     }
 
-    /// What starts it in a context in use: of a recipe that names nothing for that, what it names
-    /// for stored sessions.
+    /// The trigger for contexts in use; if the recipe has none, that for stored sessions.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }
@@ -153,8 +152,7 @@ impl Recipe {
         target.or(self.trigger.stored.percent).is_some()
     }
 
-    /// The same recipe for stored sessions of a model with this window: per cent of it become
-    /// tokens.
+    /// The recipe with the percentages for stored sessions converted to tokens of this window.
     #[must_use]
     pub fn in_window(mut self, window: Tokens) -> Recipe {
         let usable = Some(self.live.usable(window));
@@ -165,13 +163,13 @@ impl Recipe {
         let trigger = &mut self.trigger.stored;
         if let Some(percent) = trigger.percent.take() {
             let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
-            // Both have to be reached.
+            // Both must be reached.
             trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self
     }
 
-    /// Whether it does nothing to a stored session but to have a summary written.
+    /// Whether a summary is all it does to a stored session.
     pub fn is_summary_alone(&self) -> bool {
         let Stages { ingest, trim, passes, digest, summary } = &self.stages.stored;
         let others = ingest.is_some() || trim.is_some() || digest.is_some();
@@ -179,7 +177,7 @@ impl Recipe {
     }
 }
 
-/// The recipes in the program, as they are written. The first is the default.
+/// The built-in recipes with their TOML. The first is the default.
 pub const BUILT_IN: [(&str, &str); 11] = [
     ("epitome", include_str!("recipes/epitome.toml")),
     ("digest", include_str!("recipes/digest.toml")),
@@ -194,28 +192,28 @@ pub const BUILT_IN: [(&str, &str); 11] = [
     ("pi", include_str!("recipes/pi.toml")),
 ];
 
-/// The recipes that are tried in turn where a provider refuses a request as too long and a recipe
-/// is not enough: all that was answered, then what was not, too.
+/// The recipes tried in turn when a context is too large and its own recipe is not enough: the
+/// first compacts all answered results, the second the others as well.
 const OVERFLOW: [&str; 2] = [
     include_str!("recipes/overflow/answered.toml"),
     include_str!("recipes/overflow/unanswered.toml"),
 ];
 
-/// The recipes that are tried in turn where a context is too large for its window and its own
-/// recipe is not enough. They are not offered by name.
+/// The recipes tried in turn when a context is too large for its window and its own recipe is not
+/// enough. They cannot be selected by name.
 ///
 /// # Panics
 ///
-/// If a file in the program is no recipe; a test reads them all.
+/// If a built-in recipe is invalid; a test parses them all.
 pub fn overflow_recipes() -> [Recipe; 2] {
     OVERFLOW.map(|text| Recipe::parse(text).expect("a test reads every recipe of the program"))
 }
 
-/// A recipe in the program, by name.
+/// A built-in recipe, by name.
 ///
 /// # Panics
 ///
-/// If a file in the program is no recipe; a test reads them all.
+/// If a built-in recipe is invalid; a test parses them all.
 pub fn built_in(name: &str) -> Option<Recipe> {
     let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
     Some(Recipe::parse(text).expect("a test reads every built-in recipe"))

@@ -1,4 +1,4 @@
-//! Text that a call or a result repeats from the reply that follows is kept once, in the reply.
+//! Removes text from calls and results that the following reply repeats.
 
 use epitome_model::{At, Block, Edit, Note, Role};
 use memchr::memmem;
@@ -10,7 +10,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeats {
-    /// Texts of at most so many bytes stay.
+    /// Texts of at most this many bytes stay.
     pub min_bytes: u64,
 }
 
@@ -27,7 +27,7 @@ impl Pass for Repeats {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        // Backwards, with the replies of the turn that follow at hand.
+        // Go backwards, with the later replies of the turn at hand.
         let mut replies: Vec<String> = Vec::new();
         for (item, entry) in view.transcript.context().rev() {
             match entry.role {
@@ -71,7 +71,7 @@ impl Repeats {
                 })
         };
         let longest = replies.iter().map(String::len).max().unwrap_or(0) as u64;
-        // A literal is at most six times as long as its text.
+        // A JSON string literal is at most six times as long as its text.
         let may_repeat = |len: u64| len > self.min_bytes && len <= longest * 6 + 64;
         match said {
             Block::Output(output)

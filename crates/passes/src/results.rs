@@ -1,4 +1,4 @@
-//! Old results become stubs with the lines that carry evidence.
+//! Replaces old results by stubs with the lines that carry evidence.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,38 +19,38 @@ use crate::{Pass, View, keep};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Results {
-    /// Results of at most so many bytes stay.
+    /// Results of at most this many bytes stay.
     pub min_bytes: u64,
-    /// Results whose words have at most so many characters stay.
+    /// Results with at most this many characters of text stay.
     pub min_chars: usize,
-    /// Results of at most so many tokens stay.
+    /// Results of at most this many tokens stay.
     pub min_tokens: u64,
-    /// The newest results, counted one by one, stay: whatever else is kept.
+    /// The newest results stay, counted one by one, in addition to those that are kept.
     pub newest: usize,
-    /// The newest results that the model has answered, counted one by one, stay; and those that it
-    /// has not.
+    /// The newest results that the model has answered stay, counted one by one; so do all that it
+    /// has not answered.
     pub newest_answered: usize,
-    /// Which go first where not all have to.
+    /// Which results go first if not all have to.
     pub first: First,
-    /// Characters of context that have to be there before it begins.
+    /// Characters that the context must have before the pass begins.
     pub over_chars: Option<u64>,
-    /// Whether it goes on with what an earlier pass has shortened.
+    /// Whether it also edits results that an earlier pass of the recipe edits.
     pub again: bool,
-    /// Whether it reaches what is kept whole, too.
+    /// Whether it applies to what is kept whole as well.
     pub everywhere: bool,
-    /// What is left of the others.
+    /// What replaces the results.
     pub style: Style,
     /// Lines kept at the beginning.
     pub head: usize,
     /// Lines kept at the end.
     pub tail: usize,
-    /// Definitions kept of a file that was read.
+    /// Number of definitions kept of a file that was read.
     pub outline: usize,
-    /// Lines are cut at so many bytes; 0 leaves them whole.
+    /// Bytes at which kept lines are cut; 0 leaves them whole.
     pub width: usize,
     /// A result of fewer lines is shown by its end alone.
     pub few: usize,
-    /// Errors of at most so many bytes stay whole.
+    /// Errors of at most this many bytes stay whole.
     pub whole_errors: u64,
     /// Kinds of tools whose results stay.
     pub exempt: Vec<ToolKind>,
@@ -83,7 +83,7 @@ impl Default for Results {
     }
 }
 
-/// Which results go first where not all have to.
+/// Which results go first if not all have to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
@@ -94,34 +94,34 @@ pub enum First {
     Largest,
 }
 
-/// What is left of a result.
+/// What replaces a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
-    /// A stub, error lines, an outline, the ends.
+    /// A stub with error lines, an outline, first and last lines.
     Evidence,
-    /// A stub and the ends, whatever they say.
+    /// A stub with first and last lines, whatever they are.
     Ends,
-    /// A stub and the first characters, as many as the width.
+    /// A stub with the first `width` characters.
     Beginning,
-    /// A stub alone. Of a stub of ours the lines below it go.
+    /// A stub alone. Lines below an existing stub are removed.
     Cleared,
-    /// A stub without its size: what is left of it is its reference.
+    /// A stub without a size.
     Named,
     /// `[output: 245 lines]`.
     Counted,
-    /// `[Previous: used bash]`, as s06 and J-CLI leave it.
+    /// `[Previous: used bash]`, as s06 and J-CLI write it.
     Previous,
-    /// A fixed text, as Anthropic's context editing leaves it.
+    /// A fixed text, as Anthropic's context editing writes it.
     Placeholder,
-    /// The first and last lines with a count between them, as ion leaves it. Texts of few lines
+    /// The first and last lines with a count between them, as ion writes it. Texts with few lines
     /// stay.
     Truncated,
-    /// A count and the first line, as ion leaves it.
+    /// A count and the first line, as ion writes it.
     Removed,
 }
 
-/// Bytes kept of a result of few long lines, in the style `Ends`.
+/// Bytes kept of a result with few long lines, in the style `Ends`.
 const FEW_LINES: usize = 500;
 
 impl Pass for Results {
@@ -142,7 +142,7 @@ impl Pass for Results {
             outputs.retain(|(at, ..)| !newest.contains(at) && !open.contains(&at.item()));
         }
         let mut later = self.said_in_what_stays(view);
-        // From the newest on: what was said last is known when what was said before is shortened.
+        // From the newest on: lines of later results must be known when earlier ones are shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
             let small = output.size() <= self.min_bytes;
             let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
@@ -153,7 +153,7 @@ impl Pass for Results {
         });
         let mut edits: Vec<Edit> = edits
             .filter_map(|(at, output, call)| {
-                // Only what a resume sends together says things twice.
+                // Only results that are sent together can repeat each other.
                 let mut alone = SaidLater::default();
                 let later = if view.is_sent(at.item()) { &mut later } else { &mut alone };
                 self.shortened(view, at, output, call, later)
@@ -172,8 +172,8 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// A result as it was said, if what is sent was truncated on ingest, or shows more than is
-    /// to be left of it.
+    /// The original result, if the context has a result that was truncated on ingest, or that shows
+    /// more than this pass leaves.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.whole_of_shown(output),
@@ -210,7 +210,7 @@ impl Results {
         call: Option<&Call>,
         later: &mut SaidLater,
     ) -> Option<Edit> {
-        // What was truncated on ingest goes as what it was.
+        // A result that was truncated on ingest is shortened from its original.
         let whole = self.whole(view, output);
         let (sent, output) = (output, whole.unwrap_or(output));
         let shown = sent.text(view.source);
@@ -247,7 +247,7 @@ impl Results {
         view.replace(at, &text_with_images(&shown, sent), left, self.name())
     }
 
-    /// Bytes of the words of a result, but for what a recipe left in the place of a picture.
+    /// Bytes of the text of a result, without the stubs of removed images.
     fn text_bytes(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
             Part::Text(text) if !view.is_left(text) => {
@@ -286,7 +286,7 @@ impl Results {
         }
     }
 
-    /// The first and the last lines, if there are enough of them.
+    /// The first and the last lines, if the text is long enough.
     fn ends_of(&self, text: &str) -> Option<String> {
         let visible = without_key_blocks(text);
         let lines: Vec<&str> = visible.split('\n').collect();
@@ -308,7 +308,7 @@ impl Results {
     }
 }
 
-/// What a result says itself: a stub of ours above it does not make it long.
+/// The text of a result without a stub at its beginning.
 fn own_words(text: &str) -> &str {
     match Stub::parse(text) {
         Some(_) => text.split_once('\n').map_or("", |(_, below)| below),
@@ -316,13 +316,13 @@ fn own_words(text: &str) -> &str {
     }
 }
 
-/// The first words of a text, at most so many characters.
+/// The first words of a text, in at most this many characters.
 fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| first_words(text, end))
 }
 
-/// Pictures among the words of a result go with them: they are in the archive, and the words that
-/// take their place may not be longer than the words alone.
+/// The text of a result, lengthened if it has images: they are removed with the text, so the text
+/// that replaces both may be longer than the old text alone.
 fn text_with_images<'t>(text: &'t str, output: &Output) -> Cow<'t, str> {
     let images = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
     if images == 0 { text.into() } else { format!("{text}{}", "\u{fffc}".repeat(400)).into() }

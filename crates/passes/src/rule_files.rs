@@ -2,8 +2,8 @@
 
 use memchr::memmem;
 
-/// Names of rule files that agents read. With a slash, the end of a path; `*` is any text within a
-/// name.
+/// Names of rule files that agents read. A name with a slash is the end of a path; `*` matches any
+/// text within a name.
 const BUILT_IN: [&str; 12] = [
     "AGENTS.md",
     "AGENTS.override.md",
@@ -19,10 +19,10 @@ const BUILT_IN: [&str; 12] = [
     "copilot-instructions.md",
 ];
 
-/// Folders that package managers fill.
+/// Folders of installed packages.
 const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "dist-packages", "bower_components"];
 
-/// The names of rule files: those that agents have, and those that recipes and settings add.
+/// The names of rule files: those of agents, and those that recipes and settings add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct RuleFiles {
@@ -30,24 +30,24 @@ pub struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// Those that agents have, and these. A pattern is the name of a file, or the end of a path if
-    /// it has a slash; `*` is any text within a name. Capitals do not count.
+    /// The names of agents' rule files, with these in addition. A pattern is a file name, or the
+    /// end of a path if it has a slash; `*` matches any text within a name. Case is ignored.
     pub fn with_patterns(added: Vec<String>) -> RuleFiles {
         RuleFiles { added }
     }
 
-    /// Those that agents have.
+    /// The names of agents' rule files.
     pub fn built_in() -> &'static RuleFiles {
         static NONE_ADDED: RuleFiles = RuleFiles { added: Vec::new() };
         &NONE_ADDED
     }
 
-    /// What was added.
+    /// The added names.
     pub fn added(&self) -> &[String] {
         &self.added
     }
 
-    /// Adds names; an empty list removes what was added before.
+    /// Adds names; an empty list removes all that were added before.
     pub fn add(&mut self, names: &[String]) {
         match names {
             [] => self.added.clear(),
@@ -55,8 +55,8 @@ impl RuleFiles {
         }
     }
 
-    /// Whether a path names a rule file. What is on the web, and what came with a dependency, sets
-    /// no rules for the agent.
+    /// Whether a path names a rule file. Files on the web and in dependencies set no rules for the
+    /// agent.
     pub fn has(&self, path: &str) -> bool {
         if !self.may_name(path) || path.contains("://") {
             return false;
@@ -66,7 +66,7 @@ impl RuleFiles {
         !is_foreign && self.patterns().any(|pattern| is_end_of(&path, pattern))
     }
 
-    /// Whether a text may name one: of most texts it is known at once that they do not.
+    /// Whether a text may contain such a name; a quick check that excludes most texts.
     pub(crate) fn may_name(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase();
         self.patterns().any(|pattern| {
@@ -91,7 +91,7 @@ fn is_end_of(path: &[String], pattern: &str) -> bool {
         && parts.iter().zip(&path[from..]).all(|(pattern, name)| matches(pattern, name))
 }
 
-/// Whether a name is what a pattern says.
+/// Whether a name matches a pattern.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(name) = name.strip_prefix(head) else { return false };

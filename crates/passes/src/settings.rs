@@ -45,7 +45,7 @@ impl PassSettings {
         }
     }
 
-    /// The characters of context that have to be there before it begins.
+    /// The characters that the context must have before the pass begins, if it has such a setting.
     pub(crate) fn over_chars(&self) -> Option<u64> {
         match self {
             PassSettings::Results(pass) => pass.over_chars,

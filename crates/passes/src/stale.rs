@@ -1,4 +1,4 @@
-//! A file that is read again, or changed, later: what was read before points to what came after.
+//! Replaces a read result by a reference to a later read or change of the same file.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stale {
-    /// Results of at most so many bytes stay.
+    /// Results of at most this many bytes stay.
     pub min_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Pass for Stale {
     }
 }
 
-/// The last read and the last change of each file that a resume would send.
+/// The last read and the last change of each file in the context.
 #[derive(Default)]
 struct LastAccess {
     reads: HashMap<(String, Option<Box<str>>), usize>,
@@ -58,7 +58,7 @@ impl LastAccess {
                 }
                 if call.kind == ToolKind::Read {
                     let path = view.words(target).into_owned();
-                    // A whole read repeats every part of the file.
+                    // A read of the whole file repeats every part of it.
                     later.reads.insert((path, call.part.clone()), item);
                 } else if call.kind.changes_file() {
                     later.changes.insert(view.words(target).into_owned(), item);

@@ -1,11 +1,11 @@
-//! Results of a stored session, shortened as if that had been done before they were first sent.
+//! The ingest stage for a stored session, with the result that it would have had in use.
 
 use epitome_model::{At, Block, Edit, Output, Ref, Role, Text, Verb};
 
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
-/// A stored result of the response that is looked at.
+/// A stored result of the response that is examined.
 struct Arrived {
     at: At,
     whole: Ref,
@@ -15,8 +15,8 @@ struct Arrived {
 }
 
 impl IngestRule {
-    /// The edits that leave of stored results what a context in use would have sent first, in the
-    /// order of the session. What is kept whole stays, and so does what a recipe left.
+    /// The edits that truncate stored results as a context in use would have done, in the order of
+    /// the session. Kept items and stubs stay.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), SeenLines::default());
         for (item, entry) in view.transcript.context() {
@@ -52,7 +52,7 @@ impl IngestRule {
         edits
     }
 
-    /// Previews of the largest results of one response, if they are too much together.
+    /// The edits that make previews of the largest results of a response, if all are too large.
     fn plan_batch(&self, view: &View<'_>, batch: Vec<Arrived>) -> Vec<Edit> {
         let Some(rule) = self.batch else { return Vec::new() };
         let texts: Vec<(&str, bool)> = batch.iter().map(|it| (&*it.text, it.may)).collect();

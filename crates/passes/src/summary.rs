@@ -1,8 +1,8 @@
-//! A summary as a machine without input and output: it says what a model is to be asked, takes the
-//! answers, and ends in one text or in the reason why there is none.
+//! Writes a summary, as a state machine without input and output: it makes questions for a model,
+//! takes the answers, and ends with a text or with the reason why there is none.
 //!
-//! What a program can tell (files, commands, errors, the user's words) is taken from the history
-//! and asked of nobody; the model tells the rest, and is held against the history.
+//! Files, commands, errors and the user's words are taken from the history by the program, without
+//! a model. The model writes the rest, which is checked against the history.
 
 mod check;
 mod facts;
@@ -39,27 +39,27 @@ pub use rule::{SummaryRole, SummaryRule};
 pub use sections::{Section, SectionSet, Sections};
 pub use tool::{ToolText, compact_tool};
 
-/// What a summary stands for.
+/// What a summary replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Old<'a> {
     /// Items that go, in the order in which they are sent.
     pub items: &'a [usize],
-    /// The same as they were said, before they were shortened: what the model reads. Where nothing
-    /// else is known, the same items.
+    /// The original items, from before they were shortened: what the model reads. The same items if
+    /// no others are known.
     pub read: &'a [usize],
-    /// What they said before it was shortened, and what earlier summaries stand for: of these a
-    /// program tells what was done. Where nothing else is known, the same items.
+    /// All original items, including those that earlier summaries replaced: the program takes facts
+    /// from these. The same items if no others are known.
     pub said: &'a [usize],
-    /// Items that stay behind the summary.
+    /// Items that stay after the summary.
     pub kept: &'a [usize],
 }
 
-/// Who writes a summary.
+/// A model that writes summaries.
 #[derive(Clone)]
 pub struct Writer {
-    /// Tokens that it takes, question and answer together.
+    /// Its window in tokens, for question and answer together.
     pub window: Tokens,
-    /// Counts as it does.
+    /// Its tokenizer.
     pub counter: Arc<dyn Counter + Send>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A summary that is being written: there is always one question open.
+/// A summary that is being written; it always has one open question.
 #[derive(Debug)]
 pub struct Summarising {
     rule: SummaryRule,
@@ -91,18 +91,18 @@ pub struct Summarising {
 enum Stage {
     /// The open question is the last.
     Last,
-    /// Notes of parts are written: those that were asked for already, and what is to be asked.
+    /// Notes of parts are being written: those that are done, and the questions that remain.
     Notes { done: Vec<String>, open: Vec<Ask> },
 }
 
-/// What was asked and billed, failures included.
+/// What was asked and billed, including failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AskTotals {
-    /// Questions that somebody was asked.
+    /// Number of questions that were asked.
     pub asks: u64,
-    /// Of these, those that came to nothing: there was no answer, or none that is of use.
+    /// Number of these that failed: there was no answer, or no usable one.
     pub failed: u64,
-    /// What was billed for them, where it was told.
+    /// Billed tokens, if reported.
     pub used: TokenUsage,
 }
 
@@ -114,16 +114,16 @@ impl std::ops::AddAssign for AskTotals {
     }
 }
 
-/// What comes of an answer.
+/// What follows an answer.
 #[derive(Debug)]
 pub enum SummaryProgress {
     /// The next question is open.
     Ask(Box<Summarising>),
     /// The summary is written.
     Written(WrittenSummary),
-    /// There is none.
+    /// There is no summary.
     Nothing {
-        /// Why.
+        /// The reason.
         reason: String,
         /// What it cost.
         spent: AskTotals,
@@ -135,9 +135,9 @@ pub enum SummaryProgress {
 pub struct WrittenSummary {
     /// Its text, whole.
     pub text: String,
-    /// Its tokens, as its writer counts.
+    /// Its tokens, by the writer's tokenizer.
     pub tokens: Tokens,
-    /// Tokens of what it stands for, counted the same way.
+    /// Tokens of what it replaces, by the same tokenizer.
     pub of: Tokens,
     /// What was struck out of it.
     pub struck: Struck,
@@ -145,17 +145,17 @@ pub struct WrittenSummary {
     pub spent: AskTotals,
 }
 
-/// Times that a window may turn out smaller than it was said to be.
+/// How often a question may be too long for the model and be made shorter.
 const SHRINKS: u32 = 3;
-/// Tokens of the user's words in a window are at most this part of it.
+/// The user's words have at most the window divided by this.
 const WINDOW_SHARE: u64 = 5;
 
 impl Summarising {
-    /// Begins a summary: nothing is asked yet, and [`ask`](Summarising::ask) says what is to be.
+    /// Begins a summary; [`ask`](Summarising::ask) returns the first question.
     ///
     /// # Errors
     ///
-    /// Says why, if there is nothing to summarise or the window has no room for any of it.
+    /// The reason, if there is nothing to summarise or the window is too small.
     pub fn begin(
         view: &View<'_>,
         old: &Old<'_>,
@@ -202,17 +202,17 @@ impl Summarising {
         Ok(it)
     }
 
-    /// What is asked now. It fits the window, answer included.
+    /// The open question. It fits the window, with its answer.
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
 
-    /// What was asked so far.
+    /// What the questions so far cost.
     pub fn spent(&self) -> AskTotals {
         self.spent
     }
 
-    /// The answer to what is asked now.
+    /// Takes the answer to the open question.
     pub fn answer(mut self, reply: Result<Reply, NoReply>) -> SummaryProgress {
         let reply = match reply {
             Ok(reply) => reply,
@@ -255,7 +255,7 @@ impl Summarising {
         self.ask_again(plan)
     }
 
-    /// The next question, if there is room for one.
+    /// Goes on with the next question, if there is room for one.
     fn ask_again(self, next: Result<(), String>) -> SummaryProgress {
         match next {
             Ok(()) => SummaryProgress::Ask(Box::new(self)),
@@ -263,7 +263,7 @@ impl Summarising {
         }
     }
 
-    /// The last question came to nothing.
+    /// Ends without a summary, because the last question failed.
     fn nothing(mut self, reason: String) -> SummaryProgress {
         self.spent.failed += 1;
         SummaryProgress::Nothing { reason, spent: self.spent }
@@ -296,8 +296,7 @@ impl Summarising {
     }
 }
 
-/// The items that go, as they were said first and as they stand: what a recipe left of one says
-/// nothing that sets rules.
+/// The items that go, both the originals and the current versions: a stub may hide what sets rules.
 fn everything(old: &Old<'_>) -> Vec<usize> {
     let mut items: Vec<usize> = old.said.iter().chain(old.items).copied().collect();
     items.sort_unstable();
@@ -305,7 +304,7 @@ fn everything(old: &Old<'_>) -> Vec<usize> {
     items
 }
 
-/// The words of an answer that is one.
+/// The text of an answer, or why it is not usable.
 fn text_of_reply(reply: Reply) -> Result<String, String> {
     let reason = match reply.stopped {
         StopReason::End if reply.text.trim().is_empty() => "the summary is empty".into(),

@@ -1,4 +1,4 @@
-//! Helpers of the unit tests: what a pass plans for a [`Sample`], as lines that a table can hold.
+//! Helpers for unit tests: the edits of a pass for a [`Sample`], as lines for a table.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use samples::{Quarters, Sample};
 
 use crate::{Pass, View};
 
-/// Asserts what a pass plans, with these items kept whole. See [`shown`].
+/// Checks the edits of a pass with these items kept whole. See [`describe`].
 #[track_caller]
 pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[&str]) {
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
@@ -17,8 +17,8 @@ pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[
 }
 
 /// Edits as lines: `ITEM = TEXT` for a block, `ITEM.fFIELD` for an argument, `ITEM.pPART` for a
-/// part of a result, `ITEM.cCOPY` for a hidden field; `gone` where something is removed. References
-/// are written as `k#`, line feeds as ` / `.
+/// part of a result, `ITEM.cCOPY` for a hidden field; `gone` for removed content. References are
+/// written as `k#`, line feeds as ` / `.
 pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     static REFERENCE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\bk[0-9a-f]{7}\b").expect("the pattern is fixed"));
@@ -40,7 +40,7 @@ pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     edits.iter().map(line).collect()
 }
 
-/// A text of so many numbered lines, all of one length.
+/// A text of `n` numbered lines of equal length.
 pub(crate) fn lines(n: usize) -> String {
     let lines: Vec<String> = (1..=n).map(|n| format!("line {n:03} of a long text")).collect();
     lines.join("\n")

@@ -1,7 +1,7 @@
-//! Old reasoning is kept, or removed whole; it is never altered.
+//! Keeps old reasoning, or removes it whole; reasoning is never altered.
 //!
-//! While a model calls tools, its turn has to begin with the reasoning that it began with: "a final
-//! `assistant` message must start with a thinking block" (Anthropic's extended thinking).
+//! In a turn with tool calls, the first reasoning of the turn must stay: "a final `assistant`
+//! message must start with a thinking block" (Anthropic's extended thinking).
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
 
-/// Settings of the pass. It removes the reasoning of entries that are not kept whole, wherever the
-/// wire takes their responses without it.
+/// Settings of the pass. It removes the reasoning of entries that are not kept whole, where the API
+/// accepts their responses without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Thinking {}
@@ -28,7 +28,7 @@ impl Pass for Thinking {
     }
 }
 
-/// The response that begins a turn in which the last word is a result.
+/// The response that begins a turn which ends with a result.
 fn open_turn(view: &View<'_>) -> HashSet<usize> {
     let answers =
         |entry: &Entry| entry.blocks.iter().any(|block| matches!(block, Block::Output(_)));
@@ -43,7 +43,7 @@ fn open_turn(view: &View<'_>) -> HashSet<usize> {
     response.map(|(item, _)| *item).collect()
 }
 
-/// The edits that remove what may be removed of an entry's reasoning.
+/// The edits that remove the removable reasoning of an entry.
 pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
     let drop = |block| Edit { at: At::Block { item, block }, verb: Verb::Drop, pass: "thinking" };
     let blocks = blocks.iter().enumerate();

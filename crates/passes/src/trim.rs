@@ -1,29 +1,29 @@
-//! Messages are cut out of the middle when there are too many: the first and the last stay.
+//! Cuts messages out of the middle when there are too many: the first and the last stay.
 
 use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Entry, Role, Source, Stub, Transcript, units};
 use serde::{Deserialize, Serialize};
 
-/// How many messages a context may have, and which of them stay. Neighbours of one side are one
-/// message, as wires have it.
+/// How many messages a context may have, and which of them stay. Neighbouring entries of the same
+/// side are one message, as in APIs.
 ///
-/// Words of the user stay where they stand, and are one message once nothing stands between them.
-/// So do summaries, which hold such words. What goes is whole replies with all their results.
+/// User messages stay in place, and become one message if nothing is left between them. Summaries
+/// stay as well, as they contain user messages. Whole replies are cut out, with all their results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrimRule {
-    /// More messages than this are too many.
+    /// The number of messages above which some are cut out.
     pub over: u64,
-    /// So many are left, with the one that says what went.
+    /// The number of messages left, including the one that reports the cut.
     pub keep: u64,
-    /// Of these, the first of the context.
+    /// How many of these are at the beginning.
     pub head: u64,
 }
 
 impl TrimRule {
-    /// The items that go, in the order in which they are sent: nothing if the messages are few
-    /// enough, or nothing but what an earlier cut has left would go.
+    /// The items to cut out, in the order in which they are sent. Empty if there are not too many
+    /// messages, or if only the message of an earlier cut would go.
     pub fn middle(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
         let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
         let sent: Vec<(usize, &Entry)> =
@@ -38,7 +38,7 @@ impl TrimRule {
         let (Some(&from), Some(&to)) = (begins.get(head), begins.get(tail)) else {
             return Vec::new();
         };
-        // What an earlier cut left is among the user's words behind the first messages.
+        // The message of an earlier cut is among the user messages after the first ones.
         let says_what_went = |entry: &Entry| is_cut(entry, source);
         let before = sent[..from].iter().position(|(_, entry)| says_what_went(entry));
         let (from, to) = between_units(transcript, &sent, before.unwrap_or(from), to);
@@ -59,7 +59,7 @@ impl TrimRule {
     }
 }
 
-/// Where each message begins among these entries.
+/// The indices at which messages begin among these entries.
 pub fn messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut last = None;
@@ -72,7 +72,7 @@ pub fn messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<usize> {
     begins
 }
 
-/// Whether an entry says what an earlier cut took.
+/// Whether an entry is the message that reports a cut.
 pub fn is_cut(entry: &Entry, source: &dyn Source) -> bool {
     match (entry.role, entry.blocks.as_slice()) {
         (Role::System, [Block::Text(text)]) => Stub::parse(&text.read(source)).is_some(),
@@ -80,7 +80,7 @@ pub fn is_cut(entry: &Entry, source: &dyn Source) -> bool {
     }
 }
 
-/// The same range, smaller where it would part a reply from its results.
+/// The range, made smaller where it would separate a reply from its results.
 fn between_units(
     transcript: &Transcript,
     sent: &[(usize, &Entry)],

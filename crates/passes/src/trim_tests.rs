@@ -121,7 +121,7 @@ fn the_prompt_is_no_message_and_stays() {
     let expect: Vec<usize> = middle(TEN, talk(8)).iter().map(|item| item + 1).collect();
     assert_eq!(TEN.middle(&transcript, &Vec::new()), expect);
     assert_eq!(expect, [4, 5, 6, 7, 8, 9, 10, 11]);
-    // The user's message stays too, and what the agent said before it is the prompt.
+    // The user's message stays; what the agent sent before it is the prompt.
     let all = TrimRule { over: 1, keep: 1, head: 0 };
     assert_eq!(all.middle(&transcript, &Vec::new()).first(), Some(&2));
 }

@@ -1,6 +1,6 @@
-//! Compares a transcript with what it was before a change, and with what was meant to change.
+//! Verifies a change: compares the transcript before and after it with the plan.
 //!
-//! Both are read from their bytes: nothing here depends on how the change was made.
+//! Both are read from bytes, so that nothing here depends on how the change was made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -22,16 +22,16 @@ pub struct Side<'a> {
     pub source: &'a dyn Source,
 }
 
-/// The invariants that a change violates: of stored sessions and of live contexts, for every kind
+/// The invariants that a change violates, for stored sessions and live contexts and for every kind
 /// of change.
 ///
-/// - What the plan does not name is as it was: user messages, reasoning, calls, results, their
+/// - What the plan does not name is unchanged: user messages, reasoning, calls, results, their
 ///   order.
-/// - What the plan names is what the plan says, and not larger.
-/// - The format's own invariants hold where they held before.
+/// - What the plan names is as planned, and not larger.
+/// - The format's own invariants hold if they held before.
 ///
-/// A session that is broken already may be compacted. A violation is new if there are more of the
-/// same invariant and the same description than before: lines move, and do not count.
+/// A session with violations may be compacted. A violation is new if there are more with the same
+/// invariant and description than before; line numbers are ignored.
 pub fn verify(
     before: Side<'_>,
     after: Side<'_>,
@@ -60,7 +60,7 @@ pub fn verify(
     violations
 }
 
-/// The violations of which there are more than before.
+/// The violations that are more frequent than before.
 fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     for violation in before {
@@ -78,11 +78,11 @@ fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
     after.into_iter().filter(is_new).collect()
 }
 
-// The checks of one kind of plan each. They return none if the records are not those that were
-// there: then nothing else can be compared.
+// One check for each kind of plan. They return `None` if the records are not the original ones:
+// then nothing else can be compared.
 
-/// Edits written as marks on records: a mark takes room of its own, and what is sent in place of a
-/// result is what the edit says.
+/// Checks edits written as marks on records: a mark adds bytes to its record, and the text that is
+/// sent for a marked result must be that of the edit.
 fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option<Vec<Violation>> {
     let after = sides.after;
     let mut violations = in_place(sides, plan, Records::Grow, invariants)?;
@@ -101,9 +101,9 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Edits written as a record behind the end: the records before it are as they were, and what is
-/// sent now is what was sent before but for the edits. Where items were cut out, none of them a
-/// user message, a shorter text is sent where the first of them was.
+/// Checks edits written as an appended record: earlier records are unchanged, and what is sent is
+/// the earlier context with the edits. If items were cut out, none of them may be a user message,
+/// and a shorter text must be sent in place of the first.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let (before, after) = (sides.before, sides.after);
     if !has_all_records(before.transcript, after.transcript) {
@@ -137,7 +137,7 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
             continue;
         }
         if is_gone(&dropped, item, old) {
-            // What said nothing before may still be there.
+            // An entry without content may still be there.
             let as_before = old.blocks.is_empty();
             sent.next_if(|(_, new)| as_before && new.blocks.is_empty() && new.role == old.role);
             continue;
@@ -162,14 +162,14 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     Some(violations)
 }
 
-/// What was cut out of the middle, as far as it was met among what was sent before.
+/// A middle cut, while the entries that were sent before are compared.
 struct CutOut<'a> {
     sides: &'a Sides<'a>,
     items: HashSet<usize>,
     text: Option<&'a str>,
-    /// Whether one of the items was met.
+    /// Whether one of its items was reached.
     is_met: bool,
-    /// The tokens of those that were.
+    /// The tokens of the items reached so far.
     freed: Tokens,
 }
 
@@ -202,8 +202,8 @@ impl<'a> CutOut<'a> {
     }
 }
 
-/// A summary of the beginning: it is sent, behind it what is kept, as it was, and of what was said
-/// before nothing but system and user messages.
+/// Checks a summary of the beginning: what is sent is the summary, the kept entries unchanged after
+/// it, and of what was before only system and user messages.
 fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Violation> {
     let Summary { text, kept, .. } = summary;
     let mut violations = Vec::new();
@@ -243,13 +243,13 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     violations
 }
 
-/// Whether every record is still there, in its place; more may follow.
+/// Whether every record is still in its place; more may follow.
 fn has_all_records(before: &Transcript, after: &Transcript) -> bool {
     let (old, new) = (&before.items, &after.items);
     old.len() <= new.len() && old.iter().zip(new).all(|(old, new)| old.record() == new.record())
 }
 
-/// Whether two entries say the same. Their records may differ: an agent's own may hold several.
+/// Whether two entries have the same content. Their records may differ: one may hold several.
 fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
     let same = |(old, new): (&Block, &Block)| same_block((before, old), (after, new));
     old.role == new.role
@@ -257,8 +257,8 @@ fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)
         && old.blocks.iter().zip(&new.blocks).all(same)
 }
 
-/// Whether two spans hold the same bytes. A log is one source before and after: what nothing
-/// replaced is not read.
+/// Whether two spans have the same bytes. A log is one source before and after, so that an
+/// unchanged span need not be read.
 fn same_bytes((before, old): (Side<'_>, Span), (after, new): (Side<'_>, Span)) -> bool {
     let is_one = std::ptr::addr_eq(before.source, after.source) && old == new;
     is_one || before.source.at(old) == after.source.at(new)
@@ -287,14 +287,14 @@ fn same_block((before, old): (Side<'_>, &Block), (after, new): (Side<'_>, &Block
     }
 }
 
-/// What becomes of the length of a record that is edited.
+/// How an edit may change the length of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Records {
     Shrink,
     Grow,
 }
 
-/// Edits written into the records.
+/// Checks edits written into the records.
 fn in_place(
     sides: &Sides<'_>,
     plan: &Plan,
@@ -313,7 +313,7 @@ fn in_place(
     Some(violations)
 }
 
-/// What is wrong with one edited record.
+/// The violations of one edited record.
 fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violation> {
     let Sides { before, after, .. } = sides;
     let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
@@ -336,8 +336,8 @@ fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violatio
     violations
 }
 
-/// Whether the items are those that were there. Behind them an agent's own records may follow which
-/// say nothing to a model.
+/// Whether the items are the original ones. The agent's own records may follow them, if they send
+/// nothing to a model.
 fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
     let more = after.items.iter().skip(before.items.len());
     before.items.len() <= after.items.len()
@@ -345,7 +345,7 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
         && more.into_iter().all(|item| item.entry().is_none())
 }
 
-/// Every edited record in which a value changed that other programs read.
+/// Reports edited records with a changed value that other programs read.
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
@@ -375,7 +375,7 @@ fn accounting(
     changed.into_iter().flatten().map(violation).collect()
 }
 
-/// Whether nothing is left of an entry: all its blocks were reasoning, and were dropped.
+/// Whether an entry is gone, because all its blocks were reasoning and were dropped.
 fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
     old.blocks.iter().enumerate().all(|(block, said)| match said {
         Block::Thinking(_) => dropped.contains(&At::Block { item, block }),
@@ -389,7 +389,7 @@ fn edited(plan: &Plan) -> Vec<usize> {
     items.into_iter().collect()
 }
 
-/// What a resume sends after a compaction, counted anew wherever a record was edited.
+/// Tokens of a resume after a compaction; edited records are counted again.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {
@@ -404,7 +404,8 @@ pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     entries.into_iter().sum()
 }
 
-/// A record that no edit touches has the length that it had; its bytes are those of the base.
+/// Checks that records without an edit have their old length; their bytes are those of the
+/// original.
 fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
     // Items may share a record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
@@ -425,7 +426,7 @@ fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Vi
 struct Sides<'a> {
     before: Side<'a>,
     after: Side<'a>,
-    /// What was counted before, by item and block.
+    /// Known token counts, by item and block.
     tokens: &'a BTreeMap<(usize, usize), Tokens>,
     counter: &'a dyn Counter,
 }
@@ -470,7 +471,7 @@ fn blocks(
     for (idx, block) in old.blocks.iter().enumerate() {
         let mut rest = left.clone();
         match (block, rest.next()) {
-            // Reasoning that is not there to the byte is gone.
+            // Reasoning that is not identical was removed.
             (Block::Thinking(was), Some(Block::Thinking(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
@@ -480,7 +481,7 @@ fn blocks(
                 violation(Invariant::Reasoning, "reasoning is gone that cannot go alone");
             }
             (Block::Thinking(_), _) => {}
-            // So is what was said twice, or it still says the same.
+            // A repetition was removed, or is unchanged.
             (Block::Repeated(was), Some(Block::Repeated(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
@@ -516,7 +517,7 @@ fn blocks(
 }
 
 fn same_kind(old: &Block, new: &Block) -> bool {
-    // A picture may become words.
+    // An image may become text.
     std::mem::discriminant(old) == std::mem::discriminant(new)
         || matches!((old, new), (Block::Image(_), Block::Text(_)))
 }
@@ -582,7 +583,7 @@ fn names(call: &epitome_model::Call) -> Vec<&str> {
     call.fields.iter().map(|field| &*field.name).collect()
 }
 
-/// Reports a block that has more tokens than `old` had, which may have been counted before.
+/// Reports a block with more tokens than before; `old` may be counted already.
 fn shrank(
     sides: &Sides<'_>,
     (old, tokens): (&Block, Option<Tokens>),

@@ -15,26 +15,26 @@ use crate::level::ContextSize;
 use crate::rule_files::RuleFiles;
 use crate::trim::messages;
 
-/// A transcript, its source, what of it is kept whole, and which calls belong to which results.
+/// A transcript with its source, the items that are kept whole, and its calls by result.
 pub struct View<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
     /// Its bytes.
     pub source: &'a dyn Source,
-    /// Counts tokens.
+    /// The tokenizer.
     pub counter: &'a dyn Counter,
     kept: Vec<bool>,
     in_context: Vec<bool>,
     calls: HashMap<&'a str, (usize, usize)>,
     answered: HashMap<&'a str, bool>,
     taken: HashSet<At>,
-    /// Items and blocks that no pass may touch.
+    /// Items and blocks that no pass may edit.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
-    /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
+    /// Set in a view for a person who reads a session: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     known: &'a [Vec<Tokens>],
-    /// What each call was answered with first, as far as somebody asked.
+    /// The first result of each call, computed when first needed.
     first: OnceLock<HashMap<&'a str, &'a Output>>,
     /// Tokens counted so far, by item and block.
     tokens: RwLock<HashMap<(usize, usize), Tokens>>,
@@ -85,8 +85,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A view for edits that are shown and never written: what is short is replaced as well, open
-    /// calls are as good as others, and what a recipe left says how many lines there were before.
+    /// A view for edits that are shown and never written: short texts are replaced as well, open
+    /// calls are treated as others, and stubs show the original number of lines.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -95,14 +95,14 @@ impl<'a> View<'a> {
         View { reading: Some(lines_of), ..View::new(transcript, source, &Nothing) }
     }
 
-    /// With tokens that were counted before, by item and block.
+    /// Sets known token counts, by item and block.
     #[must_use]
     pub fn with_counts(mut self, known: &'a [Vec<Tokens>]) -> View<'a> {
         self.known = known;
         self
     }
 
-    /// With names of files that set rules for the agent.
+    /// Sets the names of files that set rules for the agent.
     #[must_use]
     pub fn with_rule_files(mut self, files: &'a RuleFiles) -> View<'a> {
         self.rule_files = files;
@@ -114,9 +114,8 @@ impl<'a> View<'a> {
         self.rule_files
     }
 
-    /// Leaves these blocks, by item and block, as they are: no edit of them is made. Nor of the
-    /// call of a result: it says which file was printed, and the next compaction has to know that
-    /// too.
+    /// Protects these blocks, given by item and block, from edits. The call of a pinned result is
+    /// protected too: it names the printed file, which the next compaction has to know.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
         for (item, block) in blocks {
             let entry = self.transcript.items[item].entry();
@@ -127,7 +126,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a place is pinned, or the block around it. What no model sees never is.
+    /// Whether a place or the block around it is pinned. Copies that no model sees never are.
     pub fn is_pinned(&self, at: At) -> bool {
         match at {
             At::Block { item, block }
@@ -149,7 +148,7 @@ impl<'a> View<'a> {
         self.kept[item]
     }
 
-    /// Whether a resume would send it.
+    /// Whether an item is in the context.
     pub fn is_sent(&self, item: usize) -> bool {
         self.in_context[item]
     }
@@ -168,7 +167,7 @@ impl<'a> View<'a> {
         self.reading.is_some() || self.answered.contains_key(&*call.id)
     }
 
-    /// Whether a call has a result, and it is no error.
+    /// Whether a call has a result that is not an error.
     pub fn succeeded(&self, call: &Call) -> bool {
         self.answered.get(&*call.id) == Some(&false)
     }
@@ -188,12 +187,12 @@ impl<'a> View<'a> {
         self.transcript.entries().flat_map(move |(item, entry)| self.of_entry(item, entry))
     }
 
-    /// Where the newest results stand that a resume would send.
+    /// The places of the newest `n` results in the context.
     pub fn newest_outputs(&self, n: usize) -> HashSet<At> {
         self.newest_outputs_of(n, |_| true)
     }
 
-    /// Where the newest results stand of those items that `counts` takes.
+    /// The places of the newest `n` results among items for which `counts` is true.
     pub fn newest_outputs_of(&self, n: usize, counts: impl Fn(usize) -> bool) -> HashSet<At> {
         let entries = self.transcript.context().rev().filter(|(item, _)| counts(*item));
         let outputs = entries.flat_map(|(item, entry)| {
@@ -216,7 +215,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The tokens of a block. Counted once.
+    /// The tokens of a block; counted only once.
     pub fn tokens(&self, item: usize, block: usize) -> Tokens {
         if let Some(tokens) = self.known_tokens(item, block) {
             return tokens;
@@ -249,8 +248,7 @@ impl<'a> View<'a> {
         self.tokens.write().unwrap_or_else(PoisonError::into_inner).extend(counted);
     }
 
-    /// What a resume would send, in tokens. Blocks that were not counted before are counted on all
-    /// cores.
+    /// The tokens of a resume. Blocks that are not counted yet are counted on all cores.
     pub fn context_tokens(&self) -> Tokens {
         let context = self.transcript.context();
         let blocks = context.flat_map(|(item, entry)| {
@@ -271,21 +269,20 @@ impl<'a> View<'a> {
         total
     }
 
-    /// The characters of a block as it is written.
+    /// The characters of a block, as written in JSON.
     pub fn chars(&self, item: usize, block: usize) -> u64 {
         let entry = self.transcript.items[item].entry();
         entry.map_or(0, |entry| block_chars(&entry.blocks[block], self.source))
     }
 
-    /// What a resume would send, in characters, with what a wire puts around them.
+    /// The characters of a resume, with what the API format adds around texts.
     pub fn context_chars(&self) -> u64 {
         let context = self.transcript.context();
         let blocks = context.flat_map(|(_, entry)| &entry.blocks);
         blocks.map(|block| block_chars(block, self.source) + CHARS_AROUND).sum()
     }
 
-    /// The size of what a resume would send; its bytes are those of the source, and characters are
-    /// not counted.
+    /// The size of the context. Its bytes are those of the source; characters are not counted.
     pub fn size(&self) -> ContextSize {
         let entries = || self.transcript.context().map(|(_, entry)| entry);
         let blocks = entries().flat_map(|entry| &entry.blocks);
@@ -307,12 +304,12 @@ impl<'a> View<'a> {
         tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()
     }
 
-    /// Marks what edits touch, so that later passes leave it alone.
+    /// Marks the places of edits, so that later passes leave them alone.
     pub fn take(&mut self, edits: &[Edit]) {
         self.taken.extend(edits.iter().map(|edit| edit.at));
     }
 
-    /// Whether an earlier pass edits this place, or the block around it.
+    /// Whether an earlier pass edits this place or the block around it.
     pub fn is_taken(&self, at: At) -> bool {
         self.taken.contains(&at)
             || match at {
@@ -323,8 +320,8 @@ impl<'a> View<'a> {
             }
     }
 
-    /// Whether a result may be stubbed: it says something in words, none of them the user's, and
-    /// nothing that we do not understand, and no recipe was there before.
+    /// Whether a result may be replaced by a stub: it has text, none of it the user's, and nothing
+    /// of an unknown kind, and no recipe has replaced it before.
     pub fn stubbable(&self, output: &Output) -> bool {
         self.is_words(output) && (!self.left_by_recipe(output) || self.whole(output).is_some())
     }
@@ -336,13 +333,13 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The result as it was said, if what is sent was truncated on ingest. The whole stands
-    /// above: no text that only looks so is taken for one.
+    /// The original of a result that was truncated on ingest. It must be in the log before: a text
+    /// that only looks like a stub has no original.
     pub fn whole(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
-    /// The result as it was said, if what is sent is a stub that shows lines of it.
+    /// The original of a result that is a stub with lines.
     pub fn whole_of_shown(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }
@@ -374,7 +371,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a text was left by some recipe. Looks at its first bytes before it reads it all.
+    /// Whether a recipe left this text. Looks at the first bytes before reading all of it.
     pub fn is_left(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
@@ -390,17 +387,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The lines of a text; of what a recipe left, those that were there before.
+    /// The line count of a text; for a stub, that of the original.
     pub fn lines(&self, text: &str) -> Lines {
         let Some(lines_of) = self.reading else { return line_count(text) };
         match Stub::parse(text) {
-            // A stub says its size alone when there was one line.
+            // A stub without a line count had one line.
             Some(stub) => stub.lines().or_else(|| lines_of(stub.reference())).unwrap_or(Lines(1)),
             None => line_count(text),
         }
     }
 
-    /// What a call did, in a few words: its name and what it acted on.
+    /// A short description of a call: its name and its target.
     pub fn describe_call(&self, call: Option<&Call>) -> String {
         let Some(call) = call else { return "result".into() };
         match &call.target {
@@ -411,7 +408,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A target on one line; a path below the session's folder is told from there.
+    /// A target on one line; a path is relative to the session's folder if it is within it.
     fn target(&self, target: &str, most: usize) -> String {
         let below = self.transcript.head.cwd.as_deref().and_then(|cwd| {
             target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
@@ -419,7 +416,7 @@ impl<'a> View<'a> {
         short(below.unwrap_or(target), most)
     }
 
-    /// The call that a place belongs to: the one it is in, or the one it answers.
+    /// The call that a place belongs to: the one that contains it, or the one it answers.
     pub fn call_at(&self, at: At) -> Option<&'a Call> {
         let block = match at {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
@@ -433,14 +430,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The file that a call reads or changes, as it is from the session's folder; on one line.
+    /// The file that a call reads or changes, relative to the session's folder, on one line.
     pub fn file_of(&self, call: &Call) -> Option<String> {
         let is_of_file = call.kind == ToolKind::Read || call.kind.changes_file();
         let target = call.target.as_ref().filter(|_| is_of_file)?;
         Some(self.target(&target.read(self.source), 200))
     }
 
-    /// What stands at a place, in a few words.
+    /// A short description of the content at a place.
     pub fn describe(&self, at: At) -> String {
         let item = &self.transcript.items[at.item()];
         let block = |block: usize| item.entry().and_then(|entry| entry.blocks.get(block));
@@ -467,7 +464,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The file that a read or written text is of, and the text as it stands in the file.
+    /// The file that was read or written at a place, and its text as in the file.
     pub fn file_text(&self, at: At) -> Option<(String, String)> {
         let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
         let said = self.transcript.items[item].entry()?.blocks.get(block)?;
@@ -485,19 +482,19 @@ impl<'a> View<'a> {
         Some((call.target.as_ref()?.read(self.source).into_owned(), text))
     }
 
-    /// A stub for a result. It stands below its call, which says what was done to what; a result
-    /// whose call is not there says so itself.
+    /// A stub for a result. The call before it says what was done; a result without its call is
+    /// described in the stub.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
         let stub = Stub::of_text(Ref::from_bytes(&self.source.at(output.whole)), text);
         if call.is_some() { stub } else { stub.with_what("result") }
     }
 
-    /// A stub for one text.
+    /// A stub for a text.
     pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
         Stub::of_text(self.reference(text), words)
     }
 
-    /// The name of a text that goes.
+    /// The reference of a text that is removed.
     pub fn reference(&self, text: &Text) -> Ref {
         match text {
             Text::Source(span) => Ref::from_bytes(&self.source.at(*span)),
@@ -505,8 +502,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An edit that puts `new` in the place of an argument, unless the call would grow. Among other
-    /// arguments a text may come to some tokens more than alone.
+    /// An edit that replaces an argument, unless the call would grow. Next to other arguments a
+    /// text may have more tokens than alone.
     pub fn replace_argument(
         &self,
         at: At,
@@ -531,16 +528,16 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether a call has this text as its only argument, sent as it is: a script, a patch.
+    /// Whether this text is the only argument of a call, sent as plain text: a script, a patch.
     fn is_all_arguments(&self, at: At, text: &Text) -> bool {
         let At::Field { item, block, .. } = at else { return false };
         let said = self.transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
         matches!(said, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
-    /// An edit that puts `new` in the place of `old`, unless that would grow in bytes or tokens.
+    /// An edit that replaces `old` by `new`, unless bytes or tokens would grow.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
-        // As it is written a line feed takes two bytes. Most texts need not be written to tell.
+        // In JSON a line feed takes two bytes. Most texts need not be encoded to compare.
         let written = encode(&new).len();
         let shorter = || written < old.len() + 2 || written < encode(old).len();
         let fewer = || self.has_at_least(at, old, self.counter.count(&new));
@@ -548,8 +545,8 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether `text`, which stands at `at`, has at least so many tokens, and the block as well if
-    /// it is one.
+    /// Whether `text`, which is at `at`, has at least this many tokens; if it is the whole block,
+    /// the block must have them as well.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
             return has_at_least(text, least, self.counter);
@@ -559,7 +556,7 @@ impl<'a> View<'a> {
             matches!(said, Block::Output(output) if matches!(output.parts[..], [Part::Text(_)]))
         });
         if !is_one_text {
-            // The parts of a result may come to fewer tokens than their texts joined.
+            // The parts of a result may have fewer tokens than their joined text.
             return least <= self.tokens(item, block) && has_at_least(text, least, self.counter);
         }
         match self.known_tokens(item, block) {
@@ -574,17 +571,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// The lines of what stands in the archive under a reference, if that is known.
+/// The line count of the archived text under a reference, if it is known.
 pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
 
-/// The results of `each`, in order, worked out on all cores where there is enough to do: waking
-/// another core takes longer than a few short texts.
+/// The results of `each`, in order, computed on all cores if there is enough work: waking another
+/// core takes longer than a few short texts.
 pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     const ENOUGH: usize = 64;
     if all.len() < ENOUGH { all.into_iter().map(each).collect() } else { parallel::map(all, each) }
 }
 
-/// Who only reads pays for no tokens.
+/// A counter that counts nothing: a reader of a session sees no token counts.
 struct Nothing;
 
 impl Counter for Nothing {
@@ -597,7 +594,7 @@ impl Counter for Nothing {
     }
 }
 
-/// The text of a file that was shown with the number of each line before it.
+/// The text of a file without the line numbers that a tool put before each line.
 pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
         let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());

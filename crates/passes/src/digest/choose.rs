@@ -1,4 +1,4 @@
-//! Which lines a digest has: the most value that is new in it, for each token, until these are
+//! Chooses the lines of a digest: those with the most new value per token, until the budget is
 //! spent.
 
 use std::cmp::Ordering;
@@ -13,60 +13,60 @@ use super::index::FactIndex;
 use super::pieces::{Fact, Line, Piece, Pieces, Speaker};
 use super::value::Values;
 
-/// By the number of a piece, what of it is in the digest.
+/// What the digest has of each piece, by the index of the piece.
 pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 
-/// What of a piece is in a digest: at least its short header.
+/// What a digest has of a piece: at least its short header.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChosenLines {
-    /// The header with the whole target.
+    /// Whether the header has the whole target.
     pub full: bool,
-    /// The whole text, which is a short one of the model.
+    /// Whether the whole text is in it (a short text of the model).
     pub whole: bool,
     pub lines: BTreeSet<usize>,
 }
 
-/// What a digest has apart from what its facts are worth.
+/// What a digest has regardless of facts.
 pub(super) struct DigestLimits<'a> {
-    /// In the digest anyway.
+    /// The text of the rules.
     pub rules: Option<&'a str>,
-    /// Short texts of the model are in it, the newest first, while they are no more than this.
+    /// Tokens that short texts of the model may have in all; the newest are taken first.
     pub briefs: Tokens,
-    /// What lines are about that are worth more.
+    /// The topic: lines about it are worth more.
     pub focus: Option<&'a str>,
 }
 
-/// What an error is worth apart from its facts.
+/// The value of an error line in addition to its facts.
 const ERROR: f64 = 0.01;
-/// What a decision is worth apart from its facts: with this value a digest of a fifth of the tokens
-/// has four of five decisions, and no lower recall (`docs/quality.md`).
+/// The value of a decision in addition to its facts. With this value a digest with a fifth of the
+/// tokens has four of five decisions, and no lower recall (`docs/quality.md`).
 const DECISION: f64 = 0.2;
-/// What a heading of a long text of the model is worth apart from its facts, and a line of its
-/// first or last paragraph.
+/// The value of a heading of a long text of the model, and of a line of its first or last
+/// paragraph, in addition to its facts.
 const FRAME: f64 = 0.1;
 
-/// What can be chosen, and what need not be.
+/// The pieces to choose from, and those that are in the digest or the context anyway.
 pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
     candidates: Vec<Candidate>,
-    /// Facts in what stays anyway, by their numbers.
+    /// By fact number: whether the fact is in a part that stays.
     known: Vec<bool>,
     focus: Focus,
-    /// Texts and lines that are in the digest anyway.
+    /// Texts and lines that every digest has.
     stays: Chosen,
-    /// Tokens of these, and of the pieces that are in the digest whole.
+    /// Tokens of `stays`, and of the pieces that are taken whole.
     whole: u64,
 }
 
-/// A line, or a header, that could be chosen.
+/// A line or a header that may be chosen.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Its value for each token, or more.
+    /// Its value per token, or an upper bound of it.
     gain: f64,
-    // There may be hundreds of thousands, and most of the time is spent with moving them.
+    // There may be hundreds of thousands, and moving them takes most of the time: keep it small.
     piece: u32,
-    /// None: the header with the whole target.
+    /// The line; none for the header with the whole target.
     line: Option<u32>,
     tokens: u32,
 }
@@ -86,7 +86,7 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Weighs all lines of the old pieces.
+    /// Computes the value of all lines of the old pieces.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
@@ -135,14 +135,15 @@ impl<'p> Choice<'p> {
         choice
     }
 
-    /// Whether lines of a piece are chosen: it is in the digest neither whole nor not at all.
+    /// Whether single lines of a piece may be chosen: it is not in the digest whole, and is no
+    /// reasoning.
     fn is_open(&self, n: usize) -> bool {
         let piece = &self.old[n];
         let is_whole = piece.whole.is_some() || self.stays.get(&n).is_some_and(|it| it.whole);
         !is_whole && piece.speaker != Speaker::Thinking
     }
 
-    /// The header of a piece and those of its lines that may be chosen.
+    /// The candidates of a piece: its header, and lines.
     fn of_piece(
         &self,
         n: usize,
@@ -170,7 +171,7 @@ impl<'p> Choice<'p> {
         header.into_iter().chain(lines).filter_map(candidate).collect()
     }
 
-    /// What a line adds to what is covered.
+    /// The value of a line (of the full header if `None`), without facts that are covered already.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
         let (facts, bonus) = match (line, &piece.full) {
             (None, None) => return 0.0,
@@ -186,7 +187,7 @@ impl<'p> Choice<'p> {
         value + bonus
     }
 
-    /// Begins to choose: with what is in the digest anyway.
+    /// Begins to choose, with the lines that every digest has.
     pub fn begin<'c>(&'c self, counter: &'c dyn Counter) -> Choosing<'c, 'p> {
         Choosing {
             choice: self,
@@ -200,22 +201,23 @@ impl<'p> Choice<'p> {
     }
 }
 
-/// Lines that were chosen so far, and what can still be.
+/// The lines chosen so far, and the remaining candidates.
 pub(super) struct Choosing<'c, 'p> {
     choice: &'c Choice<'p>,
     counter: &'c dyn Counter,
     heap: BinaryHeap<Candidate>,
-    /// What was too long for what was left.
+    /// Candidates that were too long for the remaining budget.
     passed: Vec<Candidate>,
     covered: Vec<bool>,
-    /// Tokens of what is chosen, counted line by line.
+    /// Tokens of the chosen lines, counted line by line.
     pub spent: u64,
     pub chosen: Chosen,
 }
 
 impl Choosing<'_, '_> {
-    /// Goes on until about so many tokens are spent. What was worth most when it was weighed is
-    /// weighed again, and chosen if it is still worth more than the next.
+    /// Chooses lines until about `budget` tokens are spent. The value of the best candidate may
+    /// have dropped since it was computed: it is computed again, and the candidate is taken if it
+    /// is still the best.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0
@@ -236,7 +238,7 @@ impl Choosing<'_, '_> {
             let cost = match (best.line(), is_first) {
                 (Some(_), _) => best.tokens() + opens,
                 (None, true) => best.tokens(),
-                // It takes the place of the short one.
+                // The full header replaces the short one.
                 (None, false) => best.tokens().saturating_sub(piece.head_tokens.0),
             };
             if self.spent + cost > budget.0 {
@@ -272,13 +274,13 @@ impl Choosing<'_, '_> {
     }
 }
 
-/// Whether a piece is a long text of the model: other lines of it follow its frame.
+/// Whether a piece is a long text of the model, of which the frame is taken before other lines.
 fn is_framed(piece: &Piece) -> bool {
     piece.speaker == Speaker::Model && piece.brief.is_none()
 }
 
-/// The short texts of the model that are in the digest whole, oldest first: of those that are more
-/// than `most` the newest. Each text once, unless it is in what is kept.
+/// The short texts of the model that the digest has whole, oldest first; the newest if all exceed
+/// `most`. Each text is taken once, and not if it is in the kept part.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     let text = |piece: &'_ Piece| piece.brief.as_ref().map(|(text, _)| text.trim().to_owned());
     let mut there: HashSet<String> = kept.iter().filter_map(text).collect();
@@ -299,8 +301,8 @@ fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The lines that are in the digest anyway: each text once, at its last place, unless it is
-/// in what is kept.
+/// The lines that every digest has. Each text is taken once, at its last occurrence, and not if it
+/// is in the kept part.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
@@ -316,14 +318,14 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     chosen
 }
 
-/// What a line is worth apart from its facts.
+/// The value of a line in addition to its facts.
 fn bonus(line: &Line) -> f64 {
     let worth = |is_so, worth| if is_so { worth } else { 0.0 };
     worth(line.is_error, ERROR) + worth(line.decides, DECISION)
 }
 
-/// What a line costs in the comparison: the first one of a call pays for its header twice, so that
-/// a digest has more of fewer calls.
+/// The price of a line in tokens, for comparison. The first line of a call pays for the header
+/// twice, so that a digest has more lines of fewer calls.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }
@@ -346,8 +348,8 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// The largest gain first; of equal ones, the newest call, whose result is what holds now, and in
-/// it the first line.
+/// By gain; on equal gain the newest call is first, whose result is the current one, and in it the
+/// first line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
         let newer = || self.piece.cmp(&other.piece);

@@ -1,4 +1,4 @@
-//! What a user wants a digest to be about: lines with these words are worth more.
+//! The topic that a user names for a digest: lines with its words are worth more.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,21 @@ use regex::{RegexSet, RegexSetBuilder, escape};
 
 use super::pieces::{Piece, Speaker};
 
-/// What a line with all words of the focus is worth apart from its facts.
+/// The value of a line with all words of the topic, in addition to its facts.
 const WORTH: f64 = 4.0;
-/// Words that are looked for.
+/// Maximum number of words.
 const MOST: usize = 40;
-/// Characters of a word that may be a part of another one.
+/// A word with at least this many characters is also found as a part of a longer word.
 const PART: usize = 4;
 
-/// The words of a focus, each with its share of what they are worth together: rare words are worth
-/// more than those that are everywhere.
+/// The words of a topic, each with its share of the value: rare words have a larger share.
 pub(super) struct Focus {
     words: Option<RegexSet>,
     worth: Vec<f64>,
 }
 
 impl Focus {
-    /// The words of a text, weighed by how many lines of these pieces have them.
+    /// The words of a text, weighted by the number of lines in these pieces that have them.
     pub fn new(text: &str, pieces: &[Piece]) -> Focus {
         let words = words(text);
         let patterns = words.iter().map(|word| pattern(word));
@@ -41,22 +40,22 @@ impl Focus {
         found.iter().flatten().for_each(|word| sums[word + 1] += 1);
         let rarity = |with: &u64| (sums[0] as f64 / (*with).max(1) as f64).ln_1p();
         let rarities: Vec<f64> = sums[1..].iter().map(rarity).collect();
-        // A word that no line has does not make the others worth less.
+        // Words that no line has do not lower the share of the others.
         let there = rarities.iter().zip(&sums[1..]).filter(|(_, with)| **with > 0);
         let all: f64 = there.map(|(rarity, _)| rarity).sum();
         let worth = rarities.iter().map(|rarity| WORTH * rarity / all.max(1e-9)).collect();
         Focus { words: Some(set), worth }
     }
 
-    /// What a text is worth for the words that it has.
+    /// The value of a text, by the words that it has.
     pub fn worth(&self, text: &str) -> f64 {
         let Some(words) = &self.words else { return 0.0 };
         words.matches(text).iter().map(|word| self.worth[word]).sum()
     }
 }
 
-/// The words of a text, each once. Of a script that puts no spaces between words, every two
-/// characters that follow each other.
+/// The words of a text, without repetitions. For scripts without spaces: every two adjacent
+/// characters.
 fn words(text: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut words = Vec::new();
@@ -77,14 +76,14 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether a character belongs to a script that puts no spaces between words.
+/// Whether a character belongs to a script without spaces between words.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Finds a word: a short one alone, a longer one also as a part of another.
+/// A pattern for a word: a short one must match a whole word, a longer one may match a part.
 fn pattern(word: &str) -> String {
     let is_short = word.chars().count() < PART && !word.chars().any(is_unspaced);
     if is_short { format!(r"\b{}\b", escape(word)) } else { escape(word) }

@@ -1,4 +1,4 @@
-//! What is known of the texts of a log: a second digest of it reads only what is new.
+//! An index of the texts of a log, so that a second digest reads only what is new.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,35 +16,35 @@ use super::value::Occurrences;
 
 /// The lines and facts of the texts of one log, and how often each fact was seen.
 ///
-/// A digest that is made with an index ([`DigestRule::digest_with`]) is the same as one that is
-/// made without. An index is of one log, one rule and one counter: its entries are known by their
-/// numbers, which never stand for anything else as long as the log only grows.
+/// A digest made with an index ([`DigestRule::digest_with`]) is the same as one made without. An
+/// index belongs to one log, one rule and one counter. Its keys are item and block numbers, so the
+/// log must only grow.
 #[derive(Clone, Default)]
 pub struct FactIndex {
     numbers: FactMap<u32>,
-    /// The facts by their numbers.
+    /// The facts by their numbers in the index.
     pub(super) facts: Vec<FactId>,
     pieces: HashMap<(usize, usize), Arc<Body>>,
     pub(super) occurrences: Occurrences,
 }
 
-/// A block of a log that is complete: nothing that is said later belongs to it.
+/// A block of a log that is complete: no later entry belongs to it.
 #[derive(Clone, Copy)]
 pub struct Complete<'a> {
     /// Item and block.
     pub at: (usize, usize),
     /// The entry of the block.
     pub entry: &'a Entry,
-    /// Of a call, its number among those of the log, from 1; otherwise any.
+    /// For a call, its number among the calls of the log, from 1; otherwise unused.
     pub number: u64,
-    /// Of a call, its result.
+    /// For a call, its result.
     pub result: Option<&'a Output>,
     /// The tokens of the block.
     pub tokens: Tokens,
 }
 
 impl FactIndex {
-    /// Reads a block as soon as it is complete, so that a digest need not.
+    /// Indexes a complete block, so that the next digest need not read it.
     pub fn learn(
         &mut self,
         rule: &DigestRule,
@@ -60,7 +60,7 @@ impl FactIndex {
         body.count_lines(counter);
     }
 
-    /// The pieces of these items. What is known of them is not read again.
+    /// The pieces of these items; those in the index are not read again.
     pub(super) fn pieces(
         &mut self,
         view: &View<'_>,
@@ -87,12 +87,12 @@ impl FactIndex {
         Pieces::new(all.iter().map(piece).collect(), old, responses)
     }
 
-    /// The piece at this place, if it is known and was made of this part.
+    /// The indexed piece at this place, if it was made of this part.
     fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
         self.pieces.get(&at).filter(|body| part.is_of(body))
     }
 
-    /// Gives its facts their numbers, and remembers it.
+    /// Numbers the facts of a new piece, and adds it to the index.
     fn take(&mut self, at: (usize, usize), found: UnnumberedPiece) -> Arc<Body> {
         let UnnumberedPiece { mut body, of_header, of_lines } = found;
         if let Some(full) = &mut body.full {
@@ -118,7 +118,7 @@ impl FactIndex {
         facts.into_iter().map(&mut fact).collect()
     }
 
-    /// The number of a fact, if any text has it.
+    /// The number of a fact, if the index has it.
     pub(super) fn number(&self, fact: FactId) -> Option<u32> {
         self.numbers.get(&fact).copied()
     }

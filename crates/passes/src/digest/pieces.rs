@@ -1,4 +1,4 @@
-//! A session as pieces with lines: what was said, and calls with their results.
+//! A session as pieces with lines. A piece is a text, or a call with its result.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,35 +18,34 @@ use crate::{View, is_error_line};
 
 use super::DigestRule;
 
-/// Characters of a line: a longer one is cut into several.
+/// Characters of a line; a longer one is split.
 const LINE: usize = 400;
-/// Characters of a line that are looked at.
+/// Characters of a line that are read; the rest is ignored.
 const LONGEST: usize = 40_000;
-/// Characters of a target in a header.
+/// Maximum characters of a target in a header.
 const TARGET: usize = 200;
-/// Characters of another argument in a header.
+/// Maximum characters of another argument in a header.
 const ARGUMENT: usize = 160;
-/// Bytes of a line that says what failed: a longer one is data.
+/// Maximum bytes of a line that reports a failure: a longer one is data.
 const LONGEST_ERROR: usize = 300;
-/// Bytes of a line without white space around it: a shorter one says nothing.
+/// Minimum bytes of a trimmed line: a shorter one has no meaning.
 const SHORTEST: usize = 3;
 
 /// The pieces of a session, in order.
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// So many of them may go; the rest stays behind the digest.
+    /// The first pieces may go, this many of them; the others stay after the digest.
     old: usize,
-    /// Responses of the model.
+    /// Number of responses of the model.
     pub responses: u32,
 }
 
-/// Something that was said, or a call with its result, at its place in a session.
+/// A text, or a call with its result, with its place in a session.
 pub(super) struct Piece {
     pub body: Arc<Body>,
-    /// The response of the model that it belongs to, or that comes before it.
+    /// The response of the model that it belongs to, or that precedes it.
     pub response: u32,
-    /// The number of its response among those of the session, from 1: by it a text of the model is
-    /// recalled.
+    /// The number of its response in the session, from 1, by which a text of the model is recalled.
     pub number: u64,
 }
 
@@ -58,24 +57,24 @@ impl Deref for Piece {
     }
 }
 
-/// A piece wherever it is in a session.
+/// The content of a piece, independent of its place in a session.
 #[derive(Debug)]
 pub struct Body {
     pub speaker: Speaker,
-    /// The result that it was made of.
+    /// The result that it was made of, if it is a call.
     result: Option<Span>,
-    /// What stands over its lines.
+    /// The header above its lines.
     pub head: String,
     pub head_tokens: Tokens,
-    /// The same with all of its target, if that is more; its tokens and facts.
+    /// A header with the whole target, if the short one truncates it, with its tokens and facts.
     pub full: Option<Full>,
     pub lines: Vec<Line>,
-    /// Whether lines of it are in the digest anyway.
+    /// Whether every digest has some of its lines.
     pub has_lines_that_stay: bool,
-    /// Its text and its tokens, if it is in the digest whole.
+    /// Its text with its tokens, if every digest has it whole.
     pub whole: Option<(String, Tokens)>,
-    /// Of a short text of the model, the same: it is in the digest whole while there is room for
-    /// such texts.
+    /// For a short text of the model, the text with its tokens: a digest has it whole if there is
+    /// room for such texts.
     pub brief: Option<(String, Tokens)>,
 }
 
@@ -87,13 +86,13 @@ pub struct Full {
     pub facts: Box<[Fact]>,
 }
 
-/// Who says a piece.
+/// Whose text a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     User,
     Model,
     Thinking,
-    /// The agent: reminders, summaries.
+    /// The agent: its reminders and summaries.
     Agent,
     /// A call with its result.
     Call {
@@ -103,7 +102,7 @@ pub enum Speaker {
     },
 }
 
-/// A fact in a line, by the number that an index gives it.
+/// A fact in a line, by its number in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub number: u32,
@@ -114,25 +113,26 @@ pub struct Fact {
 #[derive(Debug)]
 pub struct Line {
     pub text: Box<str>,
-    /// Whether the model wrote it: an argument of a call, not a line of its result.
+    /// Whether it is from an argument, which the model wrote, and not from the result.
     pub is_argument: bool,
     pub facts: Box<[Fact]>,
-    /// Its tokens without indentation, and one for its line feed; 0: they were not counted yet.
+    /// Its tokens without indentation, with one for the line feed; 0 if not counted yet.
     tokens: AtomicU32,
     /// Whether it looks like an error.
     pub is_error: bool,
-    /// Whether the model says in it what it decided or found out.
+    /// Whether it states a decision or a finding of the model.
     pub decides: bool,
-    /// Whether it is a heading of a long text of the model, or in its first or last paragraph:
-    /// other lines of that text are in a digest only together with all of these.
+    /// Whether it belongs to the frame of a long text of the model: it is a heading, or in the
+    /// first or last paragraph. A digest takes other lines of that text only together with the
+    /// frame.
     pub is_frame: bool,
-    /// Whether it is in the digest anyway: the user commands or forbids something in it, or it says
-    /// what failed.
+    /// Whether every digest has it: the user commands or forbids something in it, or it reports a
+    /// failure.
     pub stays: bool,
 }
 
 impl Line {
-    /// Its tokens without indentation, and one for its line feed. Counted once.
+    /// Its tokens without indentation, with one for the line feed; counted only once.
     pub fn tokens(&self, counter: &dyn Counter) -> u64 {
         let known = self.tokens.load(Ordering::Relaxed);
         if known > 0 {
@@ -145,7 +145,7 @@ impl Line {
 }
 
 impl Body {
-    /// Whether it was made of this call, if it is one, and of this result.
+    /// Whether it was made of this call and this result.
     pub fn is_of(&self, number: u64, result: Option<&Output>) -> bool {
         let is_number = match self.speaker {
             Speaker::Call { number: known, .. } => known == number,
@@ -154,7 +154,7 @@ impl Body {
         is_number && self.result == result.map(|output| output.whole)
     }
 
-    /// Counts the lines that may be chosen.
+    /// Counts the tokens of the lines that may be chosen.
     pub fn count_lines(&self, counter: &dyn Counter) {
         let may_be = self.whole.is_none() && self.speaker != Speaker::Thinking;
         for line in self.lines.iter().filter(|line| may_be && !line.facts.is_empty()) {
@@ -164,7 +164,7 @@ impl Body {
 }
 
 impl Pieces {
-    /// These pieces, of which so many may go, with so many responses.
+    /// Pieces, of which the first `old` may go.
     pub fn new(all: Vec<Piece>, old: usize, responses: u32) -> Pieces {
         Pieces { all, old, responses }
     }
@@ -182,17 +182,17 @@ impl Pieces {
     }
 }
 
-/// The parts of which the pieces of a session are made.
+/// The blocks of which the pieces of a session are made.
 pub(super) struct Parts<'a> {
-    /// Each with its item and block, and the response that it belongs to or that comes before it.
+    /// Each with its item and block, and the response that it belongs to or that precedes it.
     pub all: Vec<((usize, usize), Part<'a>, u32)>,
-    /// So many of them may go.
+    /// The first parts may go, this many of them.
     pub old: usize,
     pub responses: u32,
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of these items.
+    /// The parts in these items.
     pub fn from_items(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
@@ -227,7 +227,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The result of each call as it was said first.
+/// The whole result of each call: the first one, before any compaction.
 fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     let mut results = HashMap::new();
     for (_, output, _) in view.outputs() {
@@ -236,32 +236,32 @@ fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     results
 }
 
-/// A block that becomes a piece, and the result if it is a call that has one.
+/// A block that becomes a piece; for a call, with its result.
 pub(super) struct Part<'a> {
     said: &'a Block,
     what: Speaker,
     result: Option<&'a Output>,
 }
 
-/// A piece whose facts have no numbers yet.
+/// A piece whose facts are not numbered yet.
 pub(super) struct UnnumberedPiece {
     pub body: Body,
-    /// The facts of its header with the whole target, and of each line.
+    /// The facts of the full header, and of each line.
     pub of_header: PieceFacts,
     pub of_lines: Vec<PieceFacts>,
 }
 
 pub(super) type PieceFacts = Vec<(FactId, FactKind)>;
 
-/// Lines as they are found.
+/// Lines with their facts, while a piece is read.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Line>,
     facts: Vec<PieceFacts>,
 }
 
-/// What kind of piece a block becomes; none for what has no words, and for results, which belong to
-/// their calls.
+/// Whose text a block is. `None` for blocks without text, and for results, which belong to the
+/// pieces of their calls.
 fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
     match block {
         Block::Text(_) => Some(match entry.role {
@@ -280,7 +280,7 @@ fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
 }
 
 impl<'a> Part<'a> {
-    /// The part of a block: a call has its number and, if it was answered, its result.
+    /// The part of a block. A call has its number and, if it has one, its result.
     pub(super) fn from_block(
         entry: &Entry,
         said: &'a Block,
@@ -290,7 +290,7 @@ impl<'a> Part<'a> {
         Some(Part { said, what: speaker(entry, said, number)?, result })
     }
 
-    /// Whether a piece was made of it.
+    /// Whether a piece was made of this part.
     pub(super) fn is_of(&self, body: &Body) -> bool {
         let number = match self.what {
             Speaker::Call { number, .. } => number,
@@ -299,7 +299,7 @@ impl<'a> Part<'a> {
         body.is_of(number, self.result)
     }
 
-    /// Reads it. `tokens` are those of the block.
+    /// Reads the part. `tokens` is the count of the block.
     pub(super) fn read(
         &self,
         source: &dyn Source,
@@ -365,7 +365,7 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// Its text and its tokens, if a digest has it whole, or may have.
+    /// The whole text with its tokens, if a digest has it whole or may have.
     fn whole(
         &self,
         source: &dyn Source,
@@ -387,7 +387,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Marks the lines of what failed that say so.
+/// Marks the lines of a failed result that report the failure.
 fn mark_failing(lines: &mut [Line]) {
     let texts: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
     let failing = failing_lines(&texts, Sure::Surely);
@@ -396,11 +396,11 @@ fn mark_failing(lines: &mut [Line]) {
     }
 }
 
-/// Lines at the beginning and at the end of a long text of the user that are in a digest anyway:
-/// what is pasted has what is wanted above or below it, in any language.
+/// Number of lines at each end of a long user message that every digest has: what the user wants
+/// is above or below pasted text, in any language.
 const ENDS: usize = 2;
 
-/// Marks the lines of a long text of the user that command or forbid, and its ends.
+/// Marks the lines of a long user message that command or forbid, and those at its ends.
 fn mark_commands(lines: &mut [Line]) {
     let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
     let commands = commanding_in_words(&text.join("\n"));
@@ -412,7 +412,8 @@ fn mark_commands(lines: &mut [Line]) {
     }
 }
 
-/// What a call is about: its target and short arguments on one line, and the lines of long ones.
+/// The header of a call (target and short arguments, on one line); the lines of long arguments are
+/// added to `found`.
 fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     let target = call.target.as_ref().map(|target| target.read(source).into_owned());
     let visible = target.as_deref().map(without_key_blocks);
@@ -429,7 +430,7 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
                         shown.push_str(&format!(" {name}={text}"));
                     }
                     Value::Number(number) => shown.push_str(&format!(" {name}={number}")),
-                    // Its texts are fields of their own.
+                    // Nested texts are fields of their own.
                     _ if call.fields.iter().any(|field| field.name.starts_with(&name)) => {}
                     value => each_text(&value, &mut |text| found.split(text, true, false)),
                 }
@@ -448,7 +449,7 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     shown.trim().replace('\n', " ⏎ ")
 }
 
-/// The texts in a value.
+/// Calls `each` with every text in a JSON value.
 fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => each(text),
@@ -459,7 +460,7 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
 }
 
 impl Lines {
-    /// Adds the lines of a text that say something.
+    /// Adds the lines of a text, without meaningless ones.
     fn split(&mut self, text: &str, is_argument: bool, numbered: bool) {
         let text = &*without_key_blocks(text);
         let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
@@ -482,7 +483,7 @@ impl Lines {
         }
     }
 
-    /// Adds a line, in parts if it is long; not one that says nothing.
+    /// Adds a line, split if it is long, unless it is too short to mean anything.
     fn add_line(&mut self, line: &str, is_argument: bool) {
         if line.trim_start().len() < SHORTEST {
             return;
@@ -511,8 +512,8 @@ impl Lines {
     }
 }
 
-/// Of each line of a text, whether it is a heading or in the first or the last paragraph. A heading
-/// is a line of Markdown's, or one that is bold as a whole.
+/// For each line of a text, whether it is a heading or in the first or the last paragraph. A
+/// heading is one in Markdown, or a line that is bold as a whole.
 fn frame(text: &str) -> Vec<bool> {
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
     let is_heading = |line: &str| {
@@ -533,7 +534,7 @@ fn frame(text: &str) -> Vec<bool> {
     lines.iter().enumerate().map(is_frame).collect()
 }
 
-/// A line of a file without the number that its tool wrote before it.
+/// A line of a file without the line number that the tool put before it.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start();
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! How much it is worth to have a fact in the context.
+//! The value of having a fact in the context.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -9,41 +9,41 @@ use crate::facts::{FactId, FactKind};
 
 use super::pieces::{Body, Fact, Piece, Pieces, Speaker};
 
-/// What a model would miss of each fact, by its number: how rare it is, times the chance that it is
-/// used soon.
+/// The value of each fact, by its number: how rare it is, times the probability that the model will
+/// use it soon.
 pub(super) struct Values(Vec<f64>);
 
-/// Where each fact of some pieces was seen, and how many texts they have.
+/// The occurrences of each fact in some pieces, and the number of texts.
 #[derive(Clone, Default)]
 pub(super) struct Occurrences {
-    /// By the numbers of facts; none of those that are not in these pieces.
+    /// By fact number; none for facts that are not in these pieces.
     facts: Vec<Option<Seen>>,
     texts: u32,
     /// The pieces, each with its response.
     pieces: Vec<(Arc<Body>, u32)>,
 }
 
-/// Where a fact was seen.
+/// The occurrences of one fact.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kind: FactKind,
-    /// Texts that hold it: what was said, arguments of a call, a result.
+    /// Number of texts with it: messages, arguments of a call, results.
     texts: u32,
-    /// The responses in which it was first and last seen.
+    /// The responses of its first and last occurrence.
     first: u32,
     last: u32,
-    /// How many facts the last text had, and whether that was the result of a read.
+    /// The number of facts in the last text with it, and whether that was the result of a read.
     among: u32,
     in_read: bool,
-    /// How often the model wrote it, and when last.
+    /// How often the model wrote it, and in which response last.
     written: u32,
     last_written: Option<u32>,
     in_argument: bool,
     by_user: bool,
 }
 
-/// What the chance depends on that a fact is used in the next 40 responses: the names of its
-/// features, in their order.
+/// The names of the features from which the probability is computed that a fact is used in the next
+/// 40 responses, in order.
 pub const FEATURES: [&str; 16] = [
     "bias",
     "density",
@@ -63,7 +63,7 @@ pub const FEATURES: [&str; 16] = [
     "hash",
 ];
 
-/// The features of a fact; [`FEATURES`] names them.
+/// The features of a fact, in the order of [`FEATURES`].
 pub type Features = [f64; FEATURES.len()];
 
 /// The weights of the features in a logistic function.
@@ -73,11 +73,11 @@ static WEIGHTS: LazyLock<Features> = LazyLock::new(|| {
     FEATURES.map(|name| *weights.get(name).expect("a test reads the weights"))
 });
 
-/// The chance counts less than it says: it is a guess.
+/// Exponent that flattens the probability, as it is only an estimate.
 const GAMMA: f64 = 0.85;
 
 impl Values {
-    /// The values of the facts of a session; all that have a number are `all`.
+    /// The values of the facts of a session; `all` has every numbered fact.
     pub fn from_occurrences(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
         seen.note(pieces, all.len());
         let Occurrences { facts, texts, .. } = &*seen;
@@ -95,8 +95,8 @@ impl Values {
 }
 
 impl Occurrences {
-    /// Sees what is in these pieces, and nothing else, of an index of so many facts. Where they
-    /// begin with those that it has seen, it goes on behind them.
+    /// Makes the occurrences those of these pieces, with an index of `facts` facts. If the pieces
+    /// begin with those that were seen before, only new ones are read.
     fn note(&mut self, pieces: &Pieces, facts: usize) {
         let all = pieces.all();
         let is_same = |((body, response), piece): (&(Arc<Body>, u32), &Piece)| {
@@ -159,7 +159,7 @@ impl Occurrences {
     }
 }
 
-/// A text that facts stand in.
+/// A text in which facts occur.
 struct Text {
     response: u32,
     by_model: bool,
@@ -185,13 +185,13 @@ impl Text {
 }
 
 impl Seen {
-    /// The chance that the model uses it soon, from 0 to 1.
+    /// The probability that the model uses it soon, from 0 to 1.
     fn chance(&self, now: u32) -> f64 {
         let z: f64 = self.features(now).iter().zip(&*WEIGHTS).map(|(it, weight)| it * weight).sum();
         1.0 / (1.0 + (-z).exp())
     }
 
-    /// Its features after so many responses.
+    /// Its features after this number of responses.
     fn features(&self, now: u32) -> Features {
         let since = |then: u32| f64::from(now.saturating_sub(then));
         let flag = |holds: bool| f64::from(u8::from(holds));

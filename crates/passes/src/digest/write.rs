@@ -1,4 +1,4 @@
-//! A digest as text.
+//! Writes a digest as text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ use super::choose::{Chosen, ChosenLines};
 use super::pieces::{Piece, Pieces, Speaker};
 use crate::pins::HEADING;
 
-/// How a digest begins.
+/// The first words of a digest.
 const BEGIN: &str = "[Digest of the conversation so far, with";
-/// Bytes in which it begins: agents put words of their own before a summary.
+/// Bytes within which they must occur: agents put words of their own before a summary.
 const WORDS: usize = 2_000;
-/// Stands before a line if lines before it are left out.
+/// Replaces lines that are left out.
 const GAP: &str = "…";
 
 /// Whether a block is a digest.
@@ -24,8 +24,8 @@ pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
     calls_of(block, source).is_some()
 }
 
-/// The number of tool calls that a digest is made of, those of earlier digests included; none if
-/// the block is no digest.
+/// The number of tool calls that a digest replaces, including those of earlier digests; `None` if
+/// the block is not a digest.
 pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
     let Block::Summary(text) = block else { return None };
     let text = text.read(source);
@@ -38,7 +38,7 @@ pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
     calls.trim_start().parse().ok()
 }
 
-/// The text of a digest, with the rules at its end.
+/// Writes a digest, with the rules at its end.
 pub(super) fn digest(
     pieces: &Pieces,
     chosen: &Chosen,
@@ -66,7 +66,7 @@ pub(super) fn digest(
         }
         let brief = piece.brief.as_ref().filter(|_| of_piece.is_some_and(|it| it.whole));
         if let Some((text, _)) = brief {
-            // One behind the other: calls between them are named behind the last.
+            // Texts follow each other directly; calls between them are named after the last.
             if !follows_brief {
                 unshown.line().iter().for_each(|line| add(line));
                 add(&piece.head);
@@ -91,7 +91,7 @@ pub(super) fn digest(
                 None => add(&piece.head),
             },
         }
-        // Lines that follow each other keep their shape; what all of them are indented is dropped.
+        // Adjacent lines keep their relative indentation; common indentation is removed.
         for run in runs(lines) {
             let indent = run.iter().map(|&at| indent(&piece.lines[at].text)).min().unwrap_or(0);
             for &at in &run {
@@ -109,7 +109,7 @@ pub(super) fn digest(
     Digest { text, tokens, lines: shown, of, rules_left_out: Vec::new() }
 }
 
-/// A text of the session in which no line looks like the part of a digest that holds rules.
+/// A text of the session, escaped so that no line looks like the rules part of a digest.
 fn as_content(text: &str) -> Cow<'_, str> {
     const MARKS: [&str; 4] = [HEADING, "<pinned ", "</pinned>", BEGIN];
     if !MARKS.iter().any(|mark| text.contains(mark)) {
@@ -123,15 +123,15 @@ fn as_content(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What is above lines of a text of the model of which others are left out: with the number by
-/// which the whole is recalled. None: nothing is left out, or it is no text of the model.
+/// The header above a text of the model with lines left out: it has the number by which the whole
+/// text is recalled. `None` for whole texts and other pieces.
 fn numbered_head(piece: &Piece, lines: &BTreeSet<usize>) -> Option<String> {
     let is_part = piece.speaker == Speaker::Model && lines.len() < piece.lines.len();
     let head = piece.head.trim_end_matches(':');
     (is_part && piece.number > 0).then(|| format!("{head} {}:", response_name(piece.number)))
 }
 
-/// The lines as runs of lines that follow each other.
+/// Groups line numbers into runs of adjacent lines.
 fn runs(lines: &BTreeSet<usize>) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
     for &at in lines {
@@ -148,7 +148,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Calls of which no line is shown, one after the other: those of one tool are told together.
+/// Adjacent calls of which no line is shown; those of one tool are named together.
 #[derive(Default)]
 struct Unshown<'p> {
     runs: Vec<(u64, u64, &'p str)>,
@@ -164,7 +164,7 @@ impl<'p> Unshown<'p> {
         }
     }
 
-    /// The line that tells them, and nothing the next time.
+    /// Returns the line that names them, and clears the list.
     fn line(&mut self) -> Option<String> {
         let runs = std::mem::take(&mut self.runs).into_iter();
         let told: Vec<String> =
@@ -178,8 +178,8 @@ fn range(first: u64, last: u64) -> String {
     if first == last { format!("#{first}") } else { format!("#{first}{TO}{last}") }
 }
 
-/// The calls that a digest names, by their number, each as it is named: `#4`, or `#4–6` for one of
-/// several.
+/// The calls that a digest names, by number, each with its name in the digest: `#4`, or `#4–6` for
+/// a call in a range.
 pub fn named_calls(digest: &str) -> BTreeMap<u64, String> {
     let mut named = BTreeMap::new();
     for line in digest.lines().filter(|line| line.starts_with('#')) {

@@ -1,8 +1,8 @@
-//! One pass over a text.
+//! Scans a text for facts.
 
 use serde::Serialize;
 
-/// What a fact is.
+/// The kind of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactKind {
@@ -12,20 +12,20 @@ pub enum FactKind {
     Path,
     /// A line of a file: `lib.rs:12`.
     Line,
-    /// A name that is no plain word: `readFile`, `max_len`, `utf8ToText`.
+    /// A name that is not a plain word: `readFile`, `max_len`, `utf8ToText`.
     Identifier,
     /// A name with hyphens: `content-type`.
     Hyphenated,
-    /// A hash or a UUID, in hexadecimal digits.
+    /// A hexadecimal hash or a UUID.
     Hash,
-    /// A number of three to nine digits, or with a point.
+    /// A number of three to nine digits, or with a decimal point.
     Number,
 }
 
-/// Longest piece of text without white space that is looked at, in bytes.
+/// Maximum bytes of a token; longer ones are ignored.
 const LONGEST: usize = 400;
 
-/// Calls `each` with every fact of a text, in order. A fact that stands there twice comes twice.
+/// Calls `each` with every fact of a text, in order; a fact that occurs twice is reported twice.
 ///
 /// ```
 /// use epitome_passes::facts::{FactKind, each_fact};
@@ -59,7 +59,7 @@ pub fn each_fact<'t>(text: &'t str, mut each: impl FnMut(FactKind, &'t str)) {
     }
 }
 
-/// What ends a token, of characters that are no white space.
+/// Characters other than white space that end a token.
 const MARKS: &str = "\"'`<>(){}[],;|*\\=!?^";
 
 /// Whether an ASCII character ends a token.
@@ -78,8 +78,8 @@ const SEPARATORS: [bool; 128] = {
     separators
 };
 
-/// Chinese, Japanese and Korean put no space around a path or a name: their letters and marks end
-/// a token.
+/// Whether a character ends a token. Chinese, Japanese and Korean put no space around a path or a
+/// name, so their characters do.
 fn is_separator(c: char) -> bool {
     let is_east_asian = matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}'
@@ -87,7 +87,7 @@ fn is_separator(c: char) -> bool {
     c.is_whitespace() || MARKS.contains(c) || is_east_asian || "“”‘’«»…".contains(c)
 }
 
-/// Whether a token is a plain word, which is no fact: most are.
+/// Whether a token is a plain word and thus not a fact, as most are.
 fn is_word(token: &str) -> bool {
     let bytes = token.as_bytes();
     bytes[0].is_ascii_alphabetic() && bytes[1..].iter().all(u8::is_ascii_lowercase)
@@ -135,7 +135,7 @@ fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     hyphenated(name, each);
 }
 
-/// A path, and its last one to three names.
+/// Reports a path, and its last one to three components.
 fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     let path = name.strip_prefix("./").unwrap_or(name).trim_matches('/');
     let parts = path.split('/').filter(|it| !it.is_empty()).count();
@@ -160,7 +160,7 @@ fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
 }
 
-/// Names in a piece of text that are identifiers.
+/// Reports the identifiers in a token.
 fn identifiers<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
     let bytes = text.as_bytes();
@@ -178,7 +178,7 @@ fn identifiers<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
 }
 
-/// Names with hyphens in a piece of text, of at least eight letters.
+/// Reports the names with hyphens in a token that have at least eight letters.
 fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     if !text.contains('-') {
         return;
@@ -186,7 +186,7 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '-';
     for run in text.split(|c| !is_inside(c)) {
         let start = run.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(run.len());
-        // A hyphen that ends a name, or two of them, end it.
+        // A hyphen at the end, or two in a row, end a name.
         let run = &run[start..];
         let end = run.find("--").unwrap_or(run.len());
         let name = run[..end].trim_end_matches('-');
@@ -196,7 +196,7 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
 }
 
-/// Whether a word is an identifier: of 5 to 80 bytes, with an underscore, a capital within, or a
+/// Whether a word is an identifier: it has 5 to 80 bytes, and an underscore, an inner capital, or a
 /// digit among letters.
 fn is_identifier(word: &str) -> bool {
     if !(5..=80).contains(&word.len()) {
@@ -214,7 +214,7 @@ fn is_identifier(word: &str) -> bool {
         && bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count() >= 3
 }
 
-/// Whether a text is a hash of 7 to 64 lower-case digits with a letter and a digit, or a UUID.
+/// Whether a text is a hash (7 to 64 lower-case hex digits, with a letter and a digit), or a UUID.
 fn is_hash(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
@@ -228,7 +228,7 @@ fn is_hash(text: &str) -> bool {
         })
 }
 
-/// Whether a text is a number of three to nine digits, or of groups of digits with points.
+/// Whether a text is a number of three to nine digits, or of digit groups with points.
 fn is_number(text: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     if text.contains('.') {
@@ -238,7 +238,7 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-/// The file in `file.rs:12` or `file.rs:12:5`, and where the number of the line ends.
+/// The file in `file.rs:12` or `file.rs:12:5`, and where its line number ends.
 fn line_of_file(text: &str) -> Option<(&str, usize)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(':').map(|at| from + at) {
@@ -257,7 +257,7 @@ fn line_of_file(text: &str) -> Option<(&str, usize)> {
     None
 }
 
-/// Whether a text ends in a point, a letter, and at most five letters or digits.
+/// Whether a text ends in a file extension: a point, a letter, and up to five letters or digits.
 fn ends_in_extension(text: &str) -> bool {
     let Some((_, extension)) = text.rsplit_once('.') else { return false };
     (1..=6).contains(&extension.len())
@@ -265,7 +265,7 @@ fn ends_in_extension(text: &str) -> bool {
         && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text is the name of a file: `lib.rs`, `.bashrc` is none.
+/// Whether a text is a file name with an extension: `lib.rs`, but not `.bashrc`.
 fn has_extension(text: &str) -> bool {
     let Some((stem, _)) = text.rsplit_once('.') else { return false };
     let is_first = |c: char| c.is_alphanumeric() || "_@+-".contains(c);

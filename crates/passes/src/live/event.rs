@@ -1,4 +1,4 @@
-//! What happens to a context, as it is told.
+//! Events of a context, for the caller.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::{AskTotals, Struck};
 
-/// Why a context is made small.
+/// Why a context is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventReason {
-    /// The recipe does so before every request.
+    /// The recipe runs before every request.
     Request,
     /// Its trigger was reached.
     Trigger,
-    /// Its trigger was near: it was prepared while the model answered.
+    /// Its trigger was near: the compaction was prepared in the background.
     Background,
     /// The window without the reserve is full.
     Hard,
-    /// Somebody asked for it.
+    /// The user or the program requested it.
     Manual,
     /// The model called the tool `compact`.
     Tool,
@@ -27,38 +27,38 @@ pub enum EventReason {
     Overflow,
 }
 
-/// By how much what should have been reached was missed.
+/// By how much the target was missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Missed {
     /// Tokens, prompt and tools included.
     Tokens(Tokens),
-    /// Characters of words as they are written, with what a wire puts around them.
+    /// Characters of text as written, with what the API's JSON adds around each text.
     Chars(u64),
 }
 
-/// What happens to a context, in the order in which it happens.
+/// An event of a context. Events are reported in the order in which they happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event {
-    /// The window fills.
+    /// The window is nearly full.
     Warning {
-        /// What the next request would send.
+        /// Tokens of the next request.
         tokens: Tokens,
-        /// Of the window without the reserve.
+        /// `tokens` in per cent of the window without the reserve.
         percent: u64,
     },
     /// A compaction begins.
     Started {
-        /// Why.
+        /// Why it begins.
         why: EventReason,
-        /// What the next request would have sent.
+        /// Tokens of the request before.
         tokens: Tokens,
-        /// What it aims at, if it was asked for by hand.
+        /// The target, if it was requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<Tokens>,
-        /// The window without the reserve, if it was asked for by hand.
+        /// The window without the reserve, if it was requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         usable: Option<Tokens>,
     },
@@ -66,63 +66,63 @@ pub enum Event {
     Finished {
         /// Why it was done.
         why: EventReason,
-        /// What would have been sent.
+        /// Tokens of the request before.
         before: Tokens,
-        /// What will be, counted anew.
+        /// Tokens of the request afterwards, counted again.
         after: Tokens,
-        /// Edits by pass.
+        /// Number of edits by pass.
         by_tier: BTreeMap<String, u64>,
         /// By how much the target was missed.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
-        /// Why there is no summary, if the window was full and a digest took its place.
+        /// Why there is no summary, if the window was full and a digest was used instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_summary: Option<String>,
     },
-    /// A summary is written. How it changes the context follows.
+    /// A summary was written. An event for the change of the context follows.
     Summarised {
-        /// Its tokens, as its writer counts.
+        /// Tokens of the summary, by the writer's tokenizer.
         tokens: Tokens,
-        /// Tokens of what it stands for, counted the same way.
+        /// Tokens of what it replaces, by the same tokenizer.
         of: Tokens,
-        /// What was struck out of it: the history does not hold it.
+        /// What was struck out of it, because the history does not have it.
         struck: Struck,
         /// What it cost.
         spent: AskTotals,
     },
     /// Nothing was done.
     Skipped {
-        /// Why it would have been.
+        /// Why a compaction was due.
         why: EventReason,
-        /// Why it was not.
+        /// Why nothing was done.
         reason: String,
         /// By how much the target is missed.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
     },
-    /// Something went wrong. The context is as the step before left it.
+    /// A step failed. The context is as the step before left it.
     Failed {
-        /// What was tried.
+        /// Why the compaction was started.
         why: EventReason,
-        /// What went wrong.
+        /// The error.
         reason: String,
         /// By how much the target is missed.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
     },
-    /// Nothing is made small by itself until the context has grown by 5 per cent: it saves next to
-    /// nothing, it failed several times, or somebody took the last compaction back. Told again only
-    /// after something was gained in between, or asked for.
+    /// The circuit breaker opened: no automatic compaction until the context has grown by 5 per
+    /// cent. Compactions saved too little, failed several times, or the last one was undone.
+    /// Reported again only after a successful or a requested compaction.
     Breaker {
-        /// What the next request would send.
+        /// Tokens of the next request.
         tokens: Tokens,
-        /// Why.
+        /// Why it opened.
         reason: String,
     },
 }
 
 impl Event {
-    /// A compaction that did what its recipe says.
+    /// The event of a compaction that is done as the recipe says.
     pub(super) fn finished(
         why: EventReason,
         before: Tokens,

@@ -1,7 +1,7 @@
-//! What comes next for a context.
+//! The state machine that decides what to do next with a context.
 //!
-//! The machine is pure. Whoever drives it says how large the context is, carries out what a step
-//! asks for, and says what came of it.
+//! The machine is pure. Its caller passes the size of the context, carries out the returned step,
+//! and reports the result.
 
 mod breaker;
 
@@ -17,46 +17,46 @@ use crate::{ContextKind, Recipe};
 
 use breaker::{AttemptResult, Breaker, has_grown};
 
-/// What is to be done next.
+/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Send the context as it is.
+    /// Send the context unchanged.
     Send,
-    /// Run the passes, and say what came of it: [`Machine::ran`].
+    /// Run the passes, and report the result with [`Machine::ran`].
     Run(EventReason),
-    /// Ask a model for a summary, and say what came of it: [`Machine::answered`].
+    /// Ask a model for a summary, and report the result with [`Machine::answered`].
     Ask(EventReason),
-    /// Nothing else made the context fit its [limit](Machine::limit): put a digest in place of what
-    /// is old, whatever the recipe says, and say what came of it: [`Machine::fallen_back`].
+    /// Nothing else made the context fit its [limit](Machine::limit): replace the old part by a
+    /// digest, whatever the recipe says, and report the result with [`Machine::fallen_back`].
     Digest(EventReason),
 }
 
-/// What comes next for one context.
+/// The state of the compactions of one context.
 #[derive(Clone, Debug)]
 pub struct Machine {
     live: Live,
     trigger: Level,
     target: Option<Target>,
-    /// What the context has to exceed before a summary is asked for, if the recipe has summaries.
+    /// The size above which a summary is made, if the recipe has summaries.
     summary_over: Option<Level>,
     usable: Option<Tokens>,
     stage: Stage,
     asked_for: Option<EventReason>,
     warned: bool,
-    /// Whether a compaction was prepared since the context was last small.
+    /// Whether a compaction was prepared since the context last became small.
     prepared: bool,
-    /// Whether it was told that there is nobody to ask.
+    /// Whether it was reported that no summary could be asked for.
     alone: bool,
-    /// What the compaction that was asked for should come to, if that is not the target.
+    /// The target of the requested compaction, if it is not the recipe's.
     aim: Option<Tokens>,
-    /// What the compaction under way must come to, if that is less than the window.
+    /// The size that the current compaction must reach, if that is less than the window.
     must_fit: Option<Tokens>,
-    /// Why there is no summary, if a digest takes its place.
+    /// Why there is no summary, if a digest is used instead.
     unwritten: Option<String>,
     /// The size at which even a digest could not make the context fit.
     misfit_at: Option<Tokens>,
     breaker: Breaker,
-    /// The size, by one count, at which somebody took a compaction back.
+    /// The size, by our count, at which a compaction was undone.
     held_at: Option<Tokens>,
     events: Vec<Event>,
 }
@@ -67,9 +67,9 @@ enum Stage {
     Idle,
     /// The passes have run, and a summary follows.
     Needs(Attempt),
-    /// That was not enough for the window: a digest follows.
+    /// The context is still larger than the window: a digest follows.
     Misfits(Attempt),
-    /// What could be done was.
+    /// Everything possible was done.
     Done,
 }
 
@@ -78,12 +78,12 @@ enum Stage {
 struct Attempt {
     why: EventReason,
     before: Tokens,
-    /// By what was done so far.
+    /// Tokens saved so far.
     saved: Tokens,
 }
 
 impl Machine {
-    /// For a recipe, and a window if it is known.
+    /// A machine for a recipe and, if known, a window.
     pub fn new(recipe: &Recipe, window: Option<Tokens>) -> Machine {
         let live = recipe.live;
         let trigger = match recipe.live_trigger() {
@@ -111,12 +111,12 @@ impl Machine {
         }
     }
 
-    /// Tokens of the window that a request may have.
+    /// Tokens that a request may have: the window without the reserve.
     pub fn usable(&self) -> Option<Tokens> {
         self.usable
     }
 
-    /// The target.
+    /// The target of the recipe.
     pub fn target(&self) -> Option<Target> {
         self.target
     }
@@ -126,26 +126,27 @@ impl Machine {
         self.target?.tokens(self.usable)
     }
 
-    /// The target of a compaction that is asked for by hand, in tokens: half of the target of an
-    /// automatic one, and at most a quarter of the window.
+    /// The target of a requested compaction, in tokens: half of the target of an automatic one, and
+    /// at most a quarter of the window.
     pub fn target_by_hand(&self) -> Option<Tokens> {
         let half = self.target_tokens().map(|target| Tokens(target.0 / 2));
         let quarter = self.usable.map(|usable| Tokens(usable.0 / 4));
         half.into_iter().chain(quarter).min()
     }
 
-    /// What a request must come to: the window without the reserve, or less after a refusal.
+    /// The maximum tokens of a request: the window without the reserve, or less after a refusal.
     pub fn limit(&self) -> Option<Tokens> {
         self.must_fit.into_iter().chain(self.usable).min()
     }
 
-    /// Sets what the compaction under way must come to, as the provider refused more.
+    /// Sets the size that the current compaction must reach, after the provider refused a larger
+    /// one.
     pub fn set_limit(&mut self, limit: Tokens) {
         self.must_fit = Some(limit);
     }
 
-    /// Asks for a compaction before the next request, breaker or not. One that is asked for by hand
-    /// aims lower than others, if the recipe has a target.
+    /// Requests a compaction before the next request, even if the breaker is open. If the user or
+    /// the model requested it, it has a lower target, if the recipe has one.
     pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
@@ -167,35 +168,35 @@ impl Machine {
         self.alone = false;
     }
 
-    /// What the compaction that was asked for should come to, whatever the recipe's target.
+    /// Sets the target of the requested compaction, in place of the recipe's.
     pub fn aim_at(&mut self, aim: Option<Tokens>) {
         self.aim = aim;
     }
 
-    /// The same, as it was said.
+    /// The target set with `aim_at`.
     pub fn aim(&self) -> Option<Tokens> {
         self.aim
     }
 
-    /// Somebody took a compaction back at this size, by one count, and wants what it took: nothing
-    /// but a full window is reason enough for another one until the context has grown.
+    /// Records that a compaction was undone at this size, by our count: until the context has
+    /// grown, only a full window starts another one.
     pub fn hold(&mut self, counted: Tokens) {
         self.stage = Stage::Idle;
         self.held_at = Some(counted);
     }
 
-    /// Says that it is held: who goes on with a log is told nothing new.
+    /// Reports that automatic compactions are suspended after an undo.
     pub fn resume_held(&mut self, tokens: Tokens) {
         let reason = "the last compaction was taken back".into();
         self.events.push(Event::Breaker { tokens, reason });
     }
 
-    /// Something was asked for that is not worth while.
+    /// Reports that a requested compaction is not worth while.
     pub fn skip(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Skipped { why, reason, over_target: None });
     }
 
-    /// What is to be done next. After [`Step::Send`] the next request begins.
+    /// Returns what to do next. After [`NextStep::Send`] the next request begins.
     pub fn step(&mut self, gauge: &ContextSize) -> NextStep {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
@@ -210,15 +211,15 @@ impl Machine {
         step
     }
 
-    /// Messages were cut out of the middle before a request: the size before and after, and how
-    /// many went.
+    /// Reports a middle cut before a request: the size before and after, and the number of messages
+    /// cut out.
     pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
         let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
         let why = EventReason::Request;
         self.events.push(Event::finished(why, before, after, by_tier, None));
     }
 
-    /// What came of the passes: the size before and after, and edits by pass.
+    /// Takes the result of the passes: the size before and after, and the number of edits by pass.
     pub fn ran(
         &mut self,
         why: EventReason,
@@ -235,8 +236,8 @@ impl Machine {
         }
     }
 
-    /// The same of passes that were not enough, whatever the recipe says: a summary is asked for
-    /// next.
+    /// As [`ran`](Machine::ran), when the passes were not enough: a summary is asked for next,
+    /// whatever the recipe says.
     pub fn fell_short(
         &mut self,
         why: EventReason,
@@ -248,7 +249,8 @@ impl Machine {
         self.stage = Stage::Needs(Attempt { why, before, saved: before - after.tokens });
     }
 
-    /// What came of a summary: the size before it and now, and why there is none if there is none.
+    /// Takes the result of a summary: the size before and after, and why there is none if it
+    /// failed.
     pub fn answered(
         &mut self,
         why: EventReason,
@@ -282,8 +284,8 @@ impl Machine {
         }
     }
 
-    /// What came of a digest that took the place of what the recipe does: the size before it and
-    /// now, edits by pass, and why the context does not fit if it does not.
+    /// Takes the result of a fallback digest: the size before and after, the number of edits by
+    /// pass, and why the context does not fit if it does not.
     pub fn fallen_back(
         &mut self,
         why: EventReason,
@@ -321,14 +323,14 @@ impl Machine {
         self.close(result, now);
     }
 
-    /// What a summary is like that is to be put into the context now.
+    /// Reports a summary that is about to be put into the context.
     pub fn wrote(&mut self, written: &WrittenSummary) {
         let WrittenSummary { tokens, of, struck, spent, .. } = *written;
         self.events.push(Event::Summarised { tokens, of, struck, spent });
     }
 
-    /// Nobody was there to be asked: no failure of anybody's, and asked for again next time. What
-    /// the passes gained is judged alone.
+    /// Records that no summary was asked for, as there is no model or nothing to summarise. This is
+    /// no failure, and a summary is tried again the next time. Only the gain of the passes counts.
     pub fn unanswered(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {
@@ -340,12 +342,12 @@ impl Machine {
         self.end(attempt, now);
     }
 
-    /// A part of what is being done could not be carried out; others are tried.
+    /// Reports that a part of the compaction failed; others are tried.
     pub fn part_failed(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 
-    /// Passes that could not be carried out: the context is as it was.
+    /// Reports that the passes failed: the context is unchanged.
     pub fn failed(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
@@ -355,7 +357,7 @@ impl Machine {
         self.close(AttemptResult::Refused, now);
     }
 
-    /// What happened since this was last asked.
+    /// Removes and returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -366,7 +368,7 @@ impl Machine {
             return NextStep::Run(why);
         }
         match self.due(gauge) {
-            // It has no trigger of which to tell.
+            // A recipe that runs before every request has no trigger to report.
             Some(EventReason::Request) => NextStep::Run(EventReason::Request),
             Some(why) => {
                 self.start(why, gauge);
@@ -386,7 +388,8 @@ impl Machine {
         self.events.push(Event::Started { why, tokens, target, usable });
     }
 
-    /// A digest is next. It is no step of a recipe that runs before every request.
+    /// Makes a digest the next step; it is reported as no part of a recipe that runs before every
+    /// request.
     fn fall_back(&mut self, attempt: Attempt) {
         let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
@@ -398,7 +401,7 @@ impl Machine {
         is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
     }
 
-    /// Why the context would be made small before the next request, without being asked.
+    /// Why the context would be compacted automatically before the next request, if it would.
     pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
@@ -416,9 +419,9 @@ impl Machine {
         (may && self.is_reached(&self.trigger, gauge)).then_some(EventReason::Trigger)
     }
 
-    /// Whether a compaction is to be prepared now: the recipe wants it, none is due yet, and the
-    /// context is at the warning level, or would be at the trigger if it were a seventh larger. It
-    /// is said once, until the context is smaller again.
+    /// Whether to prepare a compaction now: the recipe says so, none is due yet, and the context is
+    /// at the warning level, or would reach the trigger if it were a seventh larger. Returns true
+    /// only once, until the context has become smaller.
     pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge));
@@ -434,7 +437,8 @@ impl Machine {
         !std::mem::replace(&mut self.prepared, true)
     }
 
-    /// What was prepared is in the context: the size before and after, and edits by pass.
+    /// Reports a prepared compaction that was adopted: the size before and after, and edits by
+    /// pass.
     pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
         let why = EventReason::Background;
         self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
@@ -451,19 +455,20 @@ impl Machine {
 
     fn wants_summary(&self, gauge: &ContextSize, why: EventReason) -> bool {
         let Some(over) = self.summary_over else { return false };
-        // Who asks for a compaction wants one, and what overflowed has to fit.
+        // A requested compaction includes a summary, and after an overflow the context must fit.
         let by_hand = matches!(why, EventReason::Manual | EventReason::Tool);
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
-            // A level above a small window would never be reached.
+            // A level above a small window would never be reached: the window counts as well.
             self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
-        // All but what is done before every request was let through when it began.
+        // The breaker has let the attempt begin, except for a recipe that runs before every
+        // request.
         (by_hand || over) && (why != EventReason::Request || self.breaker.allows(gauge.tokens))
     }
 
-    /// Tells what the passes did.
+    /// Reports the result of the passes.
     fn report(
         &mut self,
         why: EventReason,
@@ -471,7 +476,7 @@ impl Machine {
         after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
     ) {
-        // What is done before every request has no target.
+        // A recipe that runs before every request has no target.
         let sliding = why == EventReason::Request;
         let over_target = self.missed(after).filter(|_| !sliding);
         if !by_tier.is_empty() {
@@ -500,8 +505,8 @@ impl Machine {
         }
     }
 
-    /// No summary was asked for, or nobody was there: the gain is that of the passes. Of those that
-    /// run before every request none is expected.
+    /// Ends an attempt without a summary: its gain is that of the passes. No gain is expected of a
+    /// recipe that runs before every request.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);
@@ -520,7 +525,7 @@ impl Machine {
         }
     }
 
-    /// Nothing more is done in this attempt: it is judged, once.
+    /// Closes the attempt: the breaker judges it, once.
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.aim = None;
@@ -531,7 +536,7 @@ impl Machine {
         }
     }
 
-    /// How full the window without the reserve is.
+    /// The use of the window without the reserve, in per cent.
     fn percent(&self, gauge: &ContextSize) -> Option<u64> {
         self.usable.map(|usable| gauge.tokens.0 * 100 / usable.0.max(1))
     }
@@ -545,7 +550,7 @@ impl Machine {
         }
     }
 
-    /// Whether somebody took a compaction back, and the context has not grown since.
+    /// Whether a compaction was undone and the context has not grown since.
     pub fn is_held(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }

@@ -1,14 +1,14 @@
-//! What a call says of the session, and not of the tool that it calls.
+//! Extracts the parts of a call's arguments that depend on the session, not on the tool.
 
 use epitome_model::ToolKind;
 use serde_json::Value;
 
-/// The texts in the arguments of a call, a line each. The names of its parameters are the tool's,
-/// and so are the numbers next to a target: how long a command may run, how much of a file is read.
-/// Of a script that calls tools only its strings count.
+/// The texts in the arguments of a call, one per line. Names of parameters are left out, and so are
+/// numbers next to a target (timeouts, line ranges). Of a script that calls tools only the string
+/// literals count.
 pub(super) fn words_of(arguments: &str, kind: ToolKind, has_target: bool) -> String {
     let Ok(value) = serde_json::from_str(arguments) else {
-        // A patch is its own text.
+        // The arguments are a patch or another plain text.
         let all = if kind.changes_file() { String::new() } else { strings(arguments) };
         return if all.is_empty() { arguments.to_owned() } else { all };
     };
@@ -33,13 +33,13 @@ fn add(value: &Value, with_numbers: bool, text: &mut String) {
     }
 }
 
-/// The strings of a script, a line each, without those that name a member (`"workdir": …`).
+/// The string literals of a script, one per line, without keys (`"workdir": …`).
 fn strings(script: &str) -> String {
     let mut text = String::new();
     let mut rest = script.chars().peekable();
     let mut last = ' ';
     while let Some(quote) = rest.next() {
-        // An apostrophe within a word is none.
+        // An apostrophe within a word does not begin a string.
         let is_quote = matches!(quote, '"' | '`') || quote == '\'' && !last.is_alphanumeric();
         last = quote;
         if !is_quote {
@@ -97,7 +97,7 @@ mod tests {
                 Shell,
                 "src/x.rs\nb.rs\n",
             ),
-            // What is no script is what it is.
+            // A text that is no script is returned whole.
             ("git status", Shell, "git status"),
             (
                 "*** Update File: \"a.rs\"\n-old\n+new",

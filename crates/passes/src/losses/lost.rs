@@ -1,4 +1,4 @@
-//! What was in one context and is not in another.
+//! Compares two contexts: finds what is in one and not in the other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,25 +12,25 @@ use crate::evidence::failure;
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
 
-/// Characters of a name.
+/// Maximum characters of a name.
 const NAME: usize = 300;
 
-/// A piece, and the item and block of the context before that it was.
+/// A removed piece, with its item and block in the context before.
 pub(super) type Placed = (LostPiece, (usize, usize));
 
-/// What left.
+/// What is in the context before and not in the one after.
 pub(super) struct LostContent {
-    /// In the order of the session.
+    /// The removed pieces, in the order of the session.
     pub pieces: Vec<Placed>,
-    /// The facts that are gone, each with the last block that held it.
+    /// The removed facts, each with the last block that had it.
     pub gone: FactMap<(usize, usize)>,
     pub facts_before: u64,
-    /// The pieces that are results of calls, by what was called.
+    /// The pieces that are results of calls, by the target of the call.
     pub targets: HashMap<CallTarget, Vec<usize>>,
     succeeded: HashMap<CallTarget, usize>,
 }
 
-/// What a call was about: two calls with the same target bring back the same.
+/// The target of a call: two calls with the same target have the same result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallTarget {
     kind: ToolKind,
@@ -38,7 +38,7 @@ pub(super) struct CallTarget {
 }
 
 impl CallTarget {
-    /// Of a read the path, of a command the command, of another call all its arguments.
+    /// The target of a call: the path of a read, the command of a shell, else all arguments.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
         let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
@@ -54,13 +54,13 @@ impl CallTarget {
     }
 }
 
-/// A path as it is from the session's folder, if it is in it.
+/// A path relative to the session's folder, if it is within it.
 pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
     let below = view.transcript.head.cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd));
     below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
 }
 
-/// A file as its pieces are named.
+/// The name of a file in pieces.
 pub(super) fn name_of_file(view: &View<'_>, file: &str) -> String {
     short(path(view, file), NAME)
 }
@@ -156,7 +156,7 @@ impl LostContent {
     }
 }
 
-/// What is in a context.
+/// The content of a context.
 struct ContextContent {
     facts: FactMap<()>,
     lines: HashSet<FactId>,
@@ -180,13 +180,13 @@ impl ContextContent {
         ContextContent { facts, lines, images }
     }
 
-    /// The first decision in a text of the model whose line is not there.
+    /// The first decision in a text of the model whose line is not in the context.
     fn lost_decision<'t>(&self, text: &'t str) -> Option<&'t str> {
         let lost = |it: &&str| line(it).is_some_and(|id| !self.lines.contains(&id));
         text.lines().filter(lost).find_map(decision)
     }
 
-    /// How much of a text is not there, in per cent of what its lines say.
+    /// The part of a text that is not in the context, in per cent.
     fn missing(&self, text: &str) -> u64 {
         let (mut all, mut gone) = (0, 0);
         for it in text.lines() {
@@ -199,13 +199,13 @@ impl ContextContent {
     }
 }
 
-/// Whether a text says what another did, but for a tenth of it: a time, a number of a process.
+/// Whether at least nine tenths of two texts are equal: a time or a process number may differ.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
 }
 
-/// A line without its number in the file and the white space around it; none if it says nothing.
+/// The id of a line without line number and white space; `None` if it has no meaning.
 fn line(line: &str) -> Option<FactId> {
     let trimmed = line.trim();
     let rest = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -214,7 +214,7 @@ fn line(line: &str) -> Option<FactId> {
     words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
-/// The rules and plans that were in one context and are not in the other, by item and block.
+/// The rules and plans that are in `before` only, by item and block.
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,
@@ -238,7 +238,7 @@ fn lost_rules(
     lost
 }
 
-/// What a block is and is called; none if it is nothing to be missed.
+/// The kind and the name of a block; `None` if it would not be missed.
 fn described(
     view: &View<'_>,
     entry: &Entry,
@@ -279,14 +279,14 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
     let kind = match call.map_or(ToolKind::Other, |call| call.kind) {
         ToolKind::Read => LostKind::Read,
         ToolKind::Shell => LostKind::Command,
-        // That it was done; what was done is in the call.
+        // The result only confirms the change; the change itself is in the call.
         ToolKind::Write | ToolKind::Edit | ToolKind::Patch => return None,
         _ => LostKind::Result,
     };
     Some((kind, short(&name, NAME)))
 }
 
-/// What a call is called: its target, or its name and its target.
+/// The name of a call: its target, with the tool's name unless the kind is clear.
 fn name_of_call(view: &View<'_>, call: &Call) -> String {
     let Some(target) = call.target.as_ref().map(|it| view.words(it)) else {
         return call.name.to_string();
@@ -298,7 +298,7 @@ fn name_of_call(view: &View<'_>, call: &Call) -> String {
     }
 }
 
-/// For each target the last item of the context in which a call of it succeeded.
+/// For each target, the last item with a successful call.
 fn succeeded(view: &View<'_>) -> HashMap<CallTarget, usize> {
     let mut found = HashMap::new();
     for (item, entry) in view.transcript.context() {
@@ -326,7 +326,7 @@ pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
     }
 }
 
-/// The text of a session that has this name: as a piece that left would have it.
+/// The text of a session that has this name, as a removed piece would have it.
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     let is_it = |it: &Ref| it.digits().starts_with(reference.digits());
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
@@ -344,7 +344,7 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     None
 }
 
-/// What a block says, as a model sees it.
+/// The text of a block, as a model sees it.
 pub(super) fn text_of(view: &View<'_>, said: &Block) -> String {
     match said {
         Block::Text(text) | Block::Summary(text) => view.words(text).into_owned(),

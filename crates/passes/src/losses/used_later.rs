@@ -1,4 +1,4 @@
-//! What an agent needed of what had left.
+//! Finds what an agent needed later of the content that a compaction removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,11 +9,11 @@ use super::{Again, Because, UsedFact};
 use crate::View;
 use crate::facts::{FactId, FactMap, FactUses, each_fact};
 
-/// What came after a compaction.
+/// The part of a session after a compaction.
 pub(super) struct LaterUse<'v, 'a> {
     view: &'v View<'a>,
     items: &'v [usize],
-    /// Results, by their calls.
+    /// Results, by the id of their calls.
     results: HashMap<&'a str, (usize, usize, &'a Output)>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct LaterUse<'v, 'a> {
 #[derive(Default)]
 struct Changed {
     files: HashSet<String>,
-    /// The texts of patches, which name several files.
+    /// The texts of patches, which may name several files.
     patches: String,
 }
 
@@ -39,8 +39,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         LaterUse { view, items, results }
     }
 
-    /// The facts that were used though they were gone; and notes at each piece what was needed of
-    /// it.
+    /// The facts that were used although they had been removed; records in each piece what was
+    /// needed of it.
     pub fn needs(
         &self,
         pieces: &mut [Placed],
@@ -81,7 +81,7 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         used
     }
 
-    /// Notes a call that reads or runs again what had left.
+    /// Records a call that repeats a removed one.
     fn call(
         &self,
         call: &Call,
@@ -149,8 +149,8 @@ impl Changed {
         }
     }
 
-    /// Whether another result of this call is from a change. That of a command always is: it was
-    /// run to see how things are now.
+    /// Whether a change explains that this call had another result. A command is always assumed to
+    /// be run for the current state.
     fn is_why(&self, view: &View<'_>, call: &Call) -> bool {
         match (call.kind, &call.target) {
             (ToolKind::Shell, _) => true,

@@ -1,4 +1,4 @@
-//! Pins that leave room beside them.
+//! Reduces pins until they fit a budget.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,16 @@ use epitome_model::{Counter, Tokens};
 
 use super::{Pin, PinKind, commanding_parts};
 
-/// Per cent of a budget that pins may take whole.
+/// The share of a budget that pins may have whole, in per cent.
 const SHARE: u64 = 25;
-/// Tokens up to which a pin stays whole all the same.
+/// Pins with at most this many tokens always stay whole.
 const SMALL: u64 = 300;
-/// Bytes of a line that is said once, though several pins have it.
+/// Minimum bytes of a line that is removed if a newer pin has it.
 const LINE: usize = 24;
 
-/// The pins as they are if they take no more than a quarter of the budget. If they take more, a
-/// line that a newer one of their kind repeats is in the newest alone, and then, the longest first
-/// and until they fit, rule files and skills of more than 300 tokens are reduced to what commands
-/// or forbids.
+/// Reduces pins to a quarter of the budget, if they exceed it. First, lines that a newer pin of the
+/// same kind repeats are removed. Then rule files and skills with more than 300 tokens are reduced
+/// to the lines that command or forbid, the longest first, until all fit.
 pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let tokens = |pin: &Pin| counter.count(&pin.text).0;
     let most = budget.0 * SHARE / 100;
@@ -43,8 +42,8 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
     pins
 }
 
-/// The pins that fit, and those that do not. If they are more than `most` tokens together, the
-/// oldest texts that the user marked go first, then the oldest of the others; the last one stays.
+/// Splits pins into those that fit and those that do not. If they have more than `most` tokens in
+/// all, the oldest texts marked by the user go first, then the oldest others; the last one stays.
 pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
     let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
@@ -66,7 +65,7 @@ pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>
     (pins, left_out)
 }
 
-/// The names of pins, each once, with how often it is there if that is more than once.
+/// The distinct names of pins, each with the number of its occurrences if it has several.
 pub fn names(pins: &[Pin]) -> Vec<String> {
     let mut counts: Vec<(&str, u64)> = Vec::new();
     for pin in pins {
@@ -82,7 +81,7 @@ pub fn names(pins: &[Pin]) -> Vec<String> {
     counts.into_iter().map(name).collect()
 }
 
-/// Takes the lines away that a newer pin of the same kind has as well, where a kind is `wanted`.
+/// Removes lines that a newer pin of the same kind has as well, for kinds that are `wanted`.
 pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut said: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {

@@ -1,22 +1,22 @@
-//! The lines of a long rule file that command or forbid.
+//! Finds the lines of a long rule file that command or forbid.
 
 use std::sync::LazyLock;
 
 use crate::languages::LanguagePatterns;
 
-/// Words of a line that commands or forbids.
+/// Words in a line that commands or forbids.
 static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::commands);
 
-/// A heading of a list of rules: every item below it is one.
+/// A heading of a list of rules: every item below it is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// Of so many items and lines that stand out at least one is a rule in words, if the language of a
-/// rule file is one whose words are known.
+/// In a rule file in a known language, at least one of this many list items and emphasised lines
+/// has a word of command.
 const FEW: usize = 20;
 
-/// Every line of a rule file that commands or forbids, as [`commanding_in_words`] finds them. Where
-/// hardly a line has a word of command, the file is in another language: then every list item is a
-/// rule, and every line that stands out.
+/// The lines of a rule file that command or forbid, as [`commanding_in_words`] finds them. If
+/// hardly any line has a word of command, the file is in an unknown language: then every list item
+/// and every emphasised line counts as a rule.
 pub fn commanding(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = commanding_in_words(text);
@@ -26,16 +26,16 @@ pub fn commanding(text: &str) -> String {
     commanding_by(text, |line, _| is_item(line) || stands_out(line) || COMMANDS.are_in(line))
 }
 
-/// Every line that commands or forbids, with the headings above it: one with a word of command
+/// The lines that command or forbid, with the headings above them: lines with a word of command
 /// (must, never, always, do not, only, required, forbidden, shall, should, avoid, prefer …, in ten
-/// languages), what continues its list item, and every list item below a heading that speaks of
+/// languages), the rest of their list items, and all list items below a heading that announces
 /// rules.
 pub fn commanding_in_words(text: &str) -> String {
     commanding_by(text, |line, is_below| COMMANDS.are_in(line) || is_below && is_item(line))
 }
 
-/// The lines that are rules, each with what continues it and the headings above it. Whether one is
-/// a rule depends on the line and on whether it is below a heading that speaks of rules.
+/// The lines that are rules, each with its continuation lines and the headings above it. `is_rule`
+/// gets a line, and whether it is below a heading that announces rules.
 fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut headings: Vec<(usize, &str)> = Vec::new();
@@ -67,7 +67,7 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     kept.join("\n")
 }
 
-/// Whether a line stands out from a text: it is bold, or cries.
+/// Whether a line is emphasised: it is bold, or ends with an exclamation mark.
 fn stands_out(line: &str) -> bool {
     line.starts_with("**") || line.starts_with("__") || line.ends_with(['!', '！'])
 }
@@ -103,7 +103,7 @@ mod tests {
             ("Texto.\nNunca subas a main.\nMás.", "Nunca subas a main."),
             ("説明。\nunwrap は禁止。\n終わり。", "unwrap は禁止。"),
             ("Текст.\nНельзя менять схему.\nЕщё.", "Нельзя менять схему."),
-            // In a language without words every item is a rule, and so is a line that stands out.
+            // In an unknown language every item and every emphasised line is a rule.
             (
                 "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n\
                  **Testy przed commitem.**",

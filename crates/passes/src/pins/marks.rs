@@ -1,19 +1,19 @@
-//! Text that the user put between marks.
+//! Text that the user put between marks so that it stays.
 
-/// The mark before a text that has to stay.
+/// The opening mark.
 pub const OPEN: &str = "<pin>";
-/// The mark behind it.
+/// The closing mark.
 pub const CLOSE: &str = "</pin>";
 
-/// The texts between marks, in their order. A mark without its end is text like any other.
+/// The texts between marks, in order. An opening mark without its end is plain text.
 pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|part| Some(part.split_once(CLOSE)?.0.trim()))
 }
 
-/// What the user put between marks on lines of their own. Marks within a line, in a block of code,
-/// in a quotation, indented, or in an element that an agent or another program put around a text
-/// are of a text that the user passes on, and so are all marks in a text that holds a digest of
-/// ours.
+/// The texts that the user marked on lines of their own. Marks within a line, in a code block, in
+/// a quotation, indented, or in an element that an agent or another program added are part of
+/// text that the user only passes on. All marks are ignored in a text that contains a digest of
+/// epitome.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {
@@ -68,15 +68,15 @@ pub fn own_marks(text: &str) -> Vec<String> {
     found
 }
 
-/// What begins and ends a block of code.
+/// The lines that begin and end a code block.
 const FENCES: [&str; 2] = ["```", "~~~"];
 
-/// Whether a text holds a digest or a summary of ours, or a part of one.
+/// Whether a text contains a digest or a summary of epitome, or a part of one.
 fn is_copy_of_ours(text: &str) -> bool {
     text.contains("<pinned what=") || text.contains(super::pin_text::HEADING)
 }
 
-/// The lines of a text, each with its place.
+/// The lines of a text, each with its offset.
 fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -86,7 +86,7 @@ fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The name of the element that a line begins with, if it is not ours.
+/// The name of the element that a line opens, unless it is a mark.
 fn opened(line: &str) -> Option<String> {
     let rest = line.trim_start().strip_prefix('<')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

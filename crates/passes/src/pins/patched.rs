@@ -1,11 +1,11 @@
-//! What a patch puts into rule files.
+//! Finds what a patch changes in rule files.
 
 use crate::rule_files::RuleFiles;
 
-/// What stands before the path of a file, in patches of Codex and in those of `diff`.
+/// The text before a file's path in patches of Codex and of `diff`.
 const MARKS: [&str; 4] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
 
-/// The rule files that a patch changes: the path of each, and its part of the patch.
+/// The rule files that a patch changes: for each its path and its part of the patch.
 pub fn patched(patch: &str, files: &RuleFiles) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     if !files.may_name(patch) {

@@ -1,12 +1,12 @@
-//! Pins as a text that a summary holds, and as it is read from one.
+//! Writes pins into a summary, and reads them from one.
 
 use super::{Pin, PinKind};
 
-/// What is above them.
+/// The heading above them.
 pub const HEADING: &str = "## What sets rules, word for word";
 
-/// Pins as they are put into a summary; nothing if there are none. Each has its lines counted, so
-/// that no text in it ends it.
+/// Pins as text in a summary; `None` if there are none. Each has a line count, so that no text in
+/// it can end it.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     let tagged = |Pin { kind, name, source, text, .. }: &Pin| {
         let (what, lines) = (kind.word(), text.lines().count());
@@ -21,7 +21,7 @@ pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     (!tagged.is_empty()).then(|| format!("{HEADING}\n{}", tagged.join("\n")))
 }
 
-/// The pins that a summary holds: kind, name, text.
+/// The pins in a summary: kind, name, text.
 pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
     let mut found = Vec::new();
     let mut lines = summary.lines().skip_while(|line| line.trim() != HEADING).skip(1);
@@ -35,7 +35,7 @@ pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
     found
 }
 
-/// What the line before a pin says: kind, name, lines. Older versions did not say where it is from.
+/// Parses the line before a pin: kind, name, line count. Older versions wrote no source.
 fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
     let (name, rest) = rest.split_once('"')?;
@@ -44,7 +44,7 @@ fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     Some((kind, unescaped(name), rest.strip_suffix("\">")?.parse().ok()?))
 }
 
-/// What would end a name, or the line that it is in, and what stands for it.
+/// Characters that would end a name or its line, and their replacements.
 const ESCAPES: [(&str, &str); 6] =
     [("&", "&amp;"), ("\"", "&quot;"), ("<", "&lt;"), (">", "&gt;"), ("\n", " "), ("\r", " ")];
 

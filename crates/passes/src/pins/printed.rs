@@ -1,28 +1,28 @@
-//! The files that a command prints.
+//! Finds the rule files that a shell command prints.
 
 use crate::rule_files::RuleFiles;
 
-/// Programs that print the files that they are given.
+/// Programs that print files.
 const PRINTS: [&str; 11] =
     ["cat", "bat", "batcat", "less", "more", "nl", "head", "tail", "sed", "type", "get-content"];
-/// Of these, those that print whole files.
+/// Those of them that print whole files.
 const WHOLE: [&str; 6] = ["cat", "bat", "batcat", "nl", "type", "get-content"];
 
 /// A rule file that a command prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedFile {
-    /// Its path, as the command has it.
+    /// Its path, as in the command.
     pub path: String,
-    /// Whether all of it is printed.
+    /// Whether the whole file is printed.
     pub is_whole: bool,
 }
 
-/// What a command prints of rule files.
+/// The rule files that a command prints.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PrintedRules {
-    /// The rule files, in their order.
+    /// The rule files, in order.
     pub files: Vec<PrintedFile>,
-    /// Whether it prints nothing but these.
+    /// Whether it prints nothing else.
     pub is_all: bool,
 }
 
@@ -45,13 +45,13 @@ pub fn files_printed(command: &str, files: &RuleFiles) -> PrintedRules {
     shown
 }
 
-/// Whether the words of a command print nothing: it changes the folder, or there are none.
+/// Whether a command prints nothing: it changes the folder, or is a comment or empty.
 fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
 fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
-    // What stands before the program: a shell and its options, `sudo`, variables.
+    // Skip what precedes the program: a shell with options, `sudo`, variables.
     let program = |word: &String| {
         let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
         PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
@@ -69,13 +69,13 @@ fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRu
     let arguments = arguments.iter().take_while(|word| !word.starts_with('#'));
     let (paths, others): (Vec<&String>, Vec<&String>) =
         arguments.filter(|it| !is_option(it)).partition(|it| files.has(it));
-    // Of `sed` the first word is what it does.
+    // The first argument of `sed` is its script.
     let is_all = others.len() <= usize::from(name == "sed") && !paths.is_empty();
     let files = paths.into_iter().map(|path| PrintedFile { path: path.clone(), is_whole });
     PrintedRules { files: files.collect(), is_all }
 }
 
-/// The words of a command without their quotes. A redirection of errors is none of them.
+/// The words of a command without quotes and without redirections of errors.
 fn words(command: &str) -> Vec<String> {
     let trim = |word: &str| {
         let word =

@@ -1,4 +1,4 @@
-//! The newest state of whatever sets rules.
+//! Finds the newest state of everything that sets rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::listed::listed;
 use crate::rule_files::RuleFiles;
 use crate::view::without_numbers;
 
-/// What something that sets rules said at one place.
+/// A state of something that sets rules, at one place of the session.
 #[derive(Clone, Debug)]
 pub struct State {
     /// The item that holds it.
@@ -27,22 +27,22 @@ pub struct State {
     pub block: usize,
     /// What it is.
     pub kind: PinKind,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where it was said.
+    /// The source of the text.
     pub source: PinSource,
-    /// What it says; empty where a recipe removed it.
+    /// The text; empty if a recipe removed it.
     pub text: String,
-    /// What it is a state of.
+    /// The things that it is a state of.
     of: Vec<Key>,
 }
 
-/// What a state is of: a later one of the same takes its place.
+/// A thing that sets rules: a later state of it replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: PinKind,
     name: String,
-    /// The part of a file, if it is not all of it.
+    /// The part of a file, if it is not the whole file.
     part: Option<String>,
 }
 
@@ -56,16 +56,16 @@ impl Key {
     }
 }
 
-/// The states among `items`, and among what the summaries of these stand for, in their order and
-/// without those of which the context has a newer one.
+/// The states in `items`, and in what the summaries among them replaced, in order, without those
+/// of which the context has a newer state.
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
     let mut wanted: HashSet<usize> = items.iter().copied().collect();
     let earlier = replaced_by_summaries(view, items);
     let before = items.iter().chain(&earlier).copied().filter(|item| !sent.contains(item));
     let before: BTreeSet<usize> = before.collect();
-    // A summary that goes without being one of the items holds nothing that stays; where it stays,
-    // what it stands for is none of them.
+    // A summary that is not one of the items is ignored: if it goes, no pin depends on it; if it
+    // stays, what it replaced is not part of `items`.
     let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
     let context = view.transcript.context.iter().copied();
     let all = before.iter().copied().chain(context.filter(|item| !is_other_summary(*item)));
@@ -93,8 +93,8 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     states
 }
 
-/// What the summaries among `items` stand for, as it was said first. Rules are taken from there: a
-/// summary is a text, and its author may have read what somebody planted.
+/// The original items that the summaries among `items` replaced. Rules are read from there: a
+/// summary is a model's text, and may have been influenced by a prompt injection.
 fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     let summaries: Vec<usize> =
         items.iter().copied().filter(|item| is_summary(view, *item)).collect();
@@ -104,9 +104,9 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Drops what summaries say of rules, unless the session shows that it was one and holds it no
-/// more: a call that read this rule file or skill, of whose result a recipe left a stub. Drops
-/// those stubs as well.
+/// Drops the rules that summaries contain, unless the session shows that they were rules and no
+/// longer contains them: a call read the rule file or skill, and a recipe left a stub of its
+/// result. Drops those stubs as well.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let original = |state: &&State| !is_summary(view, state.item);
     let keys = |is_removed: bool| -> HashSet<Key> {
@@ -124,8 +124,8 @@ fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     });
 }
 
-/// Whether a later state of so many bytes takes the place of this one. An agent that reads a file
-/// again may be told that it has not changed: of a file or a skill, what is much shorter does not.
+/// Whether a later state with `len` bytes replaces this one. A repeated read may return only that
+/// the file has not changed: a much shorter text does not replace a file or a skill.
 fn takes_place(state: &State, len: usize) -> bool {
     match state.kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
@@ -183,7 +183,7 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
     states
 }
 
-/// What an earlier summary holds is a state of.
+/// The things that a pin in an earlier summary is a state of.
 fn carried(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
     match kind {
         PinKind::RuleFile => vec![Key::new(kind, &full(view, name))],
@@ -202,10 +202,10 @@ fn list_of_call(name: &str) -> Key {
     Key::new(PinKind::Todo, &format!("call of {name}"))
 }
 
-/// Kind, name, text, and what it is a state of.
+/// Kind, name, text, and the things that it is a state of.
 type Found = (PinKind, String, String, Vec<Key>);
 
-/// What the agent wrote into a rule file, a plan, a list of what is to be done.
+/// The rule file, plan or to-do list that a call writes.
 fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;
@@ -219,7 +219,7 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &full(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
-        // With the state before it, an edit is the newest state.
+        // An edit, together with the state before it, is the newest state.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;
@@ -249,8 +249,8 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
     }
 }
 
-/// What a tool returned of a rule file, of a skill, of a plan or of a list, and where it has that
-/// from. The text is empty if a recipe left a stub of it.
+/// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if
+/// a recipe left a stub of it.
 fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.words(target));
@@ -259,7 +259,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let mut of = Vec::new();
     let (kind, name, source) = match call.kind {
         ToolKind::Read if !output.error => {
-            // A tool that reads several files has them among its arguments.
+            // A tool that reads several files has their names among its arguments.
             let raw = view.source.at(call.arguments);
             let several = || listed(&raw).and_then(|text| rule_file_named(&text, files));
             let one = target.filter(|path| files.has(path)).map(str::to_owned);
@@ -274,7 +274,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
             let command = target?;
             let shown = files_printed(command, files);
             for file in &shown.files {
-                // A path is below a folder that the call alone may know.
+                // A relative path is below a folder that may be known only from the call.
                 let is_full = file.path.starts_with(['/', '~']);
                 let folder = if is_full { String::new() } else { folder(view, call, command) };
                 let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
@@ -301,14 +301,14 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         }
         _ => return None,
     };
-    // What a recipe left is no state: the state is elsewhere, or was removed.
+    // A stub is not a state: the state is elsewhere, or was removed.
     let is_left = |part: &Part| matches!(part, Part::Text(text) if view.is_left(text));
     if output.parts.iter().any(is_left) {
         return Some(((kind, name, String::new(), of), source));
     }
-    // The stub of a removed picture is not part of the state either.
+    // The stubs of removed images do not belong to the state either.
     let text = without_stubs(&output.text(view.source)).to_owned();
-    // Of a plan or a list a short word of its tool is not the state.
+    // A short confirmation of a plan tool is not a state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
     if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
         return None;
@@ -318,8 +318,8 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     (!text.trim().is_empty()).then_some(((kind, name, text, of), source))
 }
 
-/// What a call says of the folder in which its command runs: its other arguments, and where the
-/// command goes first. Two commands with the same answer print the same file.
+/// The folder in which a command runs, as far as the call names it: its other arguments, and where
+/// the command changes the folder first. Equal results mean the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
     let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();
@@ -334,14 +334,14 @@ fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     folder
 }
 
-/// Arguments of tools that run commands which name a folder.
+/// Arguments that name a folder, of tools that run commands.
 const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "working_directory"];
 
-/// Words of commands that change the folder.
+/// Commands that change the folder.
 const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 
-/// The rule file that a text of the agent gives, and the text: it begins with the words that agents
-/// have before one. A text that only speaks of a rule file gives none, whoever it is of: agents
+/// The rule file that the agent gives in a text, with the text. The text must begin with the words
+/// that agents put before a rule file; it is not enough that it mentions one, because agents also
 /// pass on what hooks, commands and pages say.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.words(text);
@@ -351,9 +351,9 @@ fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     Some((name, text.into_owned()))
 }
 
-/// Bytes of a line that are looked at.
+/// Bytes of a line that are read.
 const WIDTH: usize = 400;
-/// Lines that agents write before a rule file that they give.
+/// Lines that agents write before a rule file.
 const FRAMES: [&str; 7] = [
     "<system-reminder>",
     "<INSTRUCTIONS>",
@@ -365,10 +365,10 @@ const FRAMES: [&str; 7] = [
      instructions. IMPORTANT: These instructions OVERRIDE any default behavior and you MUST follow \
      them exactly as written.",
 ];
-/// What agents write before the path of a rule file that they give.
+/// Words that agents write before the path of a rule file.
 const GIVES: [&str; 3] = ["Contents of ", "Context from: ", "Instructions from: "];
 
-/// The rule file that is given below a line.
+/// The rule file that a line announces.
 fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     let line = line.trim_start_matches(['#', '-', ' ']);
     if let Some(rest) = GIVES.iter().find_map(|gives| line.strip_prefix(gives)) {
@@ -379,7 +379,7 @@ fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     (rest.starts_with("instructions") && view.rule_files().has(name)).then(|| name.to_owned())
 }
 
-/// The first rule file that a text names.
+/// The first rule file that is named in a text.
 fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
     if !files.may_name(line) {
@@ -388,7 +388,7 @@ fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     line.split(marks).find(|word| files.has(word)).map(str::to_owned)
 }
 
-/// A path from the root, if the session says where it is.
+/// An absolute path, if the session names its folder.
 fn full(view: &View<'_>, path: &str) -> String {
     let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
     match view.transcript.head.cwd.as_deref() {
@@ -401,7 +401,7 @@ fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     let texts = call.fields.iter().filter(|field| field.role == role);
     let texts: Vec<String> = texts.map(|it| view.words(&it.text).into_owned()).collect();
     let text = texts.join("\n");
-    // What a recipe left is no state.
+    // A stub is not a state.
     let is_left = call.fields.iter().any(|field| view.is_left(&field.text));
     (!text.trim().is_empty() && !is_left).then_some(text)
 }
@@ -418,7 +418,7 @@ mod tests {
     use super::super::{pinned_text, pins};
     use super::*;
 
-    /// A second digest is made of what was said first, not of the digest before it.
+    /// A second digest reads rules from the original entries, not from the first digest.
     #[test]
     fn rules_are_read_where_they_were_said_and_never_from_a_summary() {
         let sample = Sample::new().call(ToolKind::Read, "/p/AGENTS.md").output("No tabs.");
@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    /// An older epitome left a stub where a rule file was read, since its digest held the rules.
+    /// Older versions left a stub where a rule file was read, since the digest had the rules.
     #[test]
     fn what_a_summary_says_of_a_rule_file_is_taken_where_a_stub_stands_for_it() {
         let held = |text: &str| {

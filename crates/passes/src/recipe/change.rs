@@ -1,4 +1,4 @@
-//! What settings and options change of a recipe, whichever recipe it is.
+//! Changes of a recipe by settings and options.
 
 use epitome_model::FieldRole;
 
@@ -10,9 +10,9 @@ use crate::thinking::Thinking;
 use crate::{Keep, PassSettings};
 
 impl Recipe {
-    /// Replaces all rules of what is kept but the one for results that the model has not answered,
-    /// if any is set. A recipe that leaves the newest results alone one by one leaves `results` of
-    /// them.
+    /// Replaces the rules of what is kept, if `keep` sets any, except the one for results that the
+    /// model has not answered. In a recipe that exempts the newest results one by one, `results` is
+    /// their number.
     ///
     /// ```
     /// use epitome_passes::{Keep, built_in};
@@ -44,7 +44,7 @@ impl Recipe {
 }
 
 impl Stages {
-    /// Removes the pass for reasoning, or adds it.
+    /// Adds or removes the pass for reasoning.
     pub fn set_thinking(&mut self, mode: ThinkingMode) {
         let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
         match mode {
@@ -56,7 +56,7 @@ impl Stages {
         }
     }
 
-    /// Adds the pass for texts that the reply repeats, or removes it.
+    /// Adds or removes the pass for texts that the reply repeats.
     pub fn set_repeats(&mut self, is_wanted: bool) {
         let is_of_repeats = |pass: &PassSettings| matches!(pass, PassSettings::Repeats(_));
         self.passes.retain(|pass| is_wanted || !is_of_repeats(pass));
@@ -65,8 +65,8 @@ impl Stages {
         }
     }
 
-    /// Clears calls of their arguments once their results are old: those of these tools, of all
-    /// for an empty list, or none.
+    /// Sets whether old calls lose their arguments: those of these tools, of all tools for an empty
+    /// list, or of none.
     pub fn set_cleared_inputs(&mut self, tools: Option<Vec<String>>) {
         let style = DigestStyle::Placeholder;
         self.passes
@@ -76,7 +76,7 @@ impl Stages {
         self.passes.extend(cleared.map(PassSettings::Arguments));
     }
 
-    /// Leaves everything that is at most `bytes` long.
+    /// Makes passes leave everything with at most `bytes` bytes.
     pub fn set_min_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             match pass {
@@ -91,7 +91,7 @@ impl Stages {
         }
     }
 
-    /// Leaves results that are at most `bytes` long.
+    /// Makes passes leave results with at most `bytes` bytes.
     pub fn set_min_result_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Results(pass) = pass {
@@ -100,7 +100,7 @@ impl Stages {
         }
     }
 
-    /// Leaves contents of written files that are at most `bytes` long.
+    /// Makes passes leave contents of written files with at most `bytes` bytes.
     pub fn set_min_content_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Arguments(pass) = pass

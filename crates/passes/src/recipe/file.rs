@@ -1,5 +1,5 @@
-//! A recipe's file: its keys are the members of [`Recipe`], but for a few that are shorter in a
-//! file, and those that earlier versions had for the same.
+//! The TOML file of a recipe. Its keys are the members of [`Recipe`], with a few shorter forms and
+//! the keys of earlier versions.
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue, Deserializer, Error};
 
 use super::Recipe;
 
-/// Keys of earlier versions, and what they are now.
+/// Keys of earlier versions, with their current names.
 const RENAMED: [(&str, &str); 9] = [
     ("passes", "stages.passes"),
     ("target_chars", "target.chars"),
@@ -33,9 +33,9 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     })
 }
 
-/// Puts what a file says where [`Recipe`] has it.
+/// Moves the values of a file to where [`Recipe`] has them.
 fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
-    // Of an earlier version, the target is that of stored sessions alone.
+    // In an earlier version, the target applies to stored sessions only.
     let is_target_shared = !file.contains_key("passes");
     let is_number = matches!(file.get("target").map(Spanned::get_ref), Some(DeValue::Integer(_)));
     if is_number && let Some(tokens) = take(file, "target") {
@@ -71,7 +71,7 @@ fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stages of a context in use are those of a stored session, but for those of its own.
+/// The stages for contexts in use: those for stored sessions, with those set for live replaced.
 fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     let own = match stages.get_mut() {
         DeValue::Table(stages) => stages.remove("live"),
@@ -106,8 +106,8 @@ fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
     }
 }
 
-/// Whether there is room for the value. What is no table where there should be one is an error of
-/// its own.
+/// Puts a value at a path, unless there is one. Returns whether it did. If a part of the path is
+/// no table, the parser reports it.
 fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> bool {
     let Some((first, rest)) = path.split_once('.') else {
         let is_free = !table.contains_key(path);
@@ -217,7 +217,8 @@ mod tests {
             let stages = Stages { passes: passes(names), ..Stages::default() };
             recipe(PerKind::same(stages))
         };
-        // The oldest: stored sessions alone. What starts it starts a context in use, too.
+        // The oldest form is for stored sessions only; its trigger applies to contexts in use as
+        // well.
         let stored = parsed("trigger = { bytes = 1, tokens = 2 }\ntarget = 3\npasses = []");
         let trigger = level(Some(2), Some(1), None);
         let target = Some(Target { tokens: Some(3), ..Target::default() });
@@ -227,11 +228,11 @@ mod tests {
             ..of_both(&[])
         };
         assert_eq!((stored.live_trigger(), stored), (trigger, expect));
-        // Two targets, which both have to be reached.
+        // Two targets, which must both be reached.
         let both = parsed("target = 3\ntarget_chars = 4\n[[passes]]\npass = 'stale'").target;
         let expect = Target { tokens: Some(3), chars: Some(4), percent: None };
         assert_eq!(both, PerKind { stored: Some(expect), live: None });
-        // A live table, under its first names and under those that followed.
+        // A live table, with its first keys and with those that followed.
         for (ingest, trim) in [("birth", "snip"), ("ingest", "trim")] {
             let text = format!(
                 "passes = [{{ pass = 'copies' }}]

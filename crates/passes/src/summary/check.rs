@@ -1,4 +1,4 @@
-//! What a model wrote, held against the history: its sections, its quotes, the files it names.
+//! Checks a model's text against the history: its sections, its quotes, the files it names.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,24 +10,24 @@ use serde::Serialize;
 use super::history::escaped;
 use super::sections::Section;
 
-/// What stands in the place of what was struck out.
+/// Replaces what was struck out.
 pub const STRUCK: &str = "[struck]";
 
-/// How much was struck out: what the history does not hold.
+/// The number of struck-out parts, which the history does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Struck {
-    /// Quotes.
+    /// Number of quotes.
     pub quotes: u64,
-    /// Names of files.
+    /// Number of file names.
     pub files: u64,
 }
 
-/// All that was said, as it is searched.
+/// The text of the history, normalised for search.
 #[derive(Clone, Debug, Default)]
 pub struct Haystack(String);
 
 impl Haystack {
-    /// Takes a text.
+    /// Adds a text.
     pub fn add(&mut self, text: &str) {
         if !self.0.is_empty() && !self.0.ends_with(' ') {
             self.0.push(' ');
@@ -35,7 +35,7 @@ impl Haystack {
         flat(text, &mut self.0);
     }
 
-    /// Whether it was said, whatever the case and the spaces.
+    /// Whether the history has a quote, ignoring case and white space.
     pub fn has(&self, quote: &str) -> bool {
         let quote = quote.replace("&lt;", "<");
         quote.split('…').flat_map(|part| part.split("...")).all(|part| {
@@ -48,7 +48,7 @@ impl Haystack {
         })
     }
 
-    /// Whether a file of this name was named: not as the end of a longer word.
+    /// Whether the history has a file name, as a whole word.
     fn names(&self, file: &str) -> bool {
         let mut wanted = String::new();
         flat(file.trim_start_matches("./"), &mut wanted);
@@ -59,7 +59,7 @@ impl Haystack {
     }
 }
 
-/// Lower case, one space between words.
+/// Normalises a text: lower case, one space between words.
 fn flat(text: &str, into: &mut String) {
     for word in text.split_whitespace() {
         if !into.is_empty() && !into.ends_with(' ') {
@@ -69,9 +69,9 @@ fn flat(text: &str, into: &mut String) {
     }
 }
 
-/// The sections of a text, each with its body, in their order. A section that is missing is
-/// "None." if most are there; otherwise the result is the headings that are missing. Lines that
-/// repeat what the model was told are left out.
+/// Splits a text into its sections, each with its body, in order. If most sections are there, a
+/// missing one becomes "None."; otherwise the error lists the missing headings. Lines that repeat
+/// the instructions in `told` are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
@@ -85,7 +85,7 @@ pub fn sections(
         if is_missing(&best) == 0 {
             break;
         }
-        // A body may name a heading: the stricter form wins where the other finds no more.
+        // Bodies may contain heading-like lines: a looser form is used only if it finds more.
         let other = section_bodies(text, wanted, told, form);
         if is_missing(&other) < is_missing(&best) {
             best = other;
@@ -103,14 +103,14 @@ pub fn sections(
     Ok(wanted.iter().map(|section| section.title.clone()).zip(bodies).collect())
 }
 
-/// What a line may look like at which a section begins, the strictest first.
+/// The forms of a line that begins a section, the strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadingForm {
-    /// The heading alone, however it is marked.
+    /// The heading alone, with any marks.
     Line,
-    /// A heading that is marked as one, and text: `1. NAME: text`, `**Name:** text`.
+    /// A marked heading, and text: `1. NAME: text`, `**Name:** text`.
     Marked,
-    /// The same without a mark: `Name: text`.
+    /// An unmarked heading, and text: `Name: text`.
     Plain,
 }
 
@@ -149,10 +149,10 @@ fn section_bodies(
     found
 }
 
-/// What stands in the line behind the heading of a section, if the line begins that section.
+/// The rest of a line after the heading of a section, if the line begins that section.
 fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
     let title = heading(title);
-    // Some repeat what was said to belong there.
+    // Some models repeat the description of the section.
     let is_title = |text: &str| {
         let before = text.split_once(" (").map_or(text, |(before, _)| before);
         heading(text) == title || heading(before) == title
@@ -172,11 +172,11 @@ fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l 
     let separated = [":", "：", " – ", " — ", " - "].iter().map(|mark| line.split_once(mark));
     let mut splits = separated.chain([bold.filter(|_| is_marked)]).flatten();
     let (_, rest) = splits.find(|(before, _)| is_title(before))?;
-    // The end of what made the heading bold.
+    // Remove the end of bold text.
     Some(rest.trim_start_matches(['*', '_']).trim())
 }
 
-/// Without the thoughts before it and the fence around it.
+/// A text without preceding thoughts and without a code fence around it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {
@@ -191,7 +191,7 @@ fn unwrapped(text: &str) -> &str {
     inner.and_then(|it| Some(it.split_once('\n')?.1)).unwrap_or(text)
 }
 
-/// A heading without what marks it as one.
+/// A heading without its marks.
 fn heading(line: &str) -> String {
     let marks = |c: char| {
         c.is_whitespace()
@@ -201,7 +201,7 @@ fn heading(line: &str) -> String {
     line.trim_matches(marks).to_lowercase()
 }
 
-/// A line that cannot be taken for a heading of ours.
+/// A line changed so that it cannot be taken for a heading of a summary.
 fn demoted(line: &str) -> Cow<'_, str> {
     let rest = line.trim_start().trim_start_matches('#');
     if line.trim_start().starts_with('#') && rest.starts_with(' ') {
@@ -210,7 +210,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// The words of a model with what was never said struck out of them.
+/// A model's text, with quotes and file names struck out that the history does not have.
 pub fn checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let text = escaped(text);
     let mut out = String::new();
@@ -241,7 +241,7 @@ static QUOTE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("`([^`]+)`|\"([^\"]+)\"|“([^”]+)”").expect("the pattern is fixed and tested")
 });
 
-/// A path from a root, or a name with an extension.
+/// An absolute or relative path, or a name with an extension.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
     let path = r"(?:~|\.{1,2})?/(?:[\w.@+~-]+/)*[\w.@+~-]*\w";
     let name = r"[\w@+~-][\w.@+~/-]*\.[A-Za-z][A-Za-z0-9]{0,7}";
@@ -266,7 +266,7 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
 fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let replaced = FILE.replace_all(text, |found: &regex::Captures<'_>| {
         let (name, at) = (&found[0], found.get(0).map_or(0, |it| it.start()));
-        // The rest of a word such as "and/or", the end of a tag, and abbreviations.
+        // Skip words such as "and/or", the ends of tags, and abbreviations.
         let before = text[..at].chars().next_back();
         let begins = |c: char| c.is_whitespace() || "([{\"'*:=,>".contains(c);
         let inside = name.starts_with('/') && !before.is_none_or(begins);
@@ -343,7 +343,7 @@ mod tests {
             ("**1. Goal** a\n- **Next steps** — b", all("a", "b")),
             ("#### Goal: a\n###### Next steps\nb", all("a", "b")),
             ("Goal: a\nNext steps: b", all("a", "b")),
-            // A body may name a heading.
+            // A body may contain a heading.
             (
                 "## Goal\na\nNext steps: see below\n1. Goal: x\n## Next steps\nb",
                 all("a\nNext steps: see below\n1. Goal: x", "b"),

@@ -1,4 +1,4 @@
-//! What a program can tell of a history: files, commands, errors, the user's words.
+//! Facts that the program takes from a history: files, commands, errors, the user's words.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,20 +10,20 @@ use super::tally::Tally;
 use crate::evidence::failure;
 use crate::view::View;
 
-/// What was said and done, as far as a program can tell.
+/// Facts of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummaryFacts {
     /// Files, by path.
     pub files: Tally<File>,
-    /// Commands, by their line.
+    /// Commands, by command line.
     pub commands: Tally<Command>,
-    /// What failed, and how it was said first.
+    /// Number of failures, by error message.
     pub errors: Tally<u64>,
-    /// The user's words, message by message.
+    /// The user's messages, in order.
     pub user: Vec<String>,
 }
 
-/// What was done to a file.
+/// How often a file was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Times it was read.
@@ -34,19 +34,19 @@ pub struct File {
     pub edited: u64,
 }
 
-/// What became of a command.
+/// How often a command was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// Times it was run.
     pub runs: u64,
     /// Times it failed.
     pub failed: u64,
-    /// Whether it failed the last time.
+    /// Whether its last run failed.
     pub fails: bool,
 }
 
 impl SummaryFacts {
-    /// Of these items, oldest first.
+    /// The facts of these items, oldest first.
     pub fn from_items(view: &View<'_>, items: &[usize]) -> SummaryFacts {
         let mut reading = Reading { view, facts: SummaryFacts::default(), calls: HashMap::new() };
         let mut last_group = None;
@@ -144,14 +144,14 @@ impl<'v> Reading<'v, '_> {
         }
     }
 
-    /// What failed says so in its first line that speaks of it; a command may do so without
-    /// failing.
+    /// Records an error: the first line of the output that reports a failure. A command may report
+    /// one without failing.
     fn error(&mut self, output: &Output, call: &Call, text: &str) {
         let says_so = output.error || call.kind == ToolKind::Shell;
         if !says_so || output.from_user {
             return;
         }
-        // The name of what was removed is not what it said.
+        // Ignore the stub, which is not part of the output.
         let body = match Stub::parse(text) {
             Some(_) => text.split_once('\n').map_or("", |(_, body)| body),
             None => text,
@@ -165,7 +165,7 @@ impl<'v> Reading<'v, '_> {
     }
 }
 
-/// The files that a patch names.
+/// The files in a patch.
 fn patched(patch: &str) -> Vec<String> {
     const MARKS: [&str; 4] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
     let named = patch.lines().filter_map(|line| {
@@ -174,8 +174,8 @@ fn patched(patch: &str) -> Vec<String> {
     named.filter(|path| !path.is_empty()).collect()
 }
 
-/// The user's words that fit, the newest first, as they are shown: oldest first. What the user
-/// waits for is whole, and the session's first words are never left out.
+/// The user's messages that fit, oldest first; the newest are preferred. If `current`, the last
+/// message is waiting for an answer, and is whole; the first words of the session always stay.
 pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter) -> Vec<String> {
     let counts: Vec<Tokens> = said.iter().map(|words| counter.count(words)).collect();
     let all = counts.iter().copied().sum::<Tokens>() <= most;
@@ -203,7 +203,7 @@ pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter
     shown.iter().map(tag).collect()
 }
 
-/// The user's words that a summary of ours holds.
+/// The user's messages in a summary of epitome.
 fn words_in(summary: &str) -> Vec<String> {
     let mut found = Vec::new();
     let ours = summary.split_once(OPENS).map_or("", |(_, ours)| ours);
@@ -215,7 +215,7 @@ fn words_in(summary: &str) -> Vec<String> {
     found
 }
 
-/// A token is at least a byte.
+/// A text cut to this many tokens, where a token has at least one byte.
 fn within(words: &str, most: Tokens) -> Cow<'_, str> {
     cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
 }

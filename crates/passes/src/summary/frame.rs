@@ -1,4 +1,4 @@
-//! The text of a summary: what a program took from the history, then what a model told of it.
+//! The text of a summary: facts taken from the history, followed by the model's text.
 
 use epitome_model::{Counter, Tokens};
 
@@ -7,25 +7,25 @@ use super::facts::{Command, File, SummaryFacts, words};
 use super::history::{OPENS, escaped};
 use super::tally::Tally;
 
-/// What it is, for who goes on from it.
+/// An introduction for the model that reads the summary.
 const ABOUT: &str = include_str!("../prompts/about.md");
 
-/// What a program took from the history.
+/// The heading of the part that the program wrote.
 const TAKEN: &str = "# Taken from the session";
-/// What a model told of it.
+/// The heading of the part that the model wrote.
 const TOLD: &str = "# Told by a model";
 
 const FILES: usize = 80;
 const COMMANDS: usize = 40;
 const ERRORS: usize = 30;
 
-/// The part of a summary that is asked of nobody.
+/// The part of a summary that the program writes without a model.
 #[derive(Clone, Debug)]
 pub struct Frame(String);
 
 impl Frame {
-    /// Of what was said, with `pinned` as it is; `current` says that the user waits for the last of
-    /// it, `most` how many tokens the user's words may have.
+    /// Writes it from the facts, with `pinned` unchanged. `current` says that the user's last
+    /// message waits for an answer; `most` is the limit of the user's words in tokens.
     pub fn new(
         facts: &SummaryFacts,
         settings: &SummaryRule,
@@ -56,7 +56,7 @@ impl Frame {
         &self.0
     }
 
-    /// The whole summary.
+    /// The whole summary, with the model's sections.
     pub fn with(&self, told: &[(String, String)]) -> String {
         let told = told.iter().map(|(title, body)| format!("## {title}\n{body}"));
         let told = told.collect::<Vec<_>>().join("\n\n");
@@ -64,7 +64,7 @@ impl Frame {
     }
 }
 
-/// What a model told in a summary of ours; all of a summary that is not.
+/// The model's part of a summary of epitome; any other summary as a whole.
 pub fn narrative(text: &str) -> &str {
     if !text.contains(OPENS) {
         return text;
@@ -126,7 +126,7 @@ fn commands(commands: &Tally<Command>) -> Option<String> {
     })
 }
 
-/// The newest names, and how many more there are.
+/// A list of the newest names, with the number of those left out.
 fn list<T: Default>(
     heading: &str,
     tally: &Tally<T>,

@@ -1,4 +1,4 @@
-//! A history as text for a model: records in tags that nothing within them can forge.
+//! A history as text for a model: records in tags, escaped so that texts cannot forge tags.
 
 use epitome_model::{Block, Call, Entry, Output, Part, Role, first_words, last_words};
 use regex::Regex;
@@ -12,19 +12,19 @@ use crate::evidence::is_error_line;
 use crate::key_blocks::without_key_blocks;
 use crate::view::View;
 
-/// Characters that a record may have before its middle is left out.
+/// Maximum characters of a record; the middle of a longer one is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Caps {
-    /// Of the user's words.
+    /// For messages of the user.
     pub user: usize,
-    /// Of the model's.
+    /// For texts of the model.
     pub assistant: usize,
-    /// Of reasoning.
+    /// For reasoning.
     pub reasoning: usize,
-    /// Of the arguments of a call.
+    /// For the arguments of a call.
     pub arguments: usize,
-    /// Of a result.
+    /// For a result.
     pub results: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Caps {
     }
 }
 
-/// One record, as long as it may be at most.
+/// A record of the history, cut to its maximum length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRecord {
     tag: &'static str,
@@ -44,10 +44,10 @@ pub struct HistoryRecord {
     least: usize,
 }
 
-/// How a summary of ours begins.
+/// The first line of a summary of epitome.
 pub const OPENS: &str = "[Summary of what came before]";
 
-/// The tags of prompts and summaries.
+/// The tags in prompts and summaries.
 const TAGS: [&str; 10] = [
     "history",
     "earlier",
@@ -63,18 +63,18 @@ const TAGS: [&str; 10] = [
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = TAGS.join("|");
-    // Longer words that begin so are none of ours, and nothing is lost when they are escaped, too.
+    // Longer words with these beginnings are escaped as well, which does no harm.
     let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture))");
     Regex::new(&pattern).expect("the tags are fixed and tested")
 });
 
-/// A text in which nothing looks like one of our tags any more.
+/// A text in which nothing looks like one of these tags.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     TAG.replace_all(text, "&lt;$1")
 }
 
 impl HistoryRecord {
-    /// The record when so many times half of it is left out.
+    /// The record with its limit halved this many times.
     pub fn halved(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
@@ -82,7 +82,7 @@ impl HistoryRecord {
         }
     }
 
-    /// The record with at most about so many characters of its text.
+    /// The record with at most about `most` characters of its text.
     pub fn within(&self, most: usize) -> String {
         let HistoryRecord { tag, about, text, .. } = self;
         let text = cut(text, most);
@@ -97,7 +97,7 @@ impl HistoryRecord {
     }
 }
 
-/// The records of these items, oldest first; summaries are left out.
+/// The records of these items, oldest first, without summaries.
 pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<HistoryRecord> {
     let mut found = Vec::new();
     let mut said = Records { view, caps, names: HashMap::new(), found: &mut found };
@@ -112,7 +112,7 @@ pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<HistoryRecor
 struct Records<'v, 'a> {
     view: &'v View<'a>,
     caps: &'v Caps,
-    /// What each call did, by its id.
+    /// A description of each call, by its id.
     names: HashMap<&'v str, String>,
     found: &'v mut Vec<HistoryRecord>,
 }
@@ -142,7 +142,7 @@ impl<'v> Records<'v, '_> {
                 self.add("picture", about, "", 0, 0);
             }
             Block::Opaque(_) => self.add("agent", String::new(), "[a document]", 100, 0),
-            // A summary is updated, and what is said again was said.
+            // A summary is passed on separately, and repetitions are in the history already.
             Block::Summary(_) | Block::Repeated(_) => {}
             _ => {}
         }
@@ -170,7 +170,7 @@ impl<'v> Records<'v, '_> {
         if output.error {
             about.push_str(" failed=\"yes\"");
         }
-        // The user who was asked, or refused a call.
+        // The user's own words, in an answer to a question or a refusal of a call.
         let tag = if output.from_user { "user" } else { "result" };
         let cap = if output.from_user { self.caps.user } else { self.caps.results };
         self.add(tag, about, &text, cap, 200);
@@ -181,20 +181,19 @@ impl<'v> Records<'v, '_> {
         if text.is_empty() && about.is_empty() {
             return;
         }
-        // What no cap will ever show is not carried around.
+        // Cut now to what the cap allows, to save memory.
         let text = escaped(&cut(&without_key_blocks(text), cap)).into_owned();
         self.found.push(HistoryRecord { tag, about, text, cap, least: least.min(cap) });
     }
 }
 
-/// A value within quotes, on one line.
+/// A text as an attribute value: quoted, on one line.
 fn attribute(text: &str) -> String {
     let text = epitome_model::short(text, 200);
     text.replace(['"', '<', '>'], "'")
 }
 
-/// A text with its middle left out when it is longer than so many bytes: its beginning, lines that
-/// say what failed, its end.
+/// A text cut to `most` bytes: its beginning, lines that report failures, its end.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! A history in one question or in several: notes of its parts, and the summary from these.
+//! Asks about a history in one question, or in several: notes of its parts, then a summary of
+//! these.
 
 use epitome_model::Tokens;
 
@@ -7,13 +8,13 @@ use super::question::{JOINED, MERGE, PART, WHOLE};
 use super::{Stage, Summarising};
 use crate::ask::Ask;
 
-/// Questions for one summary, at most: a session that needs more is told in less detail.
+/// Maximum number of questions for one summary; records of a longer session are shown shorter.
 const MOST_ASKS: usize = 24;
-/// Halvings of what is shown of each record.
+/// Maximum number of times that the limit of records is halved.
 const HALVINGS: u32 = 4;
 
 impl Summarising {
-    /// The whole history in one question, with more or less of each record; or else in parts.
+    /// Plans the questions: the whole history in one with records as long as possible, or in parts.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
             let history = join(self.pieces.iter().map(|piece| piece.halved(halvings)));
@@ -39,7 +40,7 @@ impl Summarising {
         self.next(Vec::new(), asks)
     }
 
-    /// The history in parts that fit, if that are not too many.
+    /// The history in parts that fit, if they are not too many.
     fn parts(&self, halvings: u32) -> Option<Vec<String>> {
         let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
         let room = self.room(empty.max_tokens) - self.count(&empty);
@@ -72,7 +73,7 @@ impl Summarising {
         (parts.len() <= MOST_ASKS && parts.iter().all(fit)).then_some(parts)
     }
 
-    /// The next question about parts; or, when all are answered, about their notes.
+    /// The next question about parts; once all are answered, about their notes.
     pub(super) fn next(&mut self, done: Vec<String>, mut open: Vec<Ask>) -> Result<(), String> {
         if open.is_empty() {
             return self.join(done);
@@ -82,7 +83,7 @@ impl Summarising {
         Ok(())
     }
 
-    /// Notes into the summary, or into fewer notes.
+    /// Asks for a summary of notes, or to merge notes if they are too long.
     fn join(&mut self, notes: Vec<String>) -> Result<(), String> {
         let of = ("of", notes.len().to_string());
         if let Some(ask) = self.fits(JOINED, &[("notes", tagged(&notes)), of]) {
@@ -90,7 +91,7 @@ impl Summarising {
             return Ok(());
         }
         if notes.len() == 1 {
-            // Merged again it would be one again.
+            // Merging a single note would not make it shorter.
             self.ask = self.cut_to_fit(JOINED, &notes).ok_or_else(|| self.no_room())?;
             self.stage = Stage::Last;
             return Ok(());
@@ -103,7 +104,7 @@ impl Summarising {
                 continue;
             }
             match self.merge(&group) {
-                // It may have room for one more.
+                // The merged note needs room as well.
                 Some(ask) if group.len() > 2 => {
                     groups.pop();
                     groups.push(ask);
@@ -111,7 +112,7 @@ impl Summarising {
                 Some(ask) => groups.push(ask),
                 None if group.len() > 2 => group = group.split_off(group.len() - 1),
                 None => {
-                    // Two notes that do not fit together are cut until they do.
+                    // Two notes that do not fit together are cut.
                     let cut = self.cut_to_fit(MERGE, &group).ok_or_else(|| self.no_room())?;
                     groups.push(cut);
                     group.clear();

@@ -1,4 +1,4 @@
-//! What a model is asked, in words: templates, filled, as long as they fit.
+//! Fills the templates of questions, and checks that they fit the window.
 
 use epitome_model::Tokens;
 
@@ -12,7 +12,7 @@ pub(super) const PART: &str = include_str!("../prompts/part.md");
 pub(super) const MERGE: &str = include_str!("../prompts/merge.md");
 pub(super) const JOINED: &str = include_str!("../prompts/joined.md");
 
-/// Characters of what is said aside.
+/// Maximum characters of additional instructions.
 const ASIDE: usize = 4_000;
 
 const UPDATE: &str = ", and bring the summary in <earlier> up to date with it: what still holds \
@@ -27,7 +27,7 @@ const PROTECTED: &str =
     "\n\nThis is kept beside your text as it is. Write nothing that contradicts it:";
 
 impl Summarising {
-    /// A question, if it fits.
+    /// A question, if it fits the window.
     pub(super) fn fits(&self, template: &str, values: &[(&str, String)]) -> Option<Ask> {
         let ask = self.question(template, values);
         (self.count(&ask) <= self.room(ask.max_tokens)).then_some(ask)
@@ -82,8 +82,7 @@ impl Summarising {
         usize::try_from(self.writer.window.0 / 8).unwrap_or(usize::MAX)
     }
 
-    /// What a question may have of the window: the answer, and what a wire puts around both, come
-    /// on top.
+    /// Tokens that a question may have: the window without the answer and what the API format adds.
     pub(super) fn room(&self, max_tokens: u64) -> Tokens {
         let window = self.writer.window;
         window - Tokens(max_tokens) - Tokens(window.0 / 20 + 32)
@@ -98,7 +97,7 @@ impl Summarising {
     }
 }
 
-/// A template with its names in braces replaced; what is put in is not looked at again.
+/// Replaces the names in braces of a template; inserted values are not searched for names.
 fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = template;

@@ -1,28 +1,28 @@
-//! What a recipe says of its summaries.
+//! The settings of a recipe for its summaries.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Caps, Sections};
 use crate::level::Level;
 
-/// A summary: when it is asked for, what it is like, and as whose words it is sent.
+/// When a summary is made, what it contains, and in which role it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryRule {
-    /// What the context has to reach, after the passes, before a summary is asked for; without it,
-    /// whatever is over the target; with neither, every compaction asks.
+    /// The size of the context, after the passes, above which a summary is made. Default: above the
+    /// target; with no target either, at every compaction.
     pub over: Level,
-    /// Tokens that the model's part of it may have.
+    /// Maximum tokens of the model's part.
     pub max_tokens: u64,
-    /// What it tells of.
+    /// Its sections.
     pub sections: Sections,
-    /// As whose words it is sent.
+    /// The role in which it is sent.
     pub role: SummaryRole,
-    /// Tokens of the user's words that are kept word for word, the newest first.
+    /// Tokens of the user's messages that are kept word for word, the newest first.
     pub user_tokens: u64,
-    /// What every summary should look at.
+    /// What every summary pays attention to.
     pub focus: Option<String>,
-    /// Texts that stand in every summary as they are.
+    /// Texts that every summary contains word for word.
     pub protected: Vec<String>,
     /// How much of each record the model reads.
     pub caps: Caps,
@@ -43,15 +43,15 @@ impl Default for SummaryRule {
     }
 }
 
-/// As whose words a summary is sent.
+/// The role in which a summary is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SummaryRole {
-    /// The user's: every wire takes them.
+    /// As a user message, which every API accepts.
     #[default]
     User,
-    /// The user's, and the model says that it has understood.
+    /// As a user message, followed by a confirmation of the model.
     Acknowledged,
-    /// What the model is told before the conversation.
+    /// In the system prompt.
     System,
 }

@@ -1,17 +1,17 @@
-//! What a summary tells of, one heading each: sets as data.
+//! The sections of a summary: sets as data.
 
 use serde::{Deserialize, Serialize};
 
-/// What a summary tells of: a set by its name, or headings of one's own.
+/// The sections of a summary: a named set, or a list of headings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "a list of headings, or one of s06, jcli, s08, pi, ion, jcli-9, claude-code"
 )]
 pub enum Sections {
-    /// A set that is known by name.
+    /// A named set.
     Set(SectionSet),
-    /// Headings.
+    /// A list of headings.
     Own(Vec<String>),
 }
 
@@ -21,13 +21,13 @@ impl Default for Sections {
     }
 }
 
-/// A set of sections, called after where it comes from.
+/// A set of sections, named after its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SectionSet {
     /// Three: done, state, decisions.
     S06,
-    /// Four: the same, and the workflow that is under way.
+    /// Four: those of S06, and the current workflow.
     Jcli,
     /// Five: goal, findings, files, what remains, the user's constraints.
     S08,
@@ -39,7 +39,7 @@ pub enum SectionSet {
     /// Nine, with active skills.
     #[serde(rename = "jcli-9")]
     Jcli9,
-    /// Nine, as Claude Code's are reported to be.
+    /// Nine, reportedly as in Claude Code.
     ClaudeCode,
 }
 
@@ -48,12 +48,12 @@ pub enum SectionSet {
 pub struct Section {
     /// The heading.
     pub title: String,
-    /// What belongs there, for the model; empty if the heading says it.
+    /// What belongs there, as an instruction for the model; empty if the heading is enough.
     pub about: &'static str,
 }
 
 impl Sections {
-    /// The sections, in order. A list that names none is the default set.
+    /// The sections, in order. An empty list means the default set.
     pub fn all(&self) -> Vec<Section> {
         match self {
             Sections::Set(set) => set.all(),

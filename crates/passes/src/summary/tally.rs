@@ -1,4 +1,4 @@
-//! Counts by name, in the order in which the names were last said.
+//! Counts by name, in the order of the last occurrence.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ impl<T> Default for Tally<T> {
 }
 
 impl<T: Default> Tally<T> {
-    /// The count of a name, which is said now.
+    /// The count of a name, which becomes the last in order.
     pub fn touch(&mut self, name: &str) -> &mut T {
         self.said += 1;
         let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
@@ -39,7 +39,7 @@ impl<T: Default> Tally<T> {
         self.entries.is_empty()
     }
 
-    /// Names and counts; the last said is the last.
+    /// Names and counts, in the order of the last occurrence.
     pub fn all(&self) -> Vec<(&str, &T)> {
         let mut all: Vec<&(String, T, u64)> = self.entries.iter().collect();
         all.sort_by_key(|(_, _, said)| *said);

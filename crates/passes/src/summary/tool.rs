@@ -1,19 +1,19 @@
-//! The tool with which a model asks for a compaction, in words; a wire spells it.
+//! The tool with which a model requests a compaction, independent of the API format.
 
-/// A tool in words.
+/// The texts of a tool definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolText {
     /// Its name.
     pub name: &'static str,
     /// What it does and when to call it.
     pub about: &'static str,
-    /// The name of its only argument, a text that may be left out.
+    /// The name of its only argument, an optional text.
     pub argument: &'static str,
-    /// What that is.
+    /// The description of the argument.
     pub argument_about: &'static str,
 }
 
-/// The tool with which a model asks for a compaction.
+/// The tool with which a model requests a compaction.
 pub fn compact_tool() -> ToolText {
     ToolText {
         name: "compact",

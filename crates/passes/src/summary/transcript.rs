@@ -1,4 +1,4 @@
-//! What is read of a transcript beside its records.
+//! Reads from a transcript what a summary needs besides the records.
 
 use epitome_model::{Block, Role};
 
@@ -14,7 +14,7 @@ pub fn summary_of(view: &View<'_>, items: &[usize]) -> Option<String> {
     })
 }
 
-/// Whether an item holds words of the user that begin a turn.
+/// Whether an item has a user message that begins a turn.
 pub fn is_request(view: &View<'_>, item: usize) -> bool {
     let entry = view.transcript.items[item].entry();
     entry.is_some_and(|entry| {
@@ -23,7 +23,7 @@ pub fn is_request(view: &View<'_>, item: usize) -> bool {
     })
 }
 
-/// All that an item says.
+/// Adds all texts of an item.
 pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
     let Some(entry) = view.transcript.items[item].entry() else { return };
     for block in &entry.blocks {

@@ -1,36 +1,36 @@
-//! What keeps a context from being made small again and again for nothing.
+//! The circuit breaker, which stops automatic compactions that gain nothing.
 
 use epitome_model::Tokens;
 
-/// Gains of less than so many per cent are poor.
+/// Gains below this are poor, in per cent.
 const POOR: u64 = 5;
-/// So many of them in a streaks open the breaker.
+/// Number of consecutive poor gains that opens the breaker.
 const POOR_GAINS: u32 = 2;
-/// So many failures of one kind in a streaks open it.
+/// Number of consecutive failures of one kind that opens the breaker.
 const FAILURES: u32 = 3;
 
-/// What came of one attempt, passes and summary together.
+/// The result of one attempt, passes and summary together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptResult {
-    /// It could be carried out: of so many tokens, so many are gone.
+    /// The attempt saved `saved` of `of` tokens.
     Gained { of: Tokens, saved: Tokens },
     /// A summary was asked for, and there is none.
     Unwritten,
-    /// The passes could not be carried out.
+    /// The passes failed.
     Refused,
 }
 
-/// Whether a context is made small by itself.
+/// Whether automatic compactions are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// It is.
+    /// They are allowed.
     Closed(Streaks),
-    /// It is not until it has grown from this size by as much as would be a gain. Then one attempt
-    /// is let through, with all of its steps.
+    /// They are not, until the context has grown by 5 per cent from this size. Then one attempt is
+    /// let through, with all of its steps.
     Open { at: Tokens },
 }
 
-/// What went wrong, each kind since it last went well.
+/// Consecutive bad results of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,
@@ -53,7 +53,8 @@ impl Breaker {
         }
     }
 
-    /// Judges an attempt that has come to this size. Says why, if that opens the breaker.
+    /// Judges an attempt after which the context has this size. Returns why, if it opens the
+    /// breaker.
     pub(super) fn judge(&mut self, result: AttemptResult, now: Tokens) -> Option<String> {
         let streaks = match self {
             Breaker::Closed(streaks) => streaks,
@@ -72,7 +73,7 @@ impl Breaker {
 }
 
 impl Streaks {
-    /// One more attempt. Says why, if that was one too many.
+    /// Counts an attempt. Returns why, if it opens the breaker.
     fn add(&mut self, result: AttemptResult) -> Option<String> {
         match result {
             AttemptResult::Gained { .. } if result.is_good() => {
@@ -106,7 +107,7 @@ impl AttemptResult {
     }
 }
 
-/// By as much as would have been a gain.
+/// Whether a size has grown by as much as a good gain.
 pub(super) fn has_grown(from: Tokens, to: Tokens) -> bool {
     to.0 * 100 >= from.0 * (100 + POOR)
 }

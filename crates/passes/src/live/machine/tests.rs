@@ -150,17 +150,17 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
 /// What comes of one request.
 #[derive(Clone, Copy, Debug)]
 enum Comes {
-    /// The passes leave so many tokens; who is asked says nothing of use.
+    /// The passes leave this many tokens; the model's summary is of no use.
     To(u64),
     /// They leave so many, and a summary so many of these.
     Summary(u64, u64),
-    /// They leave so many, and nobody is there to be asked.
+    /// The passes leave this many tokens, and no model is configured.
     Nobody(u64),
     /// An invariant refuses what they do.
     Refused,
 }
 
-/// Plays requests at these sizes, and tells what was done and heard at each.
+/// Plays requests at these sizes, and returns the steps and events of each.
 fn play(machine: &mut Machine, requests: &[(u64, Comes)]) -> Vec<String> {
     requests.iter().map(|(tokens, comes)| play_one(machine, *tokens, *comes)).collect()
 }
@@ -226,7 +226,7 @@ const POOR: &str = "run, 2 gains of less than 5 per cent (900)";
 const UNWRITTEN: &str = "run, ask, 3 summaries failed (900)";
 const REFUSED: &str = "run, 3 compactions could not be carried out (900)";
 
-/// A recipe, requests, and what is done and heard at each.
+/// A recipe, requests, and the expected steps and events of each.
 type Talk<'a> = (Recipe, &'a [(u64, Comes)], &'a [&'a str]);
 
 fn check(talks: &[Talk<'_>]) {
@@ -243,7 +243,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
     check(&[
         // One failure is none of the model's that answers next.
         (with_summary(), &[fails, (900, Summary(900, 300))], &["run, ask", "run, ask"]),
-        // Three are: whoever is healthy then is asked when the context has grown.
+        // Three failures open it: a working model is asked again when the context has grown.
         (
             with_summary(),
             &[fails, fails, fails, (944, To(944)), (945, Summary(945, 300)), (900, To(900))],
@@ -261,7 +261,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
             &[fails, fails, fails, (945, To(945)), (992, To(992)), (993, Summary(993, 300))],
             &["run, ask", "run, ask", UNWRITTEN, "run, ask", "", "run, ask"],
         ),
-        // Failures count in a streaks: a summary in between begins anew.
+        // Failures count in a row: a summary in between resets the count.
         (
             with_summary(),
             &[fails, fails, (900, Summary(900, 300)), fails, fails, fails],
@@ -286,7 +286,7 @@ fn gains_and_violations_open_and_close_the_breaker() {
             &[(900, Summary(900, 890)), (920, Summary(910, 900)), (944, To(0))],
             &["run, ask", "run, ask, 2 gains of less than 5 per cent (900)", ""],
         ),
-        // Who has nobody to ask has what the passes gain.
+        // Without a model, the gain of the passes is judged.
         (
             with_summary(),
             &[(900, Nobody(900)), (900, Nobody(900)), (944, To(0)), (945, Summary(945, 300))],
@@ -300,7 +300,7 @@ fn gains_and_violations_open_and_close_the_breaker() {
             &[fails, fails, (945, To(300)), (900, To(880)), fails, (944, To(0))],
             &["run", POOR, "run", "run", POOR, ""],
         ),
-        // What an invariant refuses is told as what it is, and is no summary's failure.
+        // A refusal by an invariant is reported as such, and is no failure of the summary.
         (
             with_summary(),
             &[(900, Refused), (900, Refused), (900, Refused), (944, To(0)), (945, To(300))],
@@ -482,7 +482,7 @@ fn what_a_digest_took_the_place_of_is_told() {
     let expect = Event::Finished { why, before, after, by_tier, over_target, no_summary };
     assert_eq!(events.last(), Some(&expect));
     assert!(!events.iter().any(|it| matches!(it, Event::Failed { .. })), "{events:?}");
-    // One that does not help is told once, until the context has grown.
+    // If a digest does not help, this is reported once, until the context has grown.
     assert_eq!(machine.step(&gauge(400)), NextStep::Send);
     for (size, expect) in [(1_100, true), (1_110, false), (1_160, true)] {
         let mut digests = false;
