@@ -1,4 +1,4 @@
-//! One block of a context, with what is measured of it.
+//! A block of a context, with the data that is measured of it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use regex::Regex;
 
 use crate::lines::{LineId, line_ids};
 
-/// What a piece is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// Text, summaries included.
@@ -24,7 +24,7 @@ pub enum BlockKind {
     Call,
     /// The result of a call.
     Result,
-    /// A picture, or what epitome does not understand.
+    /// An image, or an unknown block.
     Other,
 }
 
@@ -35,21 +35,21 @@ pub struct MeasuredBlock {
     pub kind: BlockKind,
     /// Whether the model wrote it.
     pub by_model: bool,
-    /// Equal for equal pieces.
+    /// A hash of its content: equal blocks have equal ids.
     pub id: u64,
-    /// Its tokens, with what an API puts around a block.
+    /// Its tokens, including what an API adds around a block.
     pub tokens: Tokens,
     /// The id that links a call and its result.
     pub call: Option<Box<str>>,
-    /// The file that a call names; of a result, the file that its call has read or printed.
+    /// The file that a call names; for a result, the file that its call has read or printed.
     pub file: Option<Box<str>>,
-    /// Its text; of a call, the values of its arguments, one a line.
+    /// Its text; for a call, the values of its arguments, one per line.
     pub text: String,
-    /// Its facts, sorted, each once.
+    /// Its distinct facts, sorted.
     pub facts: Vec<FactId>,
-    /// Its lines, sorted, each once.
+    /// Its distinct lines, sorted.
     pub lines: Vec<LineId>,
-    /// The texts that an edit takes out of a file, as the lines that it must know.
+    /// For each text that an edit removes from a file, its lines: the model must have known them.
     pub quoted: Vec<Vec<LineId>>,
 }
 
@@ -60,7 +60,7 @@ static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("{command}{file}")).expect("a test compiles it")
 });
 
-/// Arguments that say how a tool works, and not on what: their numbers are no facts.
+/// Arguments that configure a tool: their numbers are not facts.
 const MANNER: [&str; 6] =
     ["timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "head_limit", "limit"];
 
@@ -110,7 +110,7 @@ impl MeasuredBlock {
         }
     }
 
-    /// What [`id`](Piece::id) of this block would be: for a caller that measured it before.
+    /// The [`id`](MeasuredBlock::id) that this block would have, without measuring it.
     pub fn id_of(block: &Block, role: Role, source: &dyn Source) -> u64 {
         let mut hasher = DefaultHasher::new();
         (role == Role::Assistant).hash(&mut hasher);
@@ -135,7 +135,7 @@ impl MeasuredBlock {
     }
 }
 
-/// The ids of the facts of a text, sorted, each once.
+/// The ids of the distinct facts of a text, sorted.
 fn fact_ids(text: &str) -> Vec<FactId> {
     let mut ids = Vec::new();
     each_fact(text, |_, fact| ids.push(FactId::from_text(fact)));
@@ -153,7 +153,7 @@ fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     }
 }
 
-/// All texts and numbers of JSON, one a line; what is no JSON, as it is.
+/// All texts and numbers of JSON, one per line; other text is returned unchanged.
 fn values(json: &[u8]) -> String {
     let mut text = String::new();
     match Document::parse(json) {
@@ -192,7 +192,7 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     }
 }
 
-/// The lines of each text that an edit takes out: the model had to know them.
+/// The lines of each text that an edit removes: the model had to know them.
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
@@ -200,7 +200,7 @@ fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     removed.map(lines).filter(|lines| !lines.is_empty()).collect()
 }
 
-/// The lines that a patch removes, and those around them.
+/// The lines that a patch removes, and its context lines.
 fn patched(patch: &str) -> Option<String> {
     patch.contains(PATCH).then(|| {
         let known = |line: &&str| line.starts_with([' ', '-']) && !line.starts_with("---");

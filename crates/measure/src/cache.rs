@@ -1,4 +1,4 @@
-//! What a provider has in its prompt cache, and what a request costs with it, in tokens.
+//! Models of a provider's prompt cache, and the cost of requests with it, in tokens.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -8,20 +8,20 @@ use epitome_passes::facts::IdHasher;
 
 use crate::block::MeasuredBlock;
 
-/// An odd number with its ones spread: it mixes what it is multiplied with.
+/// An odd number with evenly distributed ones, to mix hashes by multiplication.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How a provider caches requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheModel {
-    /// Any beginning of an earlier request is read from the cache: `OpenAI`, Gemini, `DeepSeek`, or
-    /// Anthropic with breakpoints in the right places.
+    /// Any prefix of an earlier request is cached: `OpenAI`, Gemini, `DeepSeek`, or Anthropic with
+    /// breakpoints in the right places.
     Prefix,
-    /// Only whole earlier requests are: Anthropic with one breakpoint, at the end.
+    /// Only whole earlier requests are cached: Anthropic with one breakpoint, at the end.
     Requests,
 }
 
-/// What a request and its response cost, in tokens.
+/// The cost of a request and its response, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Input that was read from the cache.
@@ -32,21 +32,21 @@ pub struct Bill {
     pub output: Tokens,
 }
 
-/// Hashes of requests: they are hashes already.
+/// A set of hashes of requests.
 type Chains = HashSet<u64, BuildHasherDefault<IdHasher>>;
 
 /// The requests that a provider has cached.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
-    /// Every beginning of a request, as a hash of its pieces.
+    /// Hashes of all prefixes of requests.
     beginnings: Chains,
-    /// Whole requests.
+    /// Hashes of whole requests.
     requests: Chains,
 }
 
 impl Cache {
-    /// Sends a request. Returns how many of its tokens were cached, by both models, and how many
-    /// it has.
+    /// Sends a request, which is then cached. Returns its tokens, and how many of them were cached
+    /// in each model.
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> Sent {
         let mut sent = Sent::default();
         let (mut chain, mut is_known) = (0_u64, true);
@@ -68,7 +68,7 @@ impl Cache {
         sent
     }
 
-    /// Nothing is cached any more: too much time has passed.
+    /// Clears the cache, because too much time has passed.
     pub fn expire(&mut self) {
         self.beginnings.clear();
         self.requests.clear();
@@ -78,9 +78,9 @@ impl Cache {
 /// The tokens of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Those that any earlier request begins with.
+    /// Those in the longest prefix shared with an earlier request.
     pub prefix: Tokens,
-    /// Those of the longest earlier request that it begins with.
+    /// Those in the longest earlier request that is a prefix of this one.
     pub requests: Tokens,
     /// All.
     pub all: Tokens,
@@ -103,7 +103,7 @@ mod tests {
         let cases = [
             (vec![&a, &b], sent(0, 0, 20)),
             (vec![&a, &b, &c], sent(20, 20, 30)),
-            // Compacted: what stands before the change is a beginning, and no whole request.
+            // After a compaction, the part before the change is a prefix, but not a whole request.
             (vec![&a, &d], sent(10, 0, 20)),
             (vec![&a, &d, &c], sent(20, 20, 30)),
             (vec![&a, &b, &d], sent(20, 20, 30)),

@@ -1,4 +1,4 @@
-//! One compaction: what of the facts that were used later it has kept.
+//! Measures which of the facts that were used later a compaction has kept.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -13,45 +13,45 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// Of each result that is not sent as it was, its call, and the text under which it is recalled.
+/// For each result that is not sent whole, by its call: the reference with which it is recalled.
 pub type References = HashMap<Box<str>, String>;
 
-/// Of the pieces that hold a fact, how many are looked at for its line: the newest.
+/// Of the pieces with a fact, only this many of the newest are searched for its line.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
 
-/// A place in a session at which a compaction is forced.
+/// A place in a session where a compaction is forced.
 #[derive(Clone, Debug)]
 pub struct ForcedCompaction<'h> {
     history: &'h History,
     needs: &'h Needs,
     call: usize,
     first: usize,
-    /// What was used, each with the lines that held it.
+    /// The used facts, each with the lines that contained it.
     used: Vec<(UsedFact, Vec<&'h str>)>,
 }
 
-/// What a compaction has kept.
+/// The figures of one compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CutFigures {
     /// Tokens before it.
     pub before: Tokens,
     /// Tokens after it.
     pub after: Tokens,
-    /// Facts that were used in the calls after it.
+    /// Number of facts used in the calls after it.
     pub used: usize,
-    /// The share of these, by weight, that the context holds.
+    /// The share of these, by weight, that the context contains.
     pub recall: f64,
-    /// The share that it holds in a whole line.
+    /// The share that it contains in a whole line.
     pub in_line: f64,
-    /// The share that it holds, or can recall: by a reference or the name of a file in it.
+    /// The share that it contains, or can recall: by a reference or a file name in it.
     pub recoverable: f64,
-    /// Edits in the calls after it that quote what was said before it.
+    /// Number of edits in the calls after it that quote earlier content.
     pub edits: u64,
-    /// Of these, those that quote a line which the context does not hold.
+    /// Number of these that quote a line which the context does not contain.
     pub rereads: u64,
-    /// The tokens of the results that have to be read again for them.
+    /// Tokens of the results that must be read again for them.
     pub reread: Tokens,
 }
 
@@ -66,12 +66,12 @@ impl<'h> ForcedCompaction<'h> {
         ForcedCompaction { history, needs, call, first, used: used.collect() }
     }
 
-    /// The call before which it is.
+    /// The call before which it takes place.
     pub fn call(&self) -> usize {
         self.call
     }
 
-    /// What a compacted context has kept. `None` if nothing was used afterwards.
+    /// Measures a compacted context. `None` if nothing was used afterwards.
     pub fn measure(
         &self,
         view: &[Arc<MeasuredBlock>],
@@ -121,7 +121,7 @@ impl<'h> ForcedCompaction<'h> {
         }
     }
 
-    /// Whether the context names what gives a fact back.
+    /// Whether the context names a reference or a file from which a fact can be recalled.
     fn is_recoverable(
         &self,
         used: &UsedFact,
@@ -136,7 +136,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 }
 
-/// The lines that hold a fact, in the newest pieces with it.
+/// The lines with a fact, in the newest pieces that contain it.
 fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);
@@ -144,7 +144,7 @@ fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     for text in places.map(|&place| &*history.pieces[place].text) {
         let mut end = 0;
         for at in finder.find_iter(text.as_bytes()).collect::<Vec<_>>() {
-            // Of several in a line, the first is enough.
+            // Within a line, the first occurrence is enough.
             if at >= end {
                 let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
                 end = text[at..].find('\n').map_or(text.len(), |len| at + len);
@@ -157,7 +157,7 @@ fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     lines
 }
 
-/// What a context holds.
+/// The content of a context.
 struct HeldContent<'v> {
     view: &'v [Arc<MeasuredBlock>],
     facts: Set<FactId>,
@@ -177,13 +177,13 @@ impl<'v> HeldContent<'v> {
         LineId::from_line(line).as_ref().is_none_or(is_there)
     }
 
-    /// Whether a text stands in it, anywhere.
+    /// Whether it contains a text, anywhere.
     fn says(&self, text: &str) -> bool {
         let finder = memmem::Finder::new(text);
         self.view.iter().any(|piece| finder.find(piece.text.as_bytes()).is_some())
     }
 
-    /// Whether it names a file: its last name, or its last two.
+    /// Whether it names a file: by its name, or with the folder before it.
     fn names(&self, file: &str) -> bool {
         let mut names = file.rsplit('/');
         let last = names.next().unwrap_or(file);

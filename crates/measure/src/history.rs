@@ -1,4 +1,4 @@
-//! A session as a list of pieces, and where its calls are.
+//! A session as a list of blocks, with the positions of its calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use epitome_model::{
 
 use crate::block::{BlockKind, MeasuredBlock};
 
-/// What stands for a result that the session does not hold.
+/// Replaces a result that the session does not contain.
 const NO_RESULT: &str = "[no result recorded]";
-/// What the user says in a session that the model begins.
+/// The user message that is added to a session which begins with the model.
 const BEGINNING: &str = "[session start]";
 
-/// All that was said in a session, compactions undone: what a context that is never compacted
-/// would hold.
+/// All content of a session, with compactions undone: the context that it would have if it were
+/// never compacted.
 ///
-/// Every call of a tool has its result in the entry behind it. Summaries, side chains and copies of
-/// the history are left out.
+/// Every call has its result in the next entry. Summaries, side chains and copies of the history
+/// are left out.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// What was said, to be said again.
+    /// The entries, in order, so that they can be replayed.
     pub entries: Vec<Entry>,
     /// Its blocks.
     pub pieces: Vec<Arc<MeasuredBlock>>,
     /// The calls of the model.
     pub calls: Vec<ModelCall>,
-    /// Tokens before each piece, and of all.
+    /// Tokens before each piece, and in all.
     tokens: Vec<Tokens>,
-    /// For each piece, how many calls were answered before it.
+    /// For each piece, the number of calls with a response before it.
     answered: Vec<usize>,
 }
 
 /// A request to the model and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The entry that holds the response: those before it were sent.
+    /// The index of the entry with the response: all earlier ones were sent.
     pub entry: usize,
-    /// The first piece of the response, and the first behind it.
+    /// The range of the response's pieces.
     pub pieces: (usize, usize),
     /// When it was recorded, as written in the session.
     pub time: Option<Box<str>>,
@@ -80,34 +80,34 @@ impl History {
         history
     }
 
-    /// The tokens of all that was said before a piece.
+    /// The tokens of all content before a piece.
     pub fn tokens_before(&self, piece: usize) -> Tokens {
         self.tokens.get(piece).or(self.tokens.last()).copied().unwrap_or_default()
     }
 
-    /// The tokens of all that was said.
+    /// The tokens of all content.
     pub fn tokens(&self) -> Tokens {
         self.tokens.last().copied().unwrap_or_default()
     }
 
-    /// The response of a call.
+    /// The pieces of a call's response.
     pub fn response(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         let (first, end) = self.calls[call].pieces;
         &self.pieces[first..end]
     }
 
-    /// What a request sends if nothing was compacted: all before the response.
+    /// The pieces that a request sends if nothing was compacted: all before the response.
     pub fn sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
 
-    /// How many calls were answered before a piece.
+    /// The number of calls with a response before a piece.
     pub(crate) fn call_of(&self, piece: usize) -> usize {
         self.answered[piece]
     }
 }
 
-/// What was said, in the order in which a model may be sent it.
+/// The original entries, in an order in which they can be sent to a model.
 fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
     let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
@@ -135,7 +135,7 @@ struct Building {
     entries: Vec<Entry>,
     /// The response that is not complete yet.
     response: Option<Entry>,
-    /// Results by the id of their call; the first of an id counts.
+    /// Results by the id of their call; the first result of a call counts.
     results: HashMap<Box<str>, Output>,
     called: HashSet<Box<str>>,
 }
@@ -174,7 +174,7 @@ impl Building {
         if !goes_on {
             self.end_response();
         }
-        // Two responses with nothing between them are one.
+        // Adjacent responses are one.
         let open = self
             .response
             .take()
@@ -188,7 +188,7 @@ impl Building {
         self.response = Some(open);
     }
 
-    /// Puts the results of the response behind it.
+    /// Ends the response, and adds its results after it.
     fn end_response(&mut self) {
         let Some(response) = self.response.take() else { return };
         if self.entries.is_empty() {
@@ -220,7 +220,7 @@ impl Building {
 }
 
 impl MeasuredBlock {
-    /// Whether what a session needs is looked for in it: reasoning is not sent to every model.
+    /// Whether uses of facts are looked for in it; reasoning is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

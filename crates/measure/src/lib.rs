@@ -1,17 +1,18 @@
-//! What a session's agent used of its past, and what of it a context still holds.
+//! Measures what an agent used of a session's earlier content, and how much of that a compacted
+//! context still contains.
 //!
-//! A session tells by itself what was needed: a fact that the model writes, that stood before in
-//! the context, and that nothing has brought back in between, was taken from the context. A
-//! [`History`] is a session as a list of [`Piece`]s, [`Needs`] are what its later calls used,
-//! [`Cut`] measures one compaction, and [`Replay`] measures a context before every call, with what
-//! it costs where providers cache requests.
+//! What was needed can be seen in the session itself: if the model writes a fact that occurred
+//! earlier, and nothing has brought it back in between, it took the fact from the context. A
+//! [`History`] is a session as a list of [`MeasuredBlock`]s, [`Needs`] are the facts that its later
+//! calls used, [`ForcedCompaction`] measures one compaction, and [`Replay`] measures a context
+//! before every call, with its cost at providers that cache requests.
 //!
 //! The method and its weaknesses are in `docs/quality.md`.
 //!
 //! # Absent
 //!
 //! Contexts and recipes: a context is measured as a list of pieces, wherever it comes from. Prices:
-//! a [`Bill`] is in tokens. Models: whether one would cope without a fact is not seen.
+//! a [`Bill`] is in tokens. Models: whether one could do without a fact is not measured.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

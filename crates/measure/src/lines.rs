@@ -1,12 +1,12 @@
-//! Lines of a text, compared without what tools put before them.
+//! Compares lines of text without what tools put before them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A line of at least eight characters: equal lines are equal.
+/// The id of a line with at least eight characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 
-/// Lines with fewer characters say nothing by themselves.
+/// Lines with fewer characters have no meaning on their own.
 pub(crate) const SHORTEST: usize = 8;
 /// Characters of a line that are compared.
 const LONGEST: usize = 400;
@@ -23,7 +23,7 @@ impl LineId {
     }
 }
 
-/// The ids of the lines of a text, sorted, each once.
+/// The ids of the distinct lines of a text, sorted.
 pub fn line_ids(text: &str) -> Vec<LineId> {
     let mut ids: Vec<LineId> = text.split('\n').filter_map(LineId::from_line).collect();
     ids.sort_unstable();
@@ -31,7 +31,7 @@ pub fn line_ids(text: &str) -> Vec<LineId> {
     ids
 }
 
-/// A line without its number in a file, its indent, and a mark of lines that were left out.
+/// A line without a line number, indentation, and a mark of omitted lines.
 ///
 /// ```
 /// use epitome_measure::plain_line;

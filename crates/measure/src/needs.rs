@@ -1,4 +1,4 @@
-//! What a session itself says of the use of its past.
+//! Finds what the calls of a session used of its earlier content.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -10,57 +10,57 @@ use crate::block::{BlockKind, MeasuredBlock};
 use crate::history::History;
 use crate::lines::LineId;
 
-/// Calls after a compaction in which a use counts.
+/// Number of calls after a compaction in which uses are counted.
 pub const HORIZON: usize = 40;
-/// A fact is far if it last stood more than this many calls ago.
+/// A fact is far if its last occurrence is more than this many calls ago.
 pub const FAR: usize = 10;
-/// Compactions that are forced in a session, at most.
+/// Maximum number of compactions that are forced in a session.
 const CUTS: usize = 8;
 
-/// Facts that say nothing: in more than 15% of the sessions of the open set, and at least three
+/// Generic facts: those in more than 15% of the sessions of the open set, and in at least three
 /// repositories.
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
-/// Whether a fact says nothing, because it is in sessions of all kinds.
+/// Whether a fact is in sessions of all kinds, and thus tells nothing.
 pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }
 
-/// What the calls of a session used of what was said before them.
+/// What the calls of a session used of earlier content.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// For each call.
+    /// The used facts, by call.
     pub calls: Vec<Vec<Need>>,
     /// Edits that quote lines of the session, by call.
     pub edits: Vec<(usize, Vec<Edit>)>,
     /// The calls before which a compaction is forced.
     pub cuts: Vec<usize>,
-    /// For each fact, the pieces that hold it, in order.
+    /// For each fact, the pieces that contain it, in order.
     places: FactMap<Vec<usize>>,
 }
 
-/// A fact that a response uses, and that stood before it.
+/// A fact that a response uses and that occurred before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// The fact.
     pub fact: FactId,
     /// How rare it is: ln(1 + pieces before / pieces with the fact).
     pub weight: f64,
-    /// Whether it last stood more than [`FAR`] calls ago.
+    /// Whether its last occurrence is more than [`FAR`] calls ago.
     pub is_far: bool,
 }
 
-/// An edit that takes a text out of a file.
+/// An edit that removes a text from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The lines of the text that stood in the session, each with the piece that held it last.
+    /// The lines of the text that are in the session, each with the last piece that contains it.
     pub lines: Vec<(LineId, usize)>,
-    /// The piece that held most of them.
+    /// The piece that contains most of them.
     pub from: usize,
 }
 
-/// A fact that was used after a compaction, and that nothing brought back before.
+/// A fact that was used after a compaction, and had not been brought back before that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsedFact {
     /// The fact.
@@ -69,15 +69,15 @@ pub struct UsedFact {
     pub text: String,
     /// How rare it is, as in [`Need`].
     pub weight: f64,
-    /// Where it came from first.
+    /// Where it first occurred.
     pub origin: Origin,
-    /// Calls since it last stood.
+    /// Number of calls since its last occurrence.
     pub age: usize,
-    /// The pieces before the compaction that hold it.
+    /// The pieces before the compaction that contain it.
     pub places: Vec<usize>,
 }
 
-/// Where a fact came from first.
+/// Where a fact first occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The user.
@@ -91,7 +91,7 @@ pub enum Origin {
 }
 
 impl Needs {
-    /// What the calls of a history needed.
+    /// Finds what the calls of a history used.
     pub fn from_history(history: &History) -> Needs {
         let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
         let mut known: FactMap<FactPlaces> = FactMap::default();
@@ -122,8 +122,8 @@ impl Needs {
         }
     }
 
-    /// The facts that the model used in the [`HORIZON`] calls from `cut` on, that stood before it,
-    /// and that nothing brought back in between.
+    /// The facts that occurred before `cut`, that the model used in the [`HORIZON`] calls from
+    /// there on, and that nothing had brought back in between.
     pub fn used_after(&self, history: &History, cut: usize) -> Vec<UsedFact> {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
@@ -163,7 +163,7 @@ impl Needs {
     }
 }
 
-/// What is known of a fact: the pieces with it, and before which call it last stood.
+/// The occurrences of a fact: the pieces with it, and the call before its last occurrence.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -199,7 +199,7 @@ fn origin(piece: &MeasuredBlock) -> Origin {
     }
 }
 
-/// Edits that quote lines which stood before, at least half of what they quote.
+/// Edits of which at least half of the quoted lines occurred before.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -225,12 +225,12 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
         return None;
     }
     let count = |from: usize| lines.iter().filter(|(_, place)| *place == from).count();
-    // Of several, the one that comes first.
+    // On a tie, the earliest piece.
     let from = lines.iter().rev().map(|(_, place)| *place).max_by_key(|place| count(*place))?;
     Some(Edit { lines, from })
 }
 
-/// The calls before which a compaction is forced: those with enough before them, and some behind.
+/// The calls before which a compaction is forced: with enough history before, and some calls after.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));

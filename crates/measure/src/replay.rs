@@ -1,4 +1,4 @@
-//! A context before every call of a session: what it costs, and what the response lacked.
+//! Replays a session call by call: what each request costs, and what each response lacked.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,51 +11,50 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// Calls for which what was read again is not read again.
+/// Number of calls during which content that was read again is not read once more.
 const KNOWN: usize = 10;
-/// Output of a call that reads a file again.
+/// Output tokens of a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
-/// Later calls that send again what was read again.
+/// Number of later calls that send the repeated content.
 const SENT_AGAIN: u64 = 8;
 
-/// A session that is replayed call by call.
+/// A replay of a session.
 pub struct Replay<'h> {
     history: &'h History,
     needs: &'h Needs,
-    /// What every request has in addition to the messages: prompt and tools.
+    /// Tokens of every request besides the messages: prompt and tools.
     overhead: Tokens,
     cache: Cache,
     view: Vec<Arc<MeasuredBlock>>,
-    /// How many pieces of the view hold a fact.
+    /// The number of pieces in the view that contain each fact.
     held: FactMap<u32>,
-    /// When a piece was last read again.
+    /// The call at which a piece was last read again.
     reread: HashMap<usize, usize>,
 }
 
-/// What a call cost, and what its response lacked.
+/// The figures of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallFigures {
     /// The tokens of the request.
     pub context: Tokens,
-    /// The bill where any beginning of an earlier request is cached.
+    /// The bill if any prefix of an earlier request is cached.
     pub prefix: Bill,
-    /// The bill where whole earlier requests are cached.
+    /// The bill if only whole earlier requests are cached.
     pub requests: Bill,
-    /// The bill of reading again what edits quote and the context does not hold.
+    /// The bill of reading files again whose content an edit quotes and the context lacks.
     pub rereads: Bill,
-    /// The share of the facts of the response, by weight, that the context holds: of those that
-    /// stood before.
+    /// The share, by weight, of the response's earlier facts that the context contains.
     pub recall: Option<f64>,
-    /// The same of facts that last stood more than ten calls ago.
+    /// The same for facts whose last occurrence is more than ten calls ago.
     pub far: Option<f64>,
-    /// Edits that quote what was said before.
+    /// Number of edits that quote earlier content.
     pub edits: u64,
-    /// Of these, those for which a file has to be read again.
+    /// Number of these for which a file must be read again.
     pub reread: u64,
 }
 
 impl<'h> Replay<'h> {
-    /// Begins before the first call. `overhead` is what every request has in addition to the
+    /// Begins before the first call. `overhead` is the tokens of every request besides the
     /// messages.
     pub fn new(history: &'h History, needs: &'h Needs, overhead: Tokens) -> Replay<'h> {
         Replay {
@@ -69,8 +68,8 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Measures the next call, which is sent `view`. `is_cold` if so much time has passed that
-    /// nothing is cached any more.
+    /// Measures the next call, whose request has the messages `view`. `is_cold` clears the cache,
+    /// as after a long time.
     pub fn call(
         &mut self,
         call: usize,
@@ -98,7 +97,7 @@ impl<'h> Replay<'h> {
         self.edits(call, figures)
     }
 
-    /// Takes a view, of which the beginning is that of the last one.
+    /// Takes a view, which may share its beginning with the last one.
     fn look_at(&mut self, view: Vec<Arc<MeasuredBlock>>) {
         let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
         for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {

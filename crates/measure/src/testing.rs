@@ -1,4 +1,4 @@
-//! Pieces and histories for the tests of this crate.
+//! Helpers for the tests of this crate.
 
 use epitome_model::{Block, Counter, Role, Text, Tokens};
 use samples::Sample;
@@ -6,7 +6,7 @@ use samples::Sample;
 use crate::block::MeasuredBlock;
 use crate::history::History;
 
-/// One token a byte.
+/// A tokenizer with one token per byte.
 struct Bytes;
 
 impl Counter for Bytes {
@@ -25,12 +25,12 @@ pub fn text(text: &str) -> MeasuredBlock {
     MeasuredBlock::from_block(&block, Role::User, &&b""[..], &Bytes)
 }
 
-/// A text of the user of so many tokens.
+/// A text of the user with this many tokens.
 pub fn piece(words: &str, tokens: u64) -> MeasuredBlock {
     MeasuredBlock { tokens: Tokens(tokens), ..text(words) }
 }
 
-/// A sample as a history, with one token a byte.
+/// A sample as a history, with one token per byte.
 pub fn history(sample: &Sample) -> History {
     History::from_transcript(sample.transcript(), sample.source(), &Bytes)
 }

@@ -7,7 +7,7 @@ pub(crate) struct Run {
     pub(crate) style: Style,
 }
 
-/// A style as a page has classes for it.
+/// A style, for which a page has classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
     /// One of 16 colours.
@@ -19,7 +19,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Names of classes.
+    /// The names of its classes.
     pub(crate) fn classes(self) -> String {
         let mut classes = Vec::new();
         classes.extend(self.colour.map(|colour| format!("f{colour}")));
@@ -29,8 +29,8 @@ impl Style {
     }
 }
 
-/// A text in runs of one style. Sequences that set a style are taken out; any other command of a
-/// terminal stays, for the reader to see. A carriage return begins a line, as a feed does.
+/// Splits a text into runs of one style. Sequences that set a style are removed; other terminal
+/// sequences stay visible to the reader. A carriage return begins a new line.
 pub(crate) fn runs(text: &str) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut style = Style::default();
@@ -63,7 +63,7 @@ fn push(runs: &mut Vec<Run>, text: &str, style: Style) {
     }
 }
 
-/// `ESC [ codes m`, and what stands behind it.
+/// Parses `ESC [ codes m`: the codes, and the text after it.
 fn rendition(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let end = inner.find(|c: char| !matches!(c, '0'..='9' | ';' | ':'))?;
@@ -94,7 +94,7 @@ fn changed(mut style: Style, codes: &str) -> Style {
     style
 }
 
-/// A colour out of 256, or of red, green and blue, as the nearest of 16.
+/// A colour of the 256-colour palette or an RGB colour, as the nearest of 16.
 fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
     match codes.next()? {
         5 => match codes.next()? {

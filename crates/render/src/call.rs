@@ -1,4 +1,4 @@
-//! The parts of a call, arranged for showing.
+//! The parts of a call, prepared for display.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use similar::{ChangeTag, TextDiff};
 use crate::reminder::without_reminders;
 use crate::visible::one_line;
 
-/// Arguments longer than this are shown by their fields alone.
+/// Longer arguments are not parsed; only their fields are shown. In bytes.
 const ARGUMENTS: u64 = 64 << 10;
-/// Texts that together are longer are not compared.
+/// Maximum bytes of two texts together that are compared line by line.
 const COMPARED: usize = 128 << 10;
 
 /// A change that a call makes to a file.
@@ -23,20 +23,20 @@ pub(crate) enum FileChange {
     Lines(Vec<Line>),
     /// The text of a patch.
     Patch(String),
-    /// Two texts that are too long to be compared, or that a recipe left.
+    /// Two texts that are too long to compare, or that a recipe left.
     Becomes(String, String),
-    /// The whole of a file.
+    /// The content of a whole file.
     Content(String),
-    /// Another argument, by its name.
+    /// Another argument: its name and its text.
     Named(String, String),
 }
 
-/// A line of a difference.
+/// A line of a diff.
 pub(crate) enum Line {
     Same(String),
     Added(String),
     Removed(String),
-    /// Lines that stay are left out here.
+    /// A place where unchanged lines are left out.
     Gap,
 }
 
@@ -56,14 +56,14 @@ pub(crate) fn arguments(call: &Call, source: &dyn Source) -> Option<Value> {
     }
     let bytes = source.at(call.arguments);
     match serde_json::from_slice(&bytes).ok()? {
-        // JSON that is kept as a text.
+        // Some agents store JSON as a string.
         Value::String(text) => serde_json::from_str(&text).ok().filter(Value::is_object),
         value @ (Value::Object(_) | Value::Array(_)) => Some(value),
         _ => None,
     }
 }
 
-/// Arguments that are neither fields nor the target, by name.
+/// Other arguments than fields and the target, by name.
 pub(crate) fn rest(
     call: &Call,
     arguments: Option<&Value>,
@@ -88,8 +88,8 @@ pub(crate) fn rest(
         .collect()
 }
 
-/// The same without what says nothing: a flag that is off of a tool whose flags are off unless they
-/// are set, and numbers that say which lines were read, where the result has these.
+/// As [`rest`], without arguments that are of no interest: flags that have their default value, and
+/// numbers of the lines that were read, if the result shows line numbers.
 pub(crate) fn telling(
     call: &Call,
     arguments: Option<&Value>,
@@ -113,7 +113,7 @@ pub(crate) fn telling(
     rest(call, Some(&Value::Object(members.collect())), source)
 }
 
-/// Arguments that are no JSON, and no field either.
+/// Arguments that are not JSON and not a field.
 pub(crate) fn unknown(
     call: &Call,
     arguments: Option<&Value>,
@@ -123,7 +123,7 @@ pub(crate) fn unknown(
     is_unknown.then(|| decode(&source.at(call.arguments)).into_owned())
 }
 
-/// Lines that a call adds to files and removes: those of the difference that is shown of it. Text
+/// The number of lines that a call adds to and removes from files, as in the displayed diff. Text
 /// that a recipe left is not counted.
 pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     if !call.kind.changes_file() {
@@ -148,7 +148,7 @@ pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     (added, removed)
 }
 
-/// Lines that a patch adds and removes.
+/// The number of lines that a patch adds and removes.
 fn patched(patch: &str) -> (u64, u64) {
     let (mut added, mut removed) = (0, 0);
     for line in patch.lines() {
@@ -162,8 +162,8 @@ fn patched(patch: &str) -> (u64, u64) {
     (added, removed)
 }
 
-/// The changes that a call makes to files, in the order of its arguments. The old text and the new
-/// one are members of one object, in either order.
+/// The changes that a call makes to files, in the order of its arguments. Old and new text are
+/// members of one object, in either order.
 pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<FileChange> {
     let read = |field: &Field| field.text.read(source).into_owned();
     let mut taken = vec![false; fields.len()];
@@ -197,7 +197,7 @@ pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<FileChange> 
     changes
 }
 
-/// The object in which an argument stands: `edits[2]` for `edits[2].oldText`.
+/// The object that contains an argument: `edits[2]` for `edits[2].oldText`.
 fn object(field: &Field) -> &str {
     field.name.rsplit_once('.').map_or("", |(object, _)| object)
 }
@@ -207,7 +207,7 @@ fn difference(old: String, new: String) -> FileChange {
     if left || old.len() + new.len() > COMPARED {
         return FileChange::Becomes(old, new);
     }
-    // A last line is the same line with and without its line feed.
+    // A last line with and without a line feed counts as the same.
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let diff = TextDiff::from_slices(&old, &new);
     let mut lines = Vec::new();
@@ -227,12 +227,12 @@ fn difference(old: String, new: String) -> FileChange {
     FileChange::Lines(lines)
 }
 
-/// The outcome of a call, in a word or two.
+/// The outcome of a call, for a short display.
 pub(crate) enum Outcome {
     /// The text that a recipe left in place of the result.
     Left(String),
     Failed,
-    /// The result consists of this many pictures.
+    /// The result consists of this many images.
     Pictures(usize),
     Lines(Lines),
 }
@@ -257,7 +257,7 @@ pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
     }
 }
 
-/// The lines of a file that a result has: the numbers that an agent put before them.
+/// The range of lines in a result, from the line numbers that the agent put before them.
 pub(crate) fn line_numbers(
     call: &Call,
     output: &Output,
@@ -276,7 +276,7 @@ pub(crate) fn line_numbers(
     (first <= last).then_some(first..last.checked_add(1)?)
 }
 
-/// A file's text without the numbers that an agent put before its lines.
+/// A file's text without the line numbers that an agent put before its lines.
 pub(crate) fn without_numbers(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for line in text.lines() {
@@ -286,7 +286,7 @@ pub(crate) fn without_numbers(text: &str) -> String {
     bare
 }
 
-/// The number before a line, and the line.
+/// Parses a line number and the line after it.
 fn numbered(line: &str) -> Option<(u64, &str)> {
     let trimmed = line.trim_start();
     let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();

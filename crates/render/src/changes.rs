@@ -1,4 +1,4 @@
-//! What a session did to files, by what it asked its tools to do.
+//! Counts the file changes of a session, from the calls of its tools.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::call;
 
-/// Lines that a session's calls added to files and took away, and how many files they name.
+/// The number of lines that a session's calls added and removed, and the number of files.
 ///
-/// It is counted from the calls, by the difference of their old and new texts: what a command
-/// changed is not in it, and what failed is. A file that is written whole counts as added.
+/// The lines are those of the diff of old and new texts in the calls. Changes made by shell
+/// commands are not counted, failed calls are. A file that is written whole counts as added lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Lines put in.
+    /// Lines added.
     pub added: u64,
-    /// Lines taken away.
+    /// Lines removed.
     pub removed: u64,
     /// Files.
     pub files: u64,
 }
 
 impl Changes {
-    /// Counts the changes of a session. Of a session that is compacted before it is shown, they are
-    /// counted before.
+    /// Counts the changes of a session. If the session is compacted before it is shown, count
+    /// before that.
     pub fn from_transcript(transcript: &Transcript, source: &dyn Source) -> Changes {
         let mut changes = Changes::default();
         let mut files = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! The lines in which two texts differ.
+//! Line diffs of two texts.
 
 use std::borrow::Cow;
 
 use similar::{ChangeTag, TextDiff};
 
-/// What became of a line.
+/// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineChange {
     /// It is in both texts.
@@ -15,7 +15,7 @@ pub enum LineChange {
     Added,
 }
 
-/// A line of a difference.
+/// A line of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffLine {
     /// A line without its line feed.
@@ -24,8 +24,8 @@ pub enum DiffLine {
     Hidden(LineChange, usize),
 }
 
-/// All lines of two texts. Of a run of lines that were all removed, added or kept, at most `most`
-/// are shown: the first and the last of them. A last line is equal with and without its line feed.
+/// All lines of two texts. Of a longer run of removed, added or equal lines only `most` are shown:
+/// the first and the last. A last line with and without a line feed counts as the same.
 pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
     let (before, after) = (ended(before), ended(after));
     let diff = TextDiff::from_lines(&*before, &*after);
@@ -116,7 +116,7 @@ mod tests {
         let long: String = (0..100).map(|n| format!("{n}\n")).collect();
         let expect = "-0\n-1\n-…96\n-98\n-99\n+gone\n";
         assert_eq!(marked(diff_lines(&long, "gone\n", 4)), expect);
-        // Nothing is left out where that would be a line.
+        // A single line is shown instead of "1 line".
         assert_eq!(marked(diff_lines("1\n2\n3\n", "", 2)), "-1\n-2\n-3\n");
     }
 

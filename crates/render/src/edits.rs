@@ -1,10 +1,10 @@
-//! What a compaction does, in words.
+//! Describes the edits of a compaction.
 
 use std::collections::BTreeMap;
 
 use epitome_model::plural;
 
-/// What a pass does to what, what matters most first.
+/// Passes with the noun and the verb of their edits, the most important first.
 const WORDS: [(&str, &str, &str); 7] = [
     ("results", "tool output", "shortened"),
     ("stale", "outdated file read", "dropped"),
@@ -15,7 +15,7 @@ const WORDS: [(&str, &str, &str); 7] = [
     ("copies", "duplicate", "removed"),
 ];
 
-/// What each pass did, by its name and how often: `150 tool outputs shortened`.
+/// A description of each pass's edits, with their number: `150 tool outputs shortened`.
 pub fn edits(by_pass: &BTreeMap<String, u64>) -> Vec<String> {
     let known = WORDS.iter().filter_map(|(pass, what, verb)| {
         Some(format!("{} {verb}", plural(*by_pass.get(*pass)?, what)))

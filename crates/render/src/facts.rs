@@ -1,4 +1,4 @@
-//! A session in figures.
+//! Key figures of a session.
 
 use epitome_model::{Block, Role, turns};
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use crate::spent::{Cost, CostFloor, RequestTotals, Spent, requests};
 use crate::{Changes, Story, StorySession, time};
 
-/// What is known of a session at a glance: what stands above a page and in a manifest.
+/// The key figures of a session, as in the header of a page and in a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The name of its agent.
     pub agent: String,
     /// Its id, if it has one.
     pub id: Option<String>,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The folder it was run in.
     pub cwd: Option<String>,
-    /// When it began, in RFC 3339 where the session's way of writing times is known.
+    /// When it began: in RFC 3339 if the session's time format is known, else unchanged.
     pub started: Option<String>,
     /// When it was last written to.
     pub ended: Option<String>,
@@ -29,15 +29,15 @@ pub struct Facts {
     pub calls: u64,
     /// Calls that failed.
     pub failed: u64,
-    /// Tokens, as the provider counted them.
+    /// Totals of the tokens that the provider counted.
     pub spent: RequestTotals,
-    /// What all requests cost together, if that is known of each.
+    /// The cost of all requests, if it is known for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What they cost at least, if it is known of some.
+    /// A lower bound of the cost, if it is known for some requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_floor: Option<CostFloor>,
-    /// What it did to files.
+    /// Its file changes.
     pub changes: Changes,
 }
 
@@ -78,7 +78,7 @@ impl Facts {
         facts
     }
 
-    /// What it cost, or at least cost, in words.
+    /// The cost, or its lower bound, as text.
     pub(crate) fn cost_in_words(&self) -> Option<String> {
         let floor = self.cost_floor.as_ref().map(ToString::to_string);
         self.cost.as_ref().map(ToString::to_string).or(floor)

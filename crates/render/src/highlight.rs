@@ -1,4 +1,4 @@
-//! Source text cut into runs that are coloured alike.
+//! Splits source code into runs of one colour.
 
 use std::str::FromStr as _;
 use std::sync::LazyLock;
@@ -10,12 +10,12 @@ use syntect::highlighting::{
 use syntect::parsing::{SyntaxReference, SyntaxSet};
 use syntect::util::LinesWithEndings;
 
-/// Bytes of one text that are coloured; the rest is plain.
+/// Maximum bytes of a text that are highlighted; the rest is plain.
 const TEXT: usize = 24 << 10;
-/// Longer lines are generated code.
+/// Maximum bytes of a line: longer lines are generated code.
 const LINE: usize = 2_000;
 
-/// What a run of source text is.
+/// The kind of a run of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
     /// A comment.
@@ -34,8 +34,8 @@ pub enum Token {
     Attribute,
 }
 
-/// The runs of a text in a language: its name, a file's extension, or a path. None if the language
-/// is not known, or the text is too long.
+/// The runs of a text in a language, which is given by its name, a file extension, or a path.
+/// `None` if the language is unknown or the text is too long.
 ///
 /// ```
 /// use epitome_render::{Token, highlight};
@@ -47,7 +47,7 @@ pub fn highlight<'t>(text: &'t str, language: &str) -> Option<Vec<(Option<Token>
     let syntax = syntax_of(text, language)?;
     let mut lines = HighlightLines::new(syntax, &THEME);
     let mut runs: Vec<(Option<Token>, &str)> = Vec::new();
-    // Runs are parts of the text, in its order: neighbours that are alike are one.
+    // Runs are consecutive parts of the text; adjacent ones of the same kind are joined.
     let mut begin = 0;
     let mut at = 0;
     let mut open = None;
@@ -55,7 +55,7 @@ pub fn highlight<'t>(text: &'t str, language: &str) -> Option<Vec<(Option<Token>
         for (style, run) in lines.highlight_line(line, &SYNTAXES).ok()? {
             let number = usize::from(style.foreground.r);
             let token = number.checked_sub(1).and_then(|at| TOKENS.get(at)).map(|(it, _)| *it);
-            // White space has no colour: it does not end a run.
+            // White space has no colour and does not end a run.
             if token != open && !run.trim().is_empty() {
                 if at > begin {
                     runs.push((open, &text[begin..at]));
@@ -95,7 +95,7 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
         .filter(plain)
 }
 
-/// What has a colour. A colour of the theme is the number of its line here, from 1.
+/// The kinds that have a colour. The theme's colour is the index here, from 1.
 const TOKENS: [(Token, &str); 7] = [
     (Token::Comment, "comment"),
     (Token::String, "string, constant.character, markup.raw"),

@@ -1,4 +1,4 @@
-//! Pages that need nothing but themselves.
+//! Self-contained HTML pages.
 
 mod card;
 mod code;
@@ -22,12 +22,12 @@ use maud::{Markup, PreEscaped, Render as _};
 
 use crate::visible::picture;
 
-/// A text as it is, for the body of a page: escaped, and with every character visible.
+/// A text for the body of a page: escaped, with invisible characters made visible.
 pub(crate) fn plain(text: &str) -> Markup {
     let mut html = String::with_capacity(text.len() + text.len() / 16);
     let mut from = 0;
     for (at, c) in text.char_indices() {
-        // Most are none.
+        // Most characters need no change.
         if matches!(c, ' '..='~' | '\n' | '\t') {
             continue;
         }

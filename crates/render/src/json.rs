@@ -1,4 +1,4 @@
-//! A session as JSON, and back: `docs/schema/transcript.schema.json` describes it.
+//! Converts a session to JSON and back; `docs/schema/transcript.schema.json` is the schema.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,36 +13,35 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Facts, PastCompaction, Story};
 
-/// The version of the document: members are added within it, never changed.
+/// The version of the format. Members may be added without a new version, but not changed.
 const VERSION: u64 = 1;
 
-/// A document that [`json`] made, read again.
+/// A document written by [`json`], parsed again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// The name of the agent.
     pub agent: String,
-    /// What the session says: its entries, without the records that say nothing to a model.
+    /// The transcript, without the records that no model sees.
     pub transcript: Transcript,
-    /// Where those of its texts stand that are no words: arguments, pictures, what nobody
-    /// understands.
+    /// The bytes that are not prose: arguments, images, unknown blocks.
     pub source: Vec<u8>,
     /// Its sub-agents.
     pub sub_agents: Vec<Document>,
 }
 
-/// What is no document.
+/// The error that a text is not such a document.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// It is no JSON, or not of this shape.
+    /// It is not JSON, or does not match the schema.
     #[error("not a transcript in JSON")]
     Malformed(#[from] serde_json::Error),
-    /// A later epitome wrote it.
+    /// A newer epitome wrote it.
     #[error("it was written by a newer epitome: version {0}")]
     Newer(u64),
 }
 
-/// A session with its sub-agents as JSON. Everything that a model sees or saw is in it, whatever
-/// the detail; [`from_json`] reads it back.
+/// A session with its sub-agents as JSON. It includes everything that a model sees or saw,
+/// regardless of the level of detail; [`from_json`] parses it.
 pub fn json(story: &Story<'_>, sub_agents: &[Story<'_>]) -> String {
     let written = document(story, sub_agents);
     let text = serde_json::to_string(&written).expect("texts and numbers always serialise");
@@ -51,11 +50,11 @@ pub fn json(story: &Story<'_>, sub_agents: &[Story<'_>]) -> String {
     text
 }
 
-/// Reads what [`json`] wrote.
+/// Parses the output of [`json`].
 ///
 /// # Errors
 ///
-/// [`JsonError`] says whether it is none, or of a later version.
+/// [`JsonError`], if it is not such a document, or one of a newer version.
 pub fn from_json(bytes: &[u8]) -> Result<Document, JsonError> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -72,12 +71,12 @@ pub fn from_json(bytes: &[u8]) -> Result<Document, JsonError> {
 struct Written {
     epitome_transcript: u64,
     agent: String,
-    /// For readers; it is not read back.
+    /// For other readers; ignored by `from_json`.
     #[serde(default)]
     facts: Facts,
     head: WrittenHead,
     context: Vec<usize>,
-    /// For readers; they are not read back.
+    /// For other readers; ignored by `from_json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     compactions: Vec<PastCompaction>,
     entries: Vec<WrittenEntry>,
@@ -145,7 +144,7 @@ enum WrittenBlock {
     Thinking(WrittenThinking),
     Call(WrittenCall),
     Output(WrittenOutput),
-    /// An output that was said before.
+    /// A repetition of an earlier output.
     Again(WrittenOutput),
     Image(WrittenImage),
     Opaque(String),
@@ -168,7 +167,7 @@ struct WrittenCall {
     part: Option<Box<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fields: Vec<WrittenField>,
-    /// As they stand where that is JSON, and else a text.
+    /// Unchanged if they are JSON, else a string.
     arguments: Box<RawValue>,
 }
 
@@ -288,7 +287,7 @@ fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
         Block::Repeated(it) => WrittenBlock::Again(output(&it.output, source)),
         Block::Image(it) => WrittenBlock::Image(image(it, source)),
         Block::Opaque(span) => WrittenBlock::Opaque(raw(source, *span)),
-        // Of a later model.
+        // A block of a newer version of the model.
         _ => return None,
     })
 }

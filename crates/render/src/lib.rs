@@ -1,14 +1,12 @@
-//! A session as people read it: HTML, Markdown, a terminal's text, JSON.
+//! Formats sessions for people: as HTML, Markdown, terminal text, or JSON.
 //!
-//! Everything in a session is hostile text. In HTML it is escaped by the templates and by nothing
-//! else, in a terminal no control character of it arrives, in Markdown it cannot leave the place
-//! it was given.
+//! All text in a session is untrusted. In HTML, only the templates escape it; in a terminal, no
+//! control character of it is printed; in Markdown, it cannot end the block it is in.
 //!
 //! # Absent
 //!
-//! No files: a page is returned as a text, and whoever asked writes it. No agent's names: cards
-//! follow the kinds of tools. Nothing is redacted and nothing compacted here: a [`Session`] is
-//! shown as it is given.
+//! Files: a page is returned as a string, which the caller writes. Names of agents: cards depend on
+//! the kinds of tools. Redaction and compaction: a session is shown as it is passed.
 
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -1,6 +1,6 @@
-//! Links in the words of a session.
+//! Checks the links in a session's text.
 
-/// Whether a link may be followed: everything else may run a script or open a file.
+/// Whether a link is safe to follow: other schemes may run a script or open a file.
 pub(crate) fn is_safe(address: &str) -> bool {
     let begins = |scheme: &str| {
         address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))

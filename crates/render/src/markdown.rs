@@ -1,4 +1,4 @@
-//! A session as Markdown, for GitHub and for whoever else reads it.
+//! Formats a session as Markdown, for GitHub and other readers.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use crate::story::{StoryItem, StoryItemKind};
 use crate::visible::one_line;
 use crate::{Detail, Facts, Story, time, todo, visible};
 
-/// How often a text is looked at again after something of it was escaped.
+/// Maximum number of times that a text is checked again after parts of it were escaped.
 const ROUNDS: usize = 6;
 
-/// A session as Markdown. Words of people and models keep their Markdown, but no HTML, no picture
-/// from elsewhere and no link that could run something; nothing reaches beyond its place.
+/// A session as Markdown. Messages keep their Markdown, without HTML, external images and unsafe
+/// links; nothing in a message affects the text after it.
 pub fn markdown(story: &Story<'_>) -> String {
     let mut page = Page { story, text: String::new() };
     page.head();
@@ -144,7 +144,7 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    /// Name, target and what came of a call, as HTML on one line, with texts written by `html`.
+    /// The name, target and outcome of a call, as one line of HTML; `html` escapes texts.
     fn line(&self, call: &Call, output: Option<&Output>, html: fn(&str) -> String) -> String {
         let source = self.source();
         let mut line = format!("<b>{}</b>", html(&visible(&short(&call.name, 60))));
@@ -268,7 +268,7 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // It stands on the card's first line.
+                    // It is in the first line of the card.
                     if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
                         continue;
                     }
@@ -315,7 +315,7 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    /// A block of code, between fences that are longer than any within.
+    /// A code block, with fences that are longer than any in the text.
     fn code(&mut self, text: &str, language: &str) {
         let limit = match self.story.session.detail {
             Detail::Full => Limit { text: 1 << 20, line: 64 << 10 },
@@ -344,7 +344,7 @@ impl<'a> Page<'_, 'a> {
     }
 }
 
-/// What a command printed, without its colours.
+/// The output of a command without its colours.
 fn plain_output(text: &str) -> String {
     if text.contains(['\u{1b}', '\r']) {
         crate::ansi::runs(text).into_iter().map(|run| run.text).collect()
@@ -369,8 +369,8 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// A text in which no character means anything: for one line. What means nothing where it stands is
-/// left as it is, so that the file reads well.
+/// A text for one line, escaped so that it has no Markdown syntax. Characters that have no meaning
+/// at their place are not escaped, so that the file is readable as text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let is_link = is_link(text);
@@ -382,9 +382,9 @@ fn escaped(text: &str) -> String {
             '\\' | '`' | '*' | '~' => true,
             '[' | ']' => is_link,
             '!' => next == Some('['),
-            // Of a heading, a quotation.
+            // Begins a heading or a quotation.
             '#' | '>' => begins || next.is_none(),
-            // Of a character by its name.
+            // Begins a character reference.
             '&' => is_reference(rest),
             // Within a word it is a letter.
             '_' => {
@@ -394,7 +394,7 @@ fn escaped(text: &str) -> String {
             _ => false,
         };
         match c {
-            // Not all readers know `\<`.
+            // Not all readers support `\<`.
             '<' => escaped.push_str("&lt;"),
             _ if means_something => escaped.extend(['\\', c]),
             _ => escaped.push(c),
@@ -404,28 +404,28 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Whether the name of a character, and a semicolon, come next.
+/// Whether a name or number of a character and a semicolon follow.
 fn is_reference(rest: &str) -> bool {
     let name = rest.trim_start_matches(|c: char| c == '#' || c.is_ascii_alphanumeric());
     name.len() < rest.len() && name.starts_with(';')
 }
 
-/// Whether Markdown may read brackets of a text as an address, a reference, a definition or a
-/// footnote. A reference without any of these needs a definition elsewhere, and no text can make
+/// Whether Markdown may parse brackets in a text as a link, a reference, a definition or a
+/// footnote. A reference without any of these needs a definition elsewhere, and texts cannot make
 /// one.
 fn is_link(text: &str) -> bool {
     ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
 }
 
-/// A text in a block of HTML, which Markdown does not look into: on a line that begins with the tag
-/// of a block.
+/// A text in an HTML block, which Markdown does not parse: on a line that begins with the tag of a
+/// block.
 fn in_block(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A text within HTML, in which no character means anything to Markdown either: HTML within a line
-/// is looked at by both. Brackets that Markdown reads as text, such as those of
-/// `[output: 16 lines]`, are left as they are, so that they can be found in the file.
+/// A text within inline HTML, escaped for HTML and for Markdown, as both are parsed there. Brackets
+/// that Markdown takes for text, as in `[output: 16 lines]`, are not escaped, so that they can be
+/// found in the file.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let is_link = is_link(text);
@@ -444,14 +444,14 @@ fn html(text: &str) -> String {
     escaped
 }
 
-/// Words as a quotation: whatever they begin ends with it.
+/// A message as a quotation, which ends every element that the text begins.
 fn quoted(text: &str) -> String {
     let text = neutral(text);
     let lines = text.trim_end().lines().map(|line| format!("> {line}").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Words as they are, unless they begin something that they do not end.
+/// A message as it is, unless it begins an element that it does not end.
 fn prose(text: &str) -> String {
     const END: &str = "the end of it";
     let text = neutral(text);
@@ -476,11 +476,11 @@ fn prose(text: &str) -> String {
     }
 }
 
-/// Markdown without HTML, without pictures from elsewhere and without links that run something,
-/// every character visible. What cannot be made so is shown as it stands.
+/// Markdown without HTML, external images and unsafe links, with invisible characters made visible.
+/// A text for which that fails is shown as plain text.
 ///
-/// A `<` that could begin a tag becomes `&lt;`: some readers take more for a tag than CommonMark
-/// does (`<svg/onload=…>`), and not all of them know `\<`.
+/// A `<` that could begin a tag becomes `&lt;`: some readers accept more as a tag than CommonMark
+/// does (`<svg/onload=…>`), and not all support `\<`.
 fn neutral(text: &str) -> String {
     let mut text = visible(text);
     for _ in 0..ROUNDS {
@@ -511,10 +511,10 @@ fn neutral(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Where a character has to be escaped.
+/// The positions of characters that must be escaped.
 fn escapes(text: &str) -> Vec<usize> {
     let parser = Parser::new_ext(text, options());
-    // What a text defines would hold for all of the document.
+    // A definition in a text would apply to the whole document.
     let definitions = parser.reference_definitions().iter();
     let mut escapes: Vec<usize> = definitions.map(|(_, it)| it.span.start).collect();
     let mut in_code = false;
@@ -539,7 +539,7 @@ fn escapes(text: &str) -> Vec<usize> {
     escapes
 }
 
-/// Each `<` in a range that a reader of Markdown could take for the beginning of a tag.
+/// Each `<` in a range that a Markdown reader could take for the beginning of a tag.
 fn openings(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
     let places = text[range.clone()].match_indices('<');
     places.map(move |(at, _)| range.start + at).filter(|at| {

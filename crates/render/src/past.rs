@@ -1,4 +1,4 @@
-//! What compactions did to a session that is shown.
+//! Earlier compactions of a session, for display.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::time;
 
-/// What is to be known of the compactions of a session that is shown.
+/// The earlier compactions of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Past {
-    /// Those that are in the session as it is stored, oldest first.
+    /// Those in the stored session, oldest first.
     pub compactions: Vec<PastCompaction>,
-    /// Whether it is shown as it is stored and sent, with its stubs, and not as it was.
+    /// Whether the session is shown with its stubs, as it is sent, and not restored.
     pub is_as_sent: bool,
-    /// The blocks of which a resume does not send the text any more: item and number.
+    /// The blocks whose text a resume no longer sends: item and block.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// What could not be put back, as sentences without an end.
+    /// What could not be restored, as sentences without a full stop.
     pub missing: Vec<String>,
 }
 
@@ -33,13 +33,13 @@ pub struct PastCompaction {
 }
 
 impl Past {
-    /// Whether nothing is to be said.
+    /// Whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.compactions.is_empty() && self.missing.is_empty()
     }
 
-    /// What is said above a session, in sentences: empty for one that was never compacted. Names
-    /// of recipes are as they were given.
+    /// The sentences above a session; none if it was never compacted. Names of recipes are not
+    /// escaped.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(last) = self.compactions.last() {

@@ -1,12 +1,11 @@
-//! List prices, as the caller knows them.
+//! List prices, provided by the caller.
 
 use epitome_model::{MicroDollars, Usage};
 
-/// What requests cost at list prices.
+/// The list prices of models.
 pub trait Prices: Sync {
-    /// What the recorded tokens of one request to a model cost; nothing if its price, or what of
-    /// its tokens had to do with a cache, is not known. Output that is not recorded (0) costs
-    /// nothing here.
+    /// The cost of the recorded tokens of a request; `None` if the price of the model or of its
+    /// cached tokens is unknown. Output that is not recorded (0) costs nothing here.
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars>;
 
     /// The day of the prices: `2026-11-20`.

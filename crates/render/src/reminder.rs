@@ -1,4 +1,4 @@
-//! Reminders that an agent's program puts into texts of others.
+//! Reminders that an agent puts into other texts.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::ops::Range;
 const BEGIN: &str = "<system-reminder>";
 const END: &str = "</system-reminder>";
 
-/// A text without the reminders in it, and these. A reminder has lines of its own: what is within a
-/// line is text like any other.
+/// A text without its reminders, and the reminders. A reminder has lines of its own; tags within a
+/// line are plain text.
 pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
     let (mut kept, mut reminders) = (String::new(), Vec::new());
     let mut rest = text;
@@ -25,12 +25,12 @@ pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
     (kept.into(), reminders)
 }
 
-/// An empty line keeps a reminder apart from the text that it was put behind.
+/// Removes the line feed that separates a text from the reminder after it.
 fn without_last_line_feed(text: &str) -> &str {
     text.strip_suffix('\n').unwrap_or(text)
 }
 
-/// Where the first reminder is.
+/// The range of the first reminder.
 fn reminder(text: &str) -> Option<Range<usize>> {
     let begins = text.match_indices(BEGIN).map(|(at, _)| at);
     let mut lines = begins.filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');

@@ -1,29 +1,29 @@
-//! The part of a long text that is shown.
+//! Shortens long texts for display.
 
 use epitome_model::{Bytes, Lines, line_count};
 
-/// How much of one text is shown.
+/// The maximum length of a displayed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Bytes of the whole.
+    /// Bytes of the whole text.
     pub(crate) text: usize,
     /// Bytes of one line.
     pub(crate) line: usize,
 }
 
-/// A text, and what of it is not shown.
+/// A text, with its middle left out if it is long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShortenedText {
-    /// The beginning.
+    /// The beginning, or the whole text.
     pub(crate) head: String,
-    /// How much is left out behind it, in words.
+    /// A description of what is left out after `head`.
     pub(crate) gap: Option<String>,
     /// The end; empty without a gap.
     pub(crate) tail: String,
 }
 
-/// The beginning and the end of a text that is longer than the limit, and the text otherwise. Lines
-/// end with how much of them is not shown when they are too long.
+/// The beginning and the end of a text if it is longer than the limit, else the whole text. Lines
+/// that are too long are cut, and end with the size of what is left out.
 pub(crate) fn cut(text: &str, limit: Limit) -> ShortenedText {
     let whole = |text: &str| short_lines(text, limit.line);
     if text.len() <= limit.text {
@@ -55,7 +55,7 @@ fn short_lines(text: &str, most: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Behind a line feed near `at`, or else on a character.
+/// A position after a line feed near `at`, or else between two characters.
 fn line_end_before(text: &str, at: usize) -> usize {
     let at = floor(text, at);
     match text[..at].rfind('\n') {

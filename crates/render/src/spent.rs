@@ -1,4 +1,4 @@
-//! What requests came to: tokens and money.
+//! The usage of requests, in tokens and money.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::prices::Prices;
 
-/// One request, as the session records it.
+/// A request that the session records.
 pub(crate) struct Request<'a> {
-    /// The item of the transcript in which its response begins.
+    /// The item of the transcript where its response begins.
     pub(crate) item: usize,
     model: Option<&'a str>,
     usage: Usage,
 }
 
-/// The requests of a session that came to anything, in the order of its items. Each record of a
-/// response may say what it came to so far: they are one request.
+/// The requests of a session that have a usage, in the order of its items. Several records of one
+/// response may each have its usage so far: they are one request.
 pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     let mut requests: Vec<Request<'_>> = Vec::new();
     let mut groups: HashMap<&str, usize> = HashMap::new();
@@ -46,18 +46,18 @@ pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     requests
 }
 
-/// The requests of a session, as it records them.
+/// The requests that a session records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedRequests {
-    /// The input of each, in order, from a cache or not.
+    /// The input of each, in order, including cached input.
     pub inputs: Vec<Tokens>,
-    /// What all cost together, if that is known of each.
+    /// The cost of all, if it is known for each.
     pub cost: Option<Cost>,
-    /// What they cost at least, if it is known of some.
+    /// A lower bound of the cost, if it is known for some.
     pub cost_floor: Option<CostFloor>,
 }
 
-/// The requests that a session records, and what they cost.
+/// The recorded requests of a session, and their cost.
 pub fn recorded_requests(transcript: &Transcript, prices: &dyn Prices) -> RecordedRequests {
     let requests = requests(transcript);
     let Spent { cost, cost_floor, .. } = Spent::on(&requests, Some(prices));
@@ -65,15 +65,15 @@ pub fn recorded_requests(transcript: &Transcript, prices: &dyn Prices) -> Record
     RecordedRequests { inputs, cost, cost_floor }
 }
 
-/// What some requests came to.
+/// The usage of some requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) totals: RequestTotals,
-    /// The input that was read from a cache, if it is recorded of each.
+    /// The input that was read from a cache, if it is recorded for each.
     pub(crate) cached: Option<Tokens>,
-    /// What all cost together, if that is known of each.
+    /// The cost of all, if it is known for each.
     pub(crate) cost: Option<Cost>,
-    /// What they cost at least, if it is known of some.
+    /// A lower bound of the cost, if it is known for some.
     pub(crate) cost_floor: Option<CostFloor>,
 }
 
@@ -92,40 +92,40 @@ impl Spent {
     }
 }
 
-/// Tokens of all requests, where the session says what they came to.
+/// Token totals of the requests whose usage the session records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTotals {
-    /// Requests that say it.
+    /// Number of requests with a recorded usage.
     pub requests: u64,
-    /// Input of all of them together, from a cache or not.
+    /// Sum of all input, including cached input.
     pub input: Tokens,
     /// The largest input.
     pub largest: Tokens,
-    /// Output of all of them together, if every one says what it came to.
+    /// Sum of all output, if it is recorded for each request.
     pub output: Option<Tokens>,
 }
 
-/// What requests cost.
+/// The cost of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Millionths of a dollar.
     pub micro_dollars: MicroDollars,
-    /// The day of the list prices; nothing when the session itself says what each request cost.
+    /// The day of the list prices; `None` if the session itself records all costs.
     pub prices_of: Option<String>,
 }
 
-/// What requests cost at least: a sum that leaves out what is not known.
+/// A lower bound of the cost: the sum of the known costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostFloor {
     /// Millionths of a dollar.
     pub micro_dollars: MicroDollars,
-    /// The day of the list prices; nothing when all that is in the sum is what the session says.
+    /// The day of the list prices; `None` if the session itself records all summed costs.
     pub prices_of: Option<String>,
-    /// All requests.
+    /// Number of all requests.
     pub requests: u64,
-    /// Requests of which the output tokens are not recorded: only their input is in the sum.
+    /// Number of requests without recorded output tokens: only their input is in the sum.
     pub unrecorded_output: u64,
-    /// Requests of which no price is known: nothing of them is in the sum.
+    /// Number of requests without a known price: they are not in the sum.
     pub unpriced: u64,
 }
 
@@ -157,7 +157,7 @@ impl CostFloor {
         }
     }
 
-    /// What is missing in the sum.
+    /// A description of what the sum lacks.
     fn missing(&self) -> String {
         let of = |n: u64| format!("{n} of {}", plural(self.requests, "request"));
         let mut missing = Vec::new();
@@ -182,11 +182,11 @@ impl fmt::Display for CostFloor {
     }
 }
 
-/// The sum so far, and what is missing in it.
+/// A sum while it is added up, with what it lacks.
 struct Sum<'p> {
     prices: Option<&'p dyn Prices>,
     cost: MicroDollars,
-    /// Whether a price of the list is in it.
+    /// Whether it includes a list price.
     is_listed: bool,
     requests: u64,
     unrecorded_output: u64,
@@ -215,7 +215,7 @@ impl<'p> Sum<'p> {
         }
     }
 
-    /// What all requests cost, or at least cost. Neither, if nothing is known of any.
+    /// The cost, or its lower bound. Neither if nothing is known.
     fn finish(self) -> (Option<Cost>, Option<CostFloor>) {
         if self.requests == self.unpriced {
             return (None, None);
@@ -241,7 +241,7 @@ impl RequestTotals {
     }
 }
 
-/// Whether a request came to anything. One that was aborted or failed at once has no tokens.
+/// Whether a request has a usage. An aborted or failed one has no tokens.
 fn is_billed(usage: &Usage) -> bool {
     usage.input > 0 || usage.output > 0 || usage.cost.is_some()
 }

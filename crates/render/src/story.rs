@@ -1,4 +1,4 @@
-//! A session as turns, each with what happened in it, in the order in which it is shown.
+//! A session as turns with their pieces, in the order of display.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
@@ -13,24 +13,24 @@ use crate::reminder::without_reminders;
 use crate::visible::one_line;
 use crate::{Changes, Past, Prices, time};
 
-/// A session that is shown.
+/// A session with the settings of its display.
 #[derive(Clone, Copy)]
 pub struct StorySession<'a> {
     /// The name of its agent.
     pub agent: &'a str,
     /// Its transcript.
     pub transcript: &'a Transcript,
-    /// The bytes that the spans of the transcript point into.
+    /// The bytes of the transcript's texts.
     pub source: &'a dyn Source,
-    /// Its changes of files, counted before the session was compacted.
+    /// Its file changes, counted before the session was compacted.
     pub changes: Changes,
     /// Pages of sub-agents, by the ids of the calls that started them.
     pub sub_agents: &'a BTreeMap<String, String>,
-    /// How much of it is shown.
+    /// The level of detail.
     pub detail: Detail,
-    /// Prices of requests, for sessions that do not record what they cost.
+    /// Prices of requests, for sessions that do not record costs.
     pub prices: Option<&'a dyn Prices>,
-    /// What compactions did to it, if any is in it as it is stored.
+    /// Its earlier compactions, if the stored session has any.
     pub past: Option<&'a Past>,
 }
 
@@ -41,16 +41,16 @@ impl<'a> StorySession<'a> {
     }
 }
 
-/// How much of a session is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// The messages of the user and the answers of the agent.
     Conversation,
     /// In addition, each call of a tool on one line.
     Calls,
-    /// In addition, reasoning, arguments and results; of long ones the beginning and the end.
+    /// In addition, reasoning, arguments and results; long ones are shortened in the middle.
     Steps,
-    /// In addition, messages of the agent's own program; only the longest texts are cut.
+    /// In addition, the agent's own messages; only the longest texts are shortened.
     Full,
 }
 
@@ -61,14 +61,14 @@ pub struct Story<'a> {
     /// Its turns, in order.
     pub turns: Vec<Turn>,
     pub(crate) pieces: Vec<StoryItem<'a>>,
-    /// None if all turns are shown.
+    /// The selected turns; `None` if all are shown.
     pub(crate) chosen: Option<ChosenTurns>,
 }
 
-/// Which turns of a session are shown.
+/// A selection of turns.
 pub(crate) struct ChosenTurns {
     numbers: RangeInclusive<usize>,
-    /// The number of the last turn that there is.
+    /// The number of the session's last turn.
     last: usize,
     /// The title of the whole session.
     title: String,
@@ -77,22 +77,22 @@ pub(crate) struct ChosenTurns {
 /// A message of the user and everything until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number, from 1, as it is counted everywhere; 0 for what is before the first message of
-    /// the user, which is shown like a turn.
+    /// Its number, from 1, the same in all outputs; 0 for what precedes the first user message and
+    /// is shown like a turn.
     pub number: usize,
-    /// The beginning of the user's message on one line, every character visible.
+    /// The beginning of the user message on one line, with invisible characters made visible.
     pub title: String,
     /// When it began, as the session writes it.
     pub time: Option<Box<str>>,
-    /// Its items of the transcript.
+    /// The items of the transcript in it.
     pub(crate) items: Range<usize>,
     /// Its pieces.
     pub(crate) pieces: Range<usize>,
-    /// The index of the first piece of the answer at its end.
+    /// The index of the first piece of the final answer.
     pub(crate) answer: usize,
 }
 
-/// One thing that is shown.
+/// A piece: one displayed element.
 #[derive(Clone, Copy)]
 pub(crate) struct StoryItem<'a> {
     pub(crate) item: usize,
@@ -101,9 +101,9 @@ pub(crate) struct StoryItem<'a> {
     pub(crate) what: StoryItemKind<'a>,
     /// The branch of the history that it is on.
     pub(crate) told: Branch,
-    /// Its size on a page in bytes, estimated.
+    /// Its estimated size on a page, in bytes.
     pub(crate) weight: u64,
-    /// Whether a resume does not send it, or a part of it, any more.
+    /// Whether a resume no longer sends it or a part of it.
     pub(crate) is_unsent: bool,
 }
 
@@ -130,7 +130,7 @@ impl StoryItem<'_> {
     }
 }
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Clone, Copy)]
 pub(crate) enum StoryItemKind<'a> {
     Words(&'a Text),
@@ -143,12 +143,12 @@ pub(crate) enum StoryItemKind<'a> {
     Opaque(Span),
 }
 
-/// A part of the history.
+/// A branch of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branch {
-    /// What a resume sends, or sent before a compaction.
+    /// The main branch: what a resume sends, or sent before a compaction.
     Main,
-    /// A branch that was left, or a side chain.
+    /// An abandoned branch, or a side chain.
     Aside,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Story<'a> {
         let numbers: HashMap<usize, usize> =
             begins.into_iter().enumerate().map(|(idx, item)| (item, idx + 1)).collect();
         for (idx, pair) in story.pieces.windows(2).enumerate() {
-            // What is before the first message of the user is shown as a turn of its own.
+            // What precedes the first user message is shown as a turn of its own.
             if pair[1].item != pair[0].item && numbers.contains_key(&pair[1].item) {
                 starts.push(idx + 1);
             }
@@ -184,8 +184,7 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// The same session with only the turns of these numbers. What is said of the session as a
-    /// whole stays.
+    /// The session with only the turns of these numbers. Figures of the whole session stay.
     #[must_use]
     pub fn of_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
         let last = self.turns.last().map_or(0, |turn| turn.number);
@@ -201,12 +200,12 @@ impl<'a> Story<'a> {
         Story { session: self.session, turns, pieces, chosen }
     }
 
-    /// Whether an item of the transcript is in a turn that is shown.
+    /// Whether an item of the transcript is in a displayed turn.
     pub(crate) fn has_item(&self, item: usize) -> bool {
         self.chosen.is_none() || self.turns.iter().any(|turn| turn.items.contains(&item))
     }
 
-    /// The records of the session that are shown, as the agent has them.
+    /// The displayed records of the session, in the agent's format.
     pub fn records(&self) -> Vec<u8> {
         let source = self.session.source;
         if self.chosen.is_none() {
@@ -258,15 +257,15 @@ impl<'a> Story<'a> {
         pieces.filter(|(_, piece)| piece.is_failed()).map(|(idx, _)| idx).collect()
     }
 
-    /// How long the agent and the user worked on some items of the transcript, as far as that is
-    /// recorded: the time between their records, without pauses.
+    /// The time that agent and user worked on some items of the transcript, as far as it is
+    /// recorded: the time between records, without pauses.
     pub(crate) fn active(&self, items: &Range<usize>) -> Option<SignedDuration> {
         let items = self.session.transcript.items.get(items.clone()).unwrap_or_default();
         let entries = items.iter().filter_map(Item::entry).filter(|entry| !entry.repeated);
         time::active(entries.filter_map(|entry| time::parse(entry.time.as_deref()?)).collect())
     }
 
-    /// The session's title, or else the beginning of the first message of the user.
+    /// The session's title, or else the beginning of the first user message.
     pub fn title(&self) -> String {
         if let Some(chosen) = &self.chosen {
             return chosen.title.clone();
@@ -300,7 +299,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Sets where the items of each turn end: where those of the next begin.
+    /// Sets where the items of each turn end: where the next turn begins.
     fn bound_items(&mut self) {
         let mut end = self.session.transcript.items.len();
         for turn in self.turns.iter_mut().rev() {
@@ -365,7 +364,7 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
                 Block::Text(text) => StoryItemKind::Words(text),
                 Block::Summary(text) => StoryItemKind::Summary(text),
                 Block::Thinking(thinking) => StoryItemKind::Thinking(thinking),
-                // The result stands with the first call of its id.
+                // The result is shown with the first call of its id.
                 Block::Call(call) if seen.insert(&call.id) => {
                     let output = outputs.get(&*call.id).copied();
                     at_output = output.map(|(_, at)| at);
@@ -376,7 +375,7 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
                 Block::Output(output) => StoryItemKind::Result(output),
                 Block::Image(image) => StoryItemKind::Image(image),
                 Block::Opaque(span) => StoryItemKind::Opaque(*span),
-                // A repeated output is shown where it is first.
+                // A repeated output is shown at its first occurrence.
                 Block::Repeated(_) => continue,
                 _ => continue,
             };
@@ -407,10 +406,10 @@ fn is_told(what: &StoryItemKind<'_>, entry: &Entry, detail: Detail) -> bool {
 
 fn is_blank(what: &StoryItemKind<'_>, source: &dyn Source) -> bool {
     match what {
-        // Two quotes are the shortest text there is.
+        // An empty JSON string has two bytes.
         StoryItemKind::Words(Text::Source(span)) if span.len() > 64 => false,
         StoryItemKind::Words(text) => text.read(source).trim().is_empty(),
-        // Sealed reasoning says nothing to a reader.
+        // A reader cannot read encrypted reasoning.
         StoryItemKind::Thinking(Thinking { text: None, .. }) => true,
         StoryItemKind::Thinking(Thinking { text: Some(text), .. }) => {
             text.read(source).trim().is_empty()
@@ -434,7 +433,7 @@ fn is_answer(piece: &StoryItem<'_>) -> bool {
 }
 
 fn weight(what: &StoryItemKind<'_>) -> u64 {
-    /// What the page has around a piece.
+    /// Approximate bytes of HTML around a piece.
     const AROUND: u64 = 400;
     let text = |text: &Text| text.span().map_or(0, Span::len);
     let output = |output: &Output| -> u64 {

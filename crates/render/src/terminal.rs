@@ -1,4 +1,4 @@
-//! A session as a terminal shows it.
+//! Formats a session for a terminal.
 
 mod markdown;
 mod wrap;
@@ -26,18 +26,18 @@ const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const THINKING: Style = Style::new().dimmed().italic();
 
-/// Columns that text is never narrower than.
+/// Minimum width of text, in columns.
 const NARROWEST: usize = 30;
-/// Lines of a result, and of everything else that may be long.
+/// Maximum number of lines of results and other long texts.
 const RESULT: usize = 12;
-/// Lines of a system message: instructions of the program, the same in each of its sessions.
+/// Maximum number of lines of a system message, which is the same in each session of an agent.
 const SYSTEM: usize = 3;
-/// Characters of what is neither words nor a call.
+/// Maximum characters of content that is neither text nor a call.
 const OPAQUE: usize = 300;
 const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 
-/// A session for a terminal of so many columns, with the escapes of its styles. No escape of the
-/// session itself arrives: each is shown.
+/// A session for a terminal with this many columns, with escape sequences for styles. Escape
+/// sequences in the session itself are made visible.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
@@ -116,7 +116,7 @@ impl<'a> Screen<'_, 'a> {
                 self.put(&line, "  ", DIM);
             }
             StoryItemKind::Opaque(span) => {
-                // Neither words nor a call: what a program keeps for itself.
+                // Internal data of an agent.
                 let text = one_line(&String::from_utf8_lossy(&source.at(span)));
                 self.put(&short(&text, OPAQUE), "    ", DIM);
             }
@@ -128,7 +128,7 @@ impl<'a> Screen<'_, 'a> {
         self.put(text.trim(), "", Style::new());
     }
 
-    /// What a model wrote, which is Markdown.
+    /// A text of the model, formatted as Markdown.
     fn answered(&mut self, who: &str, text: &str) {
         let _ = writeln!(self.text, "\n{AGENT}{who}{AGENT:#}");
         let shown = cut(text.trim(), WORDS);
@@ -144,12 +144,12 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// A line: what was called, on what, and what came of it.
+    /// A line with the tool, the target and the outcome of a call.
     fn call(&mut self, call: &Call, output: Option<&Output>) {
         let source = self.source();
         let name = visible(&short(&call.name, 40));
         let outcome = output.map(|output| call::outcome(output, source));
-        // What stands in the place of a result is said in the line of the call.
+        // A stub is shown in the line of the call.
         let is_left =
             matches!(&outcome, Some(Outcome::Left(text)) if !text.trim_end().contains('\n'));
         let outcome = match outcome {
@@ -232,7 +232,7 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// A result; without its first words if the line of the call says them already.
+    /// A result, without its first line if the line of the call has it already.
     fn result(&mut self, output: &Output, is_said: bool) {
         let source = self.source();
         let style = if output.error { RED } else { DIM };
@@ -253,7 +253,7 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// The first lines of a text; all of them when everything is told.
+    /// The first lines of a text; all lines with full detail.
     fn few(&mut self, text: &str, style: Style) {
         let text = text.trim_end();
         if self.story.session.detail == Detail::Full {
@@ -262,7 +262,7 @@ impl<'a> Screen<'_, 'a> {
         self.first_lines(text, RESULT, "    ", style);
     }
 
-    /// At most so many lines of a text, and the number of those that are left out.
+    /// At most `most` lines of a text, with the number of those that are left out.
     fn first_lines(&mut self, text: &str, most: usize, indent: &str, style: Style) {
         let text = text.trim_end();
         let lines = text.lines().count();
@@ -304,7 +304,7 @@ impl<'a> Screen<'_, 'a> {
     }
 }
 
-/// A line in parts of at most `room` columns: words stay whole, unless it is code.
+/// Splits a line at `room` columns: between words, unless it is code.
 fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
     let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
     let breaks = if is_code { Breaks::Anywhere } else { Breaks::Words };

@@ -1,4 +1,4 @@
-//! Helpers of the unit tests: a [`Sample`] as a session that is shown.
+//! Helpers for unit tests: a [`Sample`] as a displayed session.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) fn every_block() -> Sample {
     time(sample.output_with_image("[epitome k1234567: 9 lines]", 40).reply("There."), 5)
 }
 
-/// What `show` makes of the story of a sample, run in `/p`.
+/// Calls `show` with the story of a sample in the folder `/p`, and returns its result.
 pub(crate) fn with_story<T>(
     sample: &Sample,
     detail: Detail,

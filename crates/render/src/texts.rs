@@ -1,4 +1,4 @@
-//! A session as plain texts, each with its anchor on the session's pages.
+//! The plain texts of a session, each with its anchor on the session's pages.
 
 use epitome_model::{Call, Output, Role, Source, Text};
 use serde_json::Value;
@@ -7,16 +7,15 @@ use crate::call;
 use crate::shorten::{Limit, cut};
 use crate::story::{Story, StoryItem, StoryItemKind};
 
-/// The most bytes of one text: of a longer one the beginning and the end are kept.
+/// Maximum bytes of a text; a longer one is shortened in the middle.
 const LONGEST: usize = 512 << 10;
 
 /// One text of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionText {
-    /// Its anchor on a page of the session, without the prefix that a page gives the anchors of
-    /// sub-agents.
+    /// Its anchor on a page of the session, without the prefix for sub-agents.
     pub anchor: String,
-    /// The item of the transcript that it is in.
+    /// The item of the transcript.
     pub item: usize,
     /// The [number](crate::Turn::number) of the turn.
     pub turn: usize,
@@ -26,9 +25,9 @@ pub struct SessionText {
     pub kind: SaidKind,
     /// Its time, as the session writes it.
     pub time: Option<String>,
-    /// Whether a resume does not send it, or a part of it, any more.
+    /// Whether a resume no longer sends it or a part of it.
     pub is_unsent: bool,
-    /// The text as a model sees it. Of a call: the tool, its arguments, and its result.
+    /// The text as a model sees it; for a call, the tool, the arguments and the result.
     pub text: String,
 }
 
@@ -57,7 +56,7 @@ impl SaidKind {
     }
 }
 
-/// All texts of a story, in its order. Pictures and opaque blocks have none.
+/// All texts of a story, in order. Images and unknown blocks have none.
 pub fn session_texts<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionText> + use<'s> {
     let pieces = story.turns.iter().flat_map(|turn| {
         story.pieces[turn.pieces.clone()].iter().map(move |piece| (turn.number, piece))
@@ -114,7 +113,7 @@ fn called(call: &Call, output: Option<&Output>, source: &dyn Source) -> String {
     text
 }
 
-/// Appends every string in the arguments, by the alphabetical order of their names.
+/// Appends every string in the arguments, in alphabetical order of their names.
 fn strings(value: &Value, text: &mut String) {
     match value {
         Value::String(string) => push(text, string),

@@ -1,9 +1,9 @@
-//! Times as sessions write them.
+//! Parses times of sessions, and formats times for display.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// A time in RFC 3339, and as it is shown. Sessions write RFC 3339, or milliseconds since 1970.
+/// Parses a time of a session: RFC 3339, or seconds or milliseconds since 1970.
 pub fn parse(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     time.ok()
 }
 
-/// `2026-11-21 18:52`, in UTC: how every page writes a time.
+/// `2026-11-21 18:52`, in UTC: the format of times on pages.
 pub fn display(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
 }
@@ -32,10 +32,10 @@ pub(crate) fn clock(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%H:%M").to_string()
 }
 
-/// The longest time between two records that is no pause.
+/// Maximum time between two records; a longer time is a pause.
 pub(crate) const PAUSE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The time between records without pauses. Nothing of fewer than two, or with nothing but pauses.
+/// The time between records without pauses. `None` with fewer than two, or if all are pauses.
 pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
     times.sort_unstable();
     let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
@@ -43,7 +43,7 @@ pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
     (!sum.is_zero()).then_some(sum)
 }
 
-/// How long: `under 1s`, `40s`, `3m 40s`, `2h 5m`, `3d 4h`.
+/// A duration: `under 1s`, `40s`, `3m 40s`, `2h 5m`, `3d 4h`.
 pub(crate) fn length(time: SignedDuration) -> String {
     let seconds = time.as_secs().max(0);
     let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);

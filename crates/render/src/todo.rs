@@ -1,8 +1,8 @@
-//! Lists of what is to be done, whatever an agent calls their members.
+//! Recognises to-do lists in arguments, whatever keys an agent uses.
 
 use serde_json::Value;
 
-/// How far a thing is.
+/// The state of a to-do item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
@@ -10,8 +10,8 @@ pub(crate) enum State {
     Done,
 }
 
-/// The list among the arguments of a call: the first array of objects of which each says a state
-/// and a text.
+/// The to-do list in the arguments of a call: the first array of objects that all have a state and
+/// a text.
 pub(crate) fn list(arguments: &Value) -> Option<Vec<(State, String)>> {
     match arguments {
         Value::Array(values) => {
@@ -26,7 +26,7 @@ pub(crate) fn list(arguments: &Value) -> Option<Vec<(State, String)>> {
     }
 }
 
-/// A state in one of the words that agents have for it, and the longest other text.
+/// The state, in one of the words that agents use, and the longest other text.
 fn item(value: &Value) -> Option<(State, String)> {
     let texts = value.as_object()?.values().filter_map(Value::as_str);
     let mut state = None;

@@ -1,15 +1,15 @@
-//! Characters that one cannot see, or that change how others are seen.
+//! Makes invisible characters visible, and those that change the display of others.
 
 use std::fmt::Write as _;
 
 use epitome_model::short;
 
-/// Characters of a text that is shown on one line.
+/// Maximum characters of a text on one line.
 const LINE: usize = 100;
 
-/// `text` with every character visible that a terminal would obey or that hides: control
-/// characters, those that turn the direction of writing, and those of no width that join nothing.
-/// Line feeds and tabs stay.
+/// `text` with characters made visible that a terminal would obey or hide: control characters,
+/// those that change the direction of writing, and those without width that join nothing. Line
+/// feeds and tabs stay.
 ///
 /// ```
 /// use epitome_render::visible;
@@ -27,16 +27,16 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The beginning of `text` on one line of at most 100 characters, every character visible.
+/// The beginning of `text` on one line of at most 100 characters, after [`visible`].
 pub(crate) fn one_line(text: &str) -> String {
-    // A title needs no more, and a text may have megabytes.
+    // Enough for a title; the text may have megabytes.
     let begin = &text[..text.floor_char_boundary(16 * LINE)];
     let flat = begin.split_whitespace().collect::<Vec<_>>().join(" ");
     visible(&short(&flat, LINE))
 }
 
-/// JSON in which every character outside ASCII that [`visible`] would show is an escape: what is
-/// read from it is the same, and a terminal that prints it obeys nothing.
+/// JSON with an escape for each character outside ASCII that [`visible`] would make visible. It
+/// has the same meaning, and is safe to print on a terminal.
 ///
 /// ```
 /// use epitome_render::inert_json;
@@ -61,8 +61,8 @@ pub fn inert_json(json: String) -> String {
     inert
 }
 
-/// A text with styles of its own, in which nothing else reaches a terminal that it would obey:
-/// colours (`ESC [ 1 m`), line feeds and tabs stay.
+/// A text with its own styles that is safe for a terminal: colours (`ESC [ 1 m`), line feeds and
+/// tabs stay, everything else that a terminal would obey is made visible.
 pub fn styled(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -82,21 +82,21 @@ pub fn styled(text: &str) -> String {
     shown
 }
 
-/// How long a style is that begins here; 0 if none does.
+/// The length of a style sequence that begins here; 0 if there is none.
 fn style(bytes: &[u8]) -> usize {
     let Some(inner) = bytes.strip_prefix(b"\x1b[") else { return 0 };
     let codes = inner.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
     if inner.get(codes) == Some(&b'm') { codes + 3 } else { 0 }
 }
 
-/// How a character is shown that cannot stay as it is.
+/// The visible form of a character that is not harmless.
 pub(crate) fn picture(c: char) -> Option<String> {
     if is_harmless(c) {
         return None;
     }
     let mut shown = String::new();
     match c {
-        // The pictures of control characters stand in their order.
+        // The symbols for control characters have the same order.
         '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
         '\u{7f}' => shown.push('␡'),
         _ => {
@@ -106,7 +106,7 @@ pub(crate) fn picture(c: char) -> Option<String> {
     Some(shown)
 }
 
-/// Whether a character may stand where it stands.
+/// Whether a character may be printed unchanged.
 fn is_harmless(c: char) -> bool {
     match c {
         '\n' | '\t' | ' '..='~' => true,
@@ -115,13 +115,13 @@ fn is_harmless(c: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             false
         }
-        // Of no width: letters can be hidden among them. The joiners of emoji and of scripts stay.
+        // Characters without width can hide text. The joiners of emoji and of scripts stay.
         '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => false,
-        // Line ends that are none elsewhere.
+        // Line separators, which other programs do not take for line ends.
         '\u{2028}' | '\u{2029}' => false,
-        // Tags: a whole text in letters that nobody sees.
+        // Tag characters: they can hold a whole text that is invisible.
         '\u{e0000}'..='\u{e007f}' => false,
-        // What is no character.
+        // Noncharacters.
         '\u{fdd0}'..='\u{fdef}' => false,
         c if u32::from(c) & 0xfffe == 0xfffe => false,
         _ => true,
@@ -173,7 +173,7 @@ mod tests {
         let cases = [
             ("\"plain ä\"", "\"plain ä\""),
             ("\"\u{7f}\"", "\"\\u007f\""),
-            // Outside the basic plane an escape is two units.
+            // Outside the basic plane an escape has two units.
             ("\"\u{e0041}\"", "\"\\udb40\\udc41\""),
         ];
         for (json, expect) in cases {

@@ -1,4 +1,4 @@
-//! A call of a tool and what came of it.
+//! The card of a tool call with its result.
 
 use epitome_model::{Bytes, Call, FieldRole, Image, Output, Part, Source, ToolKind, decode, short};
 use maud::{Markup, html};
@@ -14,12 +14,12 @@ use crate::shorten::{Limit, cut};
 use crate::visible::one_line;
 use crate::{ansi, todo, visible};
 
-/// Pictures whose base64 is longer are not shown.
+/// Images with more bytes of base64 are not shown.
 const PICTURE: u64 = 8 << 20;
 
-/// The card of a call; folded, but for what changes files or lists.
+/// The card of a call; it is folded, except for changes of files and to-do lists.
 ///
-/// `mark` is what is to be seen although it is folded.
+/// `mark` is shown even if the card is folded.
 pub(super) fn card(
     page: &Page<'_, '_>,
     call: &Call,
@@ -31,7 +31,7 @@ pub(super) fn card(
     let failed = output.is_some_and(|output| output.error);
     let target = call::target(call, page.session().cwd(), page.session().source);
     let (added, removed) = call::counts(call, source);
-    // Why nothing was changed is of more interest than what was to be.
+    // If a change failed, show the reason before the change.
     let is_refused = failed && call.kind.changes_file();
     let shown = html! { @if let Some(output) = output { (result(page, Some(call), output)) } };
     let is_open = matches!(call.kind, ToolKind::Edit | ToolKind::Todo | ToolKind::Patch) && !failed;
@@ -63,7 +63,7 @@ pub(super) fn card(
     }
 }
 
-/// A result; `call` says how it is shown.
+/// A result; `call` determines how it is shown.
 pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) -> Markup {
     let source = page.source();
     let kind = call.map_or(ToolKind::Other, |call| call.kind);
@@ -98,7 +98,7 @@ pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) 
     }
 }
 
-/// A picture, if it is of a kind that runs nothing.
+/// An image, if it is of a type that cannot contain a script.
 pub(super) fn picture(image: &Image, source: &dyn Source) -> Markup {
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     let media = known.into_iter().find(|known| known.eq_ignore_ascii_case(&image.media));
@@ -119,7 +119,7 @@ pub(super) fn picture(image: &Image, source: &dyn Source) -> Markup {
     }
 }
 
-/// Code, in the colours of its language.
+/// Code, highlighted in its language.
 pub(super) fn code(page: &Page<'_, '_>, text: &str, language: &str) -> Markup {
     let shown = cut(text, page.limit());
     html! {
@@ -281,7 +281,7 @@ fn todo_item(state: todo::State, text: &str) -> Markup {
     }
 }
 
-/// A file's text, in its colours and without the numbers that an agent put before its lines.
+/// A file's text, highlighted, without the line numbers that an agent put before its lines.
 fn read_text(page: &Page<'_, '_>, output: &Output, text: &str, path: &str) -> Markup {
     if !output.numbered || epitome_model::is_left_by_recipe(text) {
         return code(page, text, path);
@@ -289,7 +289,7 @@ fn read_text(page: &Page<'_, '_>, output: &Output, text: &str, path: &str) -> Ma
     code(page, &call::without_numbers(text), path)
 }
 
-/// Reminders that an agent's program put into a text, folded.
+/// The reminders that an agent put into a text, folded.
 pub(super) fn reminders(page: &Page<'_, '_>, reminders: &[&str]) -> Markup {
     html! {
         @for reminder in reminders {
@@ -298,7 +298,7 @@ pub(super) fn reminders(page: &Page<'_, '_>, reminders: &[&str]) -> Markup {
     }
 }
 
-/// What a command printed, in its colours.
+/// The output of a command, with its terminal colours.
 fn terminal(text: &str, limit: Limit) -> Markup {
     let shown = cut(text, limit);
     html! {

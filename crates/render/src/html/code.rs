@@ -1,4 +1,4 @@
-//! Source text in colours.
+//! Highlighted source code.
 
 use std::cell::Cell;
 
@@ -7,7 +7,8 @@ use maud::{Markup, PreEscaped, Render as _};
 use super::plain;
 use crate::highlight::{Token, highlight, is_coloured};
 
-/// What a page may still spend on colours, in bytes: they cost a hundred times what the rest does.
+/// The bytes that may still be highlighted on a page; this takes a hundred times as long as the
+/// rest.
 pub(crate) struct Budget(Cell<usize>);
 
 impl Budget {
@@ -22,7 +23,7 @@ impl Budget {
     }
 }
 
-/// A text in the colours of a language: the name of one, a file's extension, or a path.
+/// A text highlighted in a language, which is given by its name, a file extension, or a path.
 pub(crate) fn coloured(text: &str, language: &str, budget: &Budget) -> Markup {
     if !is_coloured(text, language) || !budget.take(text.len()) {
         return plain(text);
@@ -43,7 +44,7 @@ pub(crate) fn coloured(text: &str, language: &str, budget: &Budget) -> Markup {
     PreEscaped(html)
 }
 
-/// The class of the page.
+/// The CSS class of a kind.
 fn class(token: Token) -> &'static str {
     match token {
         Token::Comment => "hc",

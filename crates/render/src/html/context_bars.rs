@@ -1,18 +1,18 @@
-//! How full the context was from request to request, as bars without a script.
+//! A bar chart of the context size at each request, without a script.
 
 use epitome_model::{Block, Tokens, Transcript, plural};
 use maud::{Markup, html};
 
 use crate::{Past, StorySession};
 
-/// The bars, at most: of more requests the largest of each part is shown.
+/// Maximum number of bars: with more requests, each bar shows the largest of a group.
 const BARS: usize = 160;
-/// The size of the picture in its own units; the page stretches it.
+/// The size of the chart in its own units; the page scales it.
 const WIDTH: usize = 1_600;
 const HEIGHT: u64 = 48;
 
-/// The bars of a session, with a line where a compaction was; nothing of one that records the sizes
-/// of less than three requests.
+/// The chart of a session, with lines at compactions; empty if the session records the sizes of
+/// fewer than three requests.
 pub(super) fn course(session: &StorySession<'_>) -> Markup {
     drawn(session.transcript, session.past)
 }
@@ -69,9 +69,8 @@ fn requests(from: usize, to: usize) -> String {
     }
 }
 
-/// The input of each request that is recorded, as [`request_sizes`](epitome_model::request_sizes)
-/// has it, and before which of them summaries took the place of what came before, or epitome
-/// compacted the session.
+/// The input of each recorded request ([`request_sizes`](epitome_model::request_sizes)), and the
+/// requests before which the context was summarised, or compacted by epitome.
 fn sizes(transcript: &Transcript, past: Option<&Past>) -> (Vec<Tokens>, Vec<usize>) {
     let sizes = epitome_model::request_sizes(transcript);
     let mut compactions = Vec::new();

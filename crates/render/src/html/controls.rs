@@ -1,4 +1,4 @@
-//! What a person operates a page with. Without its script they are not shown.
+//! Controls of a page. They are hidden unless its script runs.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ const KEYS: [(&str, &str); 7] = [
     ("?", "this list"),
 ];
 
-/// The buttons of the filter: what is shown, by the names of kinds on the blocks of a page.
+/// The buttons of the filter: the class of the blocks that each one shows, and its label.
 const FILTERS: [(&str, &str); 6] = [
     ("user", "User"),
     ("answer", "Answers"),
@@ -23,7 +23,7 @@ const FILTERS: [(&str, &str); 6] = [
     ("file", "Files"),
 ];
 
-/// The buttons that leave only some kinds of blocks on a page.
+/// The buttons that show only some kinds of blocks.
 pub(super) fn filter() -> Markup {
     html! {
         div #kinds role="group" aria-label="Show only" hidden {
@@ -35,7 +35,7 @@ pub(super) fn filter() -> Markup {
     }
 }
 
-/// The list of keys, which is shown when it is asked for.
+/// The list of keys, shown on request.
 pub(super) fn keys() -> Markup {
     html! {
         dialog #keys aria-labelledby="keys-name" {
@@ -49,8 +49,8 @@ pub(super) fn keys() -> Markup {
     }
 }
 
-/// What stays at the top of a page: `number` of so many `pages`. `up` is the address and the name
-/// of what leads here, and `search` where all pages are searched.
+/// The bar at the top of a page; the page has this `number` among `pages`. `up` is the address and
+/// the name of the page above; `search` is the address of a search over all pages.
 pub(super) fn bar(
     up: Option<&(String, String)>,
     links: &[(String, String)],

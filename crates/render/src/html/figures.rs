@@ -1,4 +1,4 @@
-//! A page of figures: a table and plots, without a script.
+//! A page with a table and plots, without a script.
 
 use maud::{Markup, html};
 
@@ -8,44 +8,44 @@ use crate::visible;
 /// The style of such a page.
 const STYLE: &str = include_str!("figures.css");
 
-/// Colours of series, as classes; more series take them again.
+/// CSS classes for the colours of series; they repeat if there are more series.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
-/// A page of figures.
+/// A page with a table and plots.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// What it is about, in a line.
+    /// The title, one line.
     pub title: String,
-    /// What the table shows, in a sentence or two.
+    /// A description of the table, in a sentence or two.
     pub about: String,
-    /// What the table is called.
+    /// The caption of the table.
     pub caption: String,
     /// The heads of the table's columns.
     pub heads: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
-    /// What each column is: its head, and the explanation.
+    /// The explanation of each column: its head, and the text.
     pub legend: Vec<(String, String)>,
     /// The plots, in order.
     pub plots: Vec<Plot>,
 }
 
-/// A plot with two axes that begin at 0.
+/// A plot with two axes that start at 0.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// What it shows, in a line.
+    /// The title, one line.
     pub title: String,
-    /// What to see in it.
+    /// A description of the plot.
     pub about: String,
-    /// What the horizontal axis is.
+    /// The label of the horizontal axis.
     pub across: String,
-    /// What the vertical axis is.
+    /// The label of the vertical axis.
     pub up: String,
-    /// What is plotted.
+    /// The plotted series.
     pub series: Vec<Series>,
 }
 
-/// Points of one kind.
+/// A series of points.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Its name in the legend.
@@ -54,28 +54,28 @@ pub struct Series {
     pub drawn: Drawn,
     /// The points.
     pub points: Vec<(f64, f64)>,
-    /// Points that are drawn as marks, and what each means.
+    /// Points with a highlighted mark, and the label of each.
     pub marks: Vec<((f64, f64), String)>,
 }
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drawn {
-    /// As a line through them.
+    /// As a line through all points.
     #[default]
     Line,
-    /// Each by itself.
+    /// As separate dots.
     Dots,
 }
 
 impl Figures {
-    /// The page: it needs nothing but itself, and no request leaves it.
+    /// The self-contained page; it loads nothing else.
     pub fn page(&self) -> String {
         let body = html! {
             main {
                 h1 { (visible(&self.title)) }
                 p { (visible(&self.about)) }
-                // It scrolls by itself: also by keys, and a screen reader says what it is.
+                // The region scrolls on its own, also with keys, and has a name for screen readers.
                 div.wide role="region" aria-labelledby="of-table" tabindex="0" { (self.table()) }
                 @if !self.legend.is_empty() {
                     dl {
@@ -105,7 +105,7 @@ impl Figures {
     }
 }
 
-/// The size of a plot, and the room for its axes, in units of the picture.
+/// The size of a plot with its axes, in units of the picture.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 318.0;
 const LEFT: f64 = 56.0;
@@ -113,7 +113,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 32.0;
 const BOTTOM: f64 = 40.0;
 
-/// How many steps an axis has, about.
+/// Approximate number of steps of an axis.
 const STEPS: f64 = 5.0;
 
 impl Plot {
@@ -212,7 +212,7 @@ impl Axis {
         (0..=self.steps).map(|n| f64::from(n) * self.step)
     }
 
-    /// A tick as it is written: `40k`, `0.25`.
+    /// The label of a tick: `40k`, `0.25`.
     fn label(&self, tick: f64) -> String {
         let digits = |step: f64| (-step.log10().floor()).max(0.0) as usize;
         let exact = |tick: f64, step: f64| {
@@ -231,7 +231,7 @@ fn colour(n: usize) -> &'static str {
     COLOURS[n % COLOURS.len()]
 }
 
-/// A length in the picture: a tenth of a unit is enough.
+/// A length in the picture, rounded to a tenth of a unit.
 fn unit(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }

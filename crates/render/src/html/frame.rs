@@ -1,4 +1,4 @@
-//! What every page has around its content.
+//! The HTML document around the content of a page.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ use crate::Facts;
 
 /// The style of every page.
 pub const STYLE: &str = include_str!("style.css");
-/// The script of every page: it folds, searches and steps, and asks nobody for anything.
+/// The script of every page, which folds, searches and navigates. It sends no requests.
 pub const SCRIPT: &str = include_str!("page.js");
 
-/// A page allows its own style, its own script and pictures that it holds, by hash, and nothing
-/// else: no request leaves it.
+/// The content security policy of a page: it allows the page's own style, script and embedded
+/// images, by hash, and nothing else, so that the page sends no requests.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
@@ -25,7 +25,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A page without a script allows its own style, and nothing else.
+/// The content security policy of a page without a script: its own style and nothing else.
 fn policy_of_style(style: &str) -> String {
     let hash = hash(style);
     format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'")
@@ -35,10 +35,10 @@ fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// The name of the element that holds a page's facts.
+/// The name of the element with a page's key figures.
 pub(super) const FACTS: &str = "epitome-session";
 
-/// A whole page.
+/// A whole HTML document.
 pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String {
     let facts =
         facts.map(|facts| crate::inert_json(serde_json::to_string(facts).unwrap_or_default()));
@@ -52,7 +52,7 @@ pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String
     document(title, STYLE, &POLICY, &head, &body)
 }
 
-/// A whole page without a script, with a style of its own.
+/// A whole HTML document without a script, with a style of its own.
 pub(super) fn frame_without_script(title: &str, style: &str, body: &Markup) -> String {
     document(title, style, &policy_of_style(style), &html! {}, body)
 }
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// The colours of a theme, by their names.
+    /// The colours of a theme, by name.
     fn colours(theme: &str) -> HashMap<&str, [f64; 3]> {
         let (_, rest) = STYLE.split_once(theme).expect("the theme is there");
         let (declared, _) = rest.split_once('}').expect("an end");

@@ -1,4 +1,4 @@
-//! A page that leads to sessions, and what such a page is made of.
+//! The index page of a folder of sessions, and its parts.
 
 use epitome_model::plural;
 use maud::{Markup, html};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::frame::{FACTS, frame};
 use crate::{Facts, time, visible};
 
-/// What a folder of rendered sessions holds: what its `manifest.json` says.
+/// The sessions in a folder, as its `manifest.json` lists them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// The version of this description: 1.
+    /// The version of the manifest format: 1.
     pub epitome_manifest: u64,
     /// The sessions.
     pub sessions: Vec<Listing>,
@@ -19,15 +19,15 @@ pub struct Index {
 /// A session in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What its files begin with.
+    /// The prefix of its files' names.
     pub name: String,
-    /// The files it can be read in, by their names; of several pages the first.
+    /// The names of its files; of several pages only the first.
     pub files: Vec<String>,
-    /// What is known of it.
+    /// Its key figures.
     #[serde(flatten)]
     pub facts: Facts,
-    /// Tells the place of the session from others, so that copies of one have pages of their own:
-    /// a few digits of a hash.
+    /// A few digits of a hash of the session's place, so that copies of one session have pages of
+    /// their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Its sub-agents.
@@ -36,7 +36,7 @@ pub struct Listing {
 }
 
 impl Index {
-    /// The newest first; of one name the last.
+    /// An index with the newest session first; of several with one name only the last is kept.
     pub fn new(mut sessions: Vec<Listing>) -> Index {
         sessions.reverse();
         sessions.sort_by(|one, other| one.name.cmp(&other.name));
@@ -48,7 +48,7 @@ impl Index {
         Index { epitome_manifest: 1, sessions }
     }
 
-    /// The page that leads to all of them.
+    /// The index page.
     pub fn page(&self) -> String {
         let n = self.sessions.len();
         let body = html! {
@@ -71,14 +71,14 @@ impl Index {
     }
 }
 
-/// Whether a page is an index of sessions that epitome wrote. The page of a session is none, though
-/// it has the same header when it stands alone.
+/// Whether a page is an index page written by epitome. The page of a session is not, although a
+/// single page has the same header.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))
 }
 
-/// The facts in a page, if it is the first of a session.
+/// The key figures in a page, if it is the first page of a session.
 pub fn facts_of_page(html: &str) -> Option<Facts> {
     let begin = format!("<meta name=\"{FACTS}\" content=\"");
     let from = html.find(&begin)? + begin.len();
@@ -121,7 +121,7 @@ fn session(listing: &Listing) -> Markup {
     }
 }
 
-/// The name of a file as an address: never one with a scheme or of another machine.
+/// The name of a file as a relative address, never with a scheme or a host.
 fn address(file: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if file.chars().all(fits) && !file.starts_with('/') { file.to_owned() } else { "#".to_owned() }

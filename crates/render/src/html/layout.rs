@@ -1,4 +1,4 @@
-//! What all parts of one page share.
+//! Data that all parts of a page share.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use crate::shorten::Limit;
 use crate::spent::{Request, requests};
 use crate::{Detail, Story, StorySession};
 
-/// Which part of a session is on which page, and what is looked up on every page.
+/// The distribution of a session over pages, and lookup data.
 pub(super) struct Layout<'a> {
     pub(super) story: &'a Story<'a>,
     pub(super) name: PageName,
-    /// The pieces of each page.
+    /// The range of pieces on each page.
     pub(super) pages: Vec<Range<usize>>,
-    /// What each request came to, in the order of the items.
+    /// The usage of each request, in the order of the items.
     pub(super) requests: Vec<Request<'a>>,
-    /// The pieces that failed.
+    /// The indices of failed pieces.
     pub(super) failed: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Layout<'a> {
         Layout { story, name, pages, requests, failed }
     }
 
-    /// The address of a piece on a page of these.
+    /// The address of a piece, relative to the page `from`.
     pub(super) fn address(&self, piece: usize, from: usize) -> String {
         let page = self.pages.iter().position(|pieces| pieces.contains(&piece)).unwrap_or(from);
         let file = if page == from { String::new() } else { self.name.file(page) };
@@ -40,14 +40,14 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A page that is being written.
+/// A page while it is written.
 pub(super) struct Page<'s, 'a> {
     pub(super) layout: &'s Layout<'a>,
     /// Its number, from 0.
     pub(super) number: usize,
     pub(super) story: &'s Story<'a>,
     pub(super) budget: Budget,
-    /// Prefix of every anchor: each sub-agent on one page has its own.
+    /// Prefix of every anchor: each sub-agent on a page has its own prefix.
     pub(super) prefix: String,
 }
 

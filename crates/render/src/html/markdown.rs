@@ -1,4 +1,4 @@
-//! Markdown into HTML of our own: every tag that comes out is named here.
+//! Converts Markdown to HTML. Only the tags in this file can be in the output.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -8,12 +8,12 @@ use super::plain;
 use crate::link::is_safe;
 use crate::shorten::{Limit, cut};
 
-/// Elements in each other; what is deeper is flat.
+/// Maximum nesting of elements; deeper ones are flattened.
 const DEEPEST: usize = 24;
-/// Markdown longer than this is shown as it stands.
+/// Markdown longer than this is shown as plain text. In bytes.
 const LONGEST: usize = 256 << 10;
 
-/// Words that somebody wrote in Markdown, or in nothing at all.
+/// Formats a message, which may be Markdown or plain text.
 pub(super) fn words(text: &str, limit: Limit, budget: &Budget) -> Markup {
     if text.len() > LONGEST.min(limit.text) {
         let shown = cut(text, limit);
@@ -34,7 +34,7 @@ pub(super) fn words(text: &str, limit: Limit, budget: &Budget) -> Markup {
     PreEscaped(writer.html)
 }
 
-/// The level of the highest heading: 1, if there is none.
+/// The level of the highest heading; 1 if there is none.
 fn highest_heading<'t>(events: impl Iterator<Item = Event<'t>>) -> usize {
     let levels = events.filter_map(|event| match event {
         Event::Start(Tag::Heading { level, .. }) => Some(level as usize),
@@ -45,11 +45,11 @@ fn highest_heading<'t>(events: impl Iterator<Item = Event<'t>>) -> usize {
 
 struct Writer<'a> {
     html: String,
-    /// What closes the elements that are open.
+    /// The end tags of the open elements.
     open: Vec<String>,
-    /// The language of a block of code, and the block so far.
+    /// The language of an open code block, and its text so far.
     code: Option<(String, String)>,
-    /// Whether the cells are those of a table's head.
+    /// Whether the cells belong to a table's head.
     head: bool,
     /// The level of the highest heading.
     highest: usize,
@@ -66,7 +66,7 @@ impl Writer<'_> {
                 None => self.text(&text),
             },
             Event::Code(text) => self.put(&html! { code { (plain(&text)) } }),
-            // Tags are words like any other.
+            // HTML tags are shown as text.
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
             Event::SoftBreak | Event::HardBreak => self.html.push_str("<br>"),
             Event::Rule => self.html.push_str("<hr>"),
@@ -80,7 +80,7 @@ impl Writer<'_> {
     fn start(&mut self, tag: &Tag<'_>) {
         let (begin, end): (String, &str) = match tag {
             Tag::Paragraph => ("<p>".into(), "</p>"),
-            // The page has the first two levels for itself, and none is left out behind them.
+            // The page itself uses the first two levels; levels are kept relative to the highest.
             Tag::Heading { level, .. } => match *level as usize - self.highest {
                 0 => ("<h3>".into(), "</h3>"),
                 1 => ("<h4>".into(), "</h4>"),
@@ -120,7 +120,7 @@ impl Writer<'_> {
                     self.addressed("", dest_url)
                 }
             }
-            // A picture elsewhere is not fetched: its address is shown.
+            // Images are not loaded: show the address.
             Tag::Image { dest_url, .. } => self.addressed("image: ", dest_url),
             Tag::HtmlBlock => ("<p>".into(), "</p>"),
             Tag::FootnoteDefinition(_)
@@ -139,7 +139,7 @@ impl Writer<'_> {
         self.open.push(end.to_owned());
     }
 
-    /// What a link says, with where it leads.
+    /// The text of a link, followed by its address.
     fn addressed(&mut self, what: &str, address: &str) -> (String, &'static str) {
         let mut begin = String::from("<span class=\"addr\">");
         what.render_to(&mut begin);

@@ -1,36 +1,36 @@
-//! What the pages of a session are called.
+//! File names of the pages of a session.
 
-/// What the pages of a session are called: the first `NAME.html`, the others `NAME-2.html` and on.
+/// The name of a session's pages: the first is `NAME.html`, the others `NAME-2.html` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageName(String);
 
-/// Characters of a name.
+/// Maximum characters of a name.
 const LONGEST: usize = 100;
 
-/// Digits of the highest number of a page.
+/// Maximum digits of a page number.
 const PAGE_DIGITS: usize = 4;
 
 impl PageName {
-    /// A name. What has no place in a file's name becomes `-`, so two texts can have one name:
-    /// [`exact`](PageName::exact) and [`tagged`](PageName::tagged) tell them apart.
+    /// A name in which characters that do not belong in a file name are replaced by `-`. Two texts
+    /// can thus have the same name: [`exact`](PageName::exact) and [`tagged`](PageName::tagged)
+    /// distinguish them.
     pub fn new(name: &str) -> PageName {
         PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))
     }
 
-    /// The name, if no other text is cleaned to it and no page of another session is called so.
+    /// The name, if the text is valid as it is and is not the name of another session's page.
     pub fn exact(name: &str) -> Option<PageName> {
         let is_exact = cleaned(name, LONGEST).as_deref() == Some(name) && !is_page(name);
         is_exact.then(|| PageName(name.to_owned()))
     }
 
-    /// A name that ends in `-` and a tag, which is made of letters and digits and begins with a
-    /// letter.
+    /// A name that ends in `-` and a tag of letters and digits; the tag begins with a letter.
     pub fn tagged(name: &str, tag: &str) -> PageName {
         let kept = cleaned(name, LONGEST.saturating_sub(tag.len() + 1));
         PageName(format!("{}-{tag}", kept.as_deref().unwrap_or("session")))
     }
 
-    /// The file of a page, from 0.
+    /// The file of a page; pages are numbered from 0.
     pub fn file(&self, page: usize) -> String {
         match page {
             0 => format!("{}.html", self.0),
@@ -44,7 +44,7 @@ impl PageName {
     }
 }
 
-/// At most so many characters of a name, with `-` in place of those that have no place in one.
+/// At most `longest` characters of a name, with `-` in place of invalid characters.
 fn cleaned(name: &str, longest: usize) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(longest).collect();
@@ -52,7 +52,7 @@ fn cleaned(name: &str, longest: usize) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Whether a name ends as that of a page of another session does: `x-2` is the second page of `x`.
+/// Whether a name looks like a page of another session: `x-2` is the second page of `x`.
 fn is_page(name: &str) -> bool {
     let number = name.rsplit_once('-').map_or("", |(_, number)| number);
     (1..=PAGE_DIGITS).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! A session as pages.
+//! Formats a session as HTML pages.
 
 mod heading;
 mod sheet;
@@ -20,31 +20,31 @@ use crate::{Detail, Facts, Story, Turn, time, visible};
 
 pub use sheet::Sheet;
 
-/// Bytes of a session on one of its pages, about.
+/// Approximate bytes of the session on one page.
 const PAGE: u64 = 640 << 10;
-/// Bytes of code in colours, of all pages together and of one. Colours take a hundred times as long
-/// as everything else.
+/// Bytes of highlighted code, on all pages together and per page. Highlighting takes a hundred
+/// times as long as everything else.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
-/// The name of what is before the first message of the user.
+/// The heading of what precedes the first user message.
 const BEFORE: &str = "Before the first words";
 
-/// A session as pages.
+/// A session as HTML pages.
 pub struct Html<'a> {
     layout: Layout<'a>,
     facts: Facts,
-    /// Where an index of sessions is, or the session that sent this one.
+    /// The page above: an index of sessions, or the session that started this one.
     up: Option<(String, String)>,
-    /// Other pages that its header leads to: address and name.
+    /// Links in the header to other pages: address and name.
     links: Vec<(String, String)>,
-    /// Where all pages are searched: an address that the words are appended to.
+    /// The address of the search over all pages, to which the query is appended.
     search: Option<String>,
-    /// What is shown behind it on the same page: sub-agents, with the anchors that lead to them.
+    /// Sub-agents that are shown after it on the same page, with their anchors.
     nested: Vec<(String, &'a Story<'a>)>,
 }
 
 impl<'a> Html<'a> {
-    /// One page, whatever its length, with its sub-agents on it, each under an anchor.
+    /// A single page, whatever its length; its sub-agents follow on it, each under an anchor.
     pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
         let (name, pages) = (PageName::new("session"), vec![all]);
@@ -52,8 +52,8 @@ impl<'a> Html<'a> {
         Html { nested, ..Html::new(layout, None) }
     }
 
-    /// Pages that open quickly, whatever the length of the session. `up` is the address and the
-    /// name of what leads here.
+    /// Pages of limited length, which load fast. `up` is the address and the name of the page
+    /// above.
     pub fn paged(story: &'a Story<'a>, name: PageName, up: Option<(String, String)>) -> Html<'a> {
         let mut pages = Vec::new();
         let (mut start, mut weight) = (0, 0);
@@ -73,42 +73,41 @@ impl<'a> Html<'a> {
         Html { layout, facts, up, links: Vec::new(), search: None, nested: Vec::new() }
     }
 
-    /// The same pages, which lead to a search of all of them: to `address` with the words behind
-    /// it, as part of a query.
+    /// Adds a search over all pages: the query is appended to `address`.
     #[must_use]
     pub fn searched_at(mut self, address: String) -> Html<'a> {
         self.search = Some(address);
         self
     }
 
-    /// The same pages, whose headers lead to others as well: address and name.
+    /// Adds links to other pages to the header: address and name.
     #[must_use]
     pub fn with_links(mut self, links: Vec<(String, String)>) -> Html<'a> {
         self.links = links;
         self
     }
 
-    /// How many pages there are: at least one.
+    /// The number of pages: at least one.
     pub fn pages(&self) -> usize {
         self.layout.pages.len()
     }
 
-    /// Whether a compaction of epitome is in the session as it is stored.
+    /// Whether the stored session was compacted by epitome.
     pub fn is_compacted(&self) -> bool {
         self.layout.story.session.past.is_some_and(|past| !past.compactions.is_empty())
     }
 
-    /// What is known of the session.
+    /// The key figures of the session.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The file of a page.
+    /// The file name of a page.
     pub fn file(&self, page: usize) -> String {
         self.layout.name.file(page)
     }
 
-    /// A page.
+    /// The HTML of a page.
     ///
     /// # Panics
     ///
@@ -233,7 +232,7 @@ impl<'a> Html<'a> {
     }
 }
 
-/// A sub-agent's session on the page of the one that sent it.
+/// A sub-agent's session on the page of the session that started it.
 fn nested(anchor: &str, story: &Story<'_>) -> Markup {
     let html = Html::whole(story, Vec::new());
     let page = html.on_page(0, format!("{anchor}-"));
@@ -245,7 +244,7 @@ fn nested(anchor: &str, story: &Story<'_>) -> Markup {
     }
 }
 
-/// The mark of what a resume does not send any more.
+/// A mark at content that a resume no longer sends.
 fn unsent(piece: &StoryItem<'_>) -> Markup {
     html! {
         @if piece.is_unsent {
@@ -257,12 +256,12 @@ fn unsent(piece: &StoryItem<'_>) -> Markup {
     }
 }
 
-/// Where a piece stands in its turn.
+/// The place of a piece in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Among the steps, where nobody but the agent speaks.
+    /// Among the steps, where only the agent acts.
     Step,
-    /// Before or behind them.
+    /// Before or after the steps.
     Turn,
 }
 
@@ -273,7 +272,7 @@ impl Page<'_, '_> {
         }
     }
 
-    /// The part of a turn that stands on a page.
+    /// The part of a turn that is on a page.
     fn turn(&self, turn: &Turn, on_page: &Range<usize>) -> Markup {
         let on = |range: Range<usize>| {
             let start = range.start.max(on_page.start);
@@ -387,7 +386,7 @@ impl Page<'_, '_> {
         }
     }
 
-    /// A message; what the agent's program put into one of the user is folded.
+    /// A message; reminders that the agent put into a user message are folded.
     fn message(&self, role: Role, text: &str) -> Markup {
         if role != Role::User {
             return self.text(text);
@@ -428,7 +427,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// The buttons of the filter that show a piece, by their names.
+/// The filter classes of a piece.
 fn kinds(piece: &StoryItem<'_>) -> &'static str {
     match (&piece.what, piece.entry.role) {
         (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::User) => "user",
@@ -448,7 +447,7 @@ fn kinds(piece: &StoryItem<'_>) -> &'static str {
     }
 }
 
-/// What each of so many pages may spend on colours.
+/// The highlighting budget of each page.
 fn budget(pages: usize) -> Budget {
     let (least, most) = (*COLOURS_OF_A_PAGE.start(), *COLOURS_OF_A_PAGE.end());
     Budget::new((COLOURS / pages).clamp(least, most))
@@ -467,7 +466,7 @@ fn speaker(role: Role) -> (&'static str, &'static str) {
     }
 }
 
-/// How often each tool was called, the most first.
+/// The number of calls by tool, the most frequent first.
 fn tally(pieces: &[StoryItem<'_>]) -> Vec<(String, usize)> {
     let mut tally: Vec<(String, usize)> = Vec::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! Markdown as lines of a terminal.
+//! Formats Markdown as lines for a terminal.
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -10,7 +10,7 @@ type Span = Run<Style>;
 
 /// Columns of the separator between two table columns.
 const BETWEEN: usize = 3;
-/// Columns that a table column has at least, unless its widest cell is narrower.
+/// Minimum width of a table column, unless its widest cell is narrower.
 const NARROWEST_COLUMN: usize = 6;
 
 const PLAIN: Style = Style::new();
@@ -21,8 +21,8 @@ const HEADING: Style = AnsiColor::Cyan.on_default().bold();
 const CODE: Style = AnsiColor::Cyan.on_default();
 const LINK: Style = AnsiColor::Blue.on_default().underline();
 
-/// Markdown as lines of at most `width` columns, each a list of runs. Code is coloured if
-/// `highlighted`, which costs more than all the rest. No control character of the text is in them.
+/// Markdown as lines of at most `width` columns, each a list of runs. Code is highlighted if
+/// `highlighted`, which costs more than all the rest. Control characters are made visible.
 ///
 /// ```
 /// use epitome_render::{Run, markdown_lines};
@@ -54,7 +54,7 @@ pub fn markdown_lines(text: &str, width: usize, highlighted: bool) -> Vec<Vec<Ru
     writer.lines
 }
 
-/// A quote, or an item of a list.
+/// A quotation, or an item of a list.
 enum Container {
     Quote,
     Item { marker: String, is_used: bool },
@@ -70,13 +70,13 @@ struct Writer {
     highlighted: bool,
     lines: Vec<Vec<Span>>,
     containers: Vec<Container>,
-    /// The number of the next item of each open list, if it has numbers.
+    /// The next number of each open list; `None` for bullet lists.
     lists: Vec<Option<u64>>,
     inline: Vec<Span>,
     styles: Vec<Style>,
-    /// Addresses of open links, and where their texts begin.
+    /// The addresses of open links, and where their texts begin.
     links: Vec<(String, usize)>,
-    /// The language and the text of an open block of code.
+    /// The language and the text of an open code block.
     code: Option<(String, String)>,
     table: Option<Table>,
 }
@@ -187,7 +187,7 @@ impl Writer {
             }
             TagEnd::BlockQuote(_) | TagEnd::Item => {
                 self.flush();
-                // An item of nothing is there, too.
+                // Show the marker of an empty item.
                 if let Some(Container::Item { is_used: false, .. }) = self.containers.last() {
                     self.line(&[], Breaks::Words);
                 }
@@ -217,7 +217,7 @@ impl Writer {
         self.inline.push(styled(clean(text), style));
     }
 
-    /// An address is shown unless it is the text.
+    /// Ends a link: its address is shown unless it is equal to the text.
     fn link(&mut self) {
         self.styles.pop();
         let Some((address, begin)) = self.links.pop() else { return };
@@ -229,7 +229,7 @@ impl Writer {
         }
     }
 
-    /// An empty line before a block, but for the first of an item.
+    /// Adds an empty line before a block, except before the first of an item.
     fn gap(&mut self) {
         let is_first =
             matches!(self.containers.last(), Some(Container::Item { is_used: false, .. }));
@@ -238,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// Ends the line that is being written.
+    /// Writes the current line.
     fn flush(&mut self) {
         if self.table.is_some() || self.inline.is_empty() {
             return;
@@ -247,7 +247,7 @@ impl Writer {
         self.line(&inline, Breaks::Words);
     }
 
-    /// The columns that bars of quotations and markers of lists leave for text.
+    /// The columns that are left for text next to the bars of quotations and markers of lists.
     fn room(&self) -> usize {
         let taken = self.containers.iter().map(|container| match container {
             Container::Quote => 2,
@@ -260,7 +260,7 @@ impl Writer {
         self.barred(runs, breaks, None);
     }
 
-    /// A line with a bar before it and before all that it is cut into.
+    /// Writes a line, wrapped, with a bar before each part.
     fn barred(&mut self, runs: &[Span], breaks: Breaks, bar: Option<&Span>) {
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for container in &mut self.containers {
@@ -332,7 +332,7 @@ impl Writer {
         }
     }
 
-    /// A row of a table: a cell that is wider than its column takes several lines.
+    /// A row of a table: a cell that is wider than its column is wrapped.
     fn row_in_columns(&mut self, row: &[Vec<Span>], widths: &[usize]) {
         let cells: Vec<Vec<Vec<Span>>> = (row.iter().zip(widths))
             .map(|(cell, width)| wrap(cell, *width, Breaks::Words, &[], &[]))
@@ -354,8 +354,8 @@ impl Writer {
     }
 }
 
-/// The widths of columns that together fit: narrow ones have what they want, wide ones share what
-/// is left. None: there are too many of them.
+/// The widths of columns that fit into `room`: narrow ones get what they need, wide ones share the
+/// rest. `None` if there are too many columns.
 fn column_widths(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut left = room.checked_sub(BETWEEN * wanted.len().saturating_sub(1))?;
     let mut narrow_first: Vec<usize> = (0..wanted.len()).collect();
@@ -376,13 +376,13 @@ fn styled(text: impl Into<String>, style: Style) -> Span {
     Run { text: text.into(), style }
 }
 
-/// A style, with what another one says besides.
+/// A style with the settings of another one added.
 fn patched(style: Style, more: Style) -> Style {
     let colour = more.get_fg_color().or(style.get_fg_color());
     Style::new().fg_color(colour).effects(style.get_effects() | more.get_effects())
 }
 
-/// The style of a part of code.
+/// The style of a kind of token.
 fn style_of(token: Option<Token>) -> Style {
     match token {
         None => PLAIN,

@@ -1,33 +1,33 @@
-//! Styled text cut into lines of a width.
+//! Wraps styled text to a width.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::visible;
 
-/// Columns between the stops of a tab.
+/// Columns between tab stops.
 const TAB: usize = 4;
 
-/// A part of a line in one style, of whatever draws it.
+/// A part of a line in one style; `S` is the style type of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<S> {
-    /// What is written.
+    /// The text.
     pub text: String,
-    /// How.
+    /// The style.
     pub style: S,
 }
 
-/// Where a line may be cut.
+/// Where a line may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
-    /// Between words, if they fit.
+    /// Between words, if the words fit.
     Words,
-    /// Anywhere: white space counts.
+    /// Anywhere; white space is kept.
     Anywhere,
 }
 
-/// One line of a text as it is shown: control characters are visible, tabs are blanks. Everything
-/// that a model, a tool or a file says goes through it.
+/// A line of a text for display: control characters are made visible, tabs become spaces. All
+/// text of models, tools and files goes through this.
 pub fn clean(line: &str) -> String {
     let shown = visible(line);
     if !shown.contains(['\t', '\n']) {
@@ -48,12 +48,12 @@ pub fn clean(line: &str) -> String {
     wide
 }
 
-/// The columns of a text.
+/// The width of a text in columns.
 pub fn width_of(text: &str) -> usize {
     text.graphemes(true).map(columns).sum()
 }
 
-/// The columns of a grapheme. Japanese sound marks of half a width have one of their own.
+/// The width of a grapheme in columns. A half-width Japanese sound mark has its own column.
 pub fn columns(grapheme: &str) -> usize {
     let marks = grapheme.chars().filter(|c| matches!(c, '\u{ff9e}' | '\u{ff9f}'));
     match grapheme.contains(char::is_control) {
@@ -63,7 +63,7 @@ pub fn columns(grapheme: &str) -> usize {
     }
 }
 
-/// The beginning of a text that has at most so many columns; `…` replaces the rest.
+/// The beginning of a text in at most `width` columns; `…` replaces the rest.
 ///
 /// ```
 /// use epitome_render::cut_to_width;
@@ -94,8 +94,8 @@ struct Cell<'a, S> {
     columns: usize,
 }
 
-/// Cuts one line into lines of at most `width` columns. The first begins with `first`, each other
-/// one with `rest`.
+/// Wraps a line to at most `width` columns. The first line begins with `first`, the others with
+/// `rest`.
 ///
 /// ```
 /// use epitome_render::{Breaks, Run, wrap};
@@ -142,7 +142,7 @@ pub fn wrap<S: Copy + PartialEq>(
     lines
 }
 
-/// How many cells the next line takes: at least one, if there is one.
+/// The number of cells on the next line: at least one, if there is one.
 fn line_end<S>(cells: &[Cell<'_, S>], width: usize, breaks: Breaks) -> usize {
     let mut used = 0;
     let mut word = 0;
@@ -161,7 +161,7 @@ fn line_end<S>(cells: &[Cell<'_, S>], width: usize, breaks: Breaks) -> usize {
     cells.len()
 }
 
-/// Adds cells as runs: neighbours of one style are one.
+/// Adds cells as runs, joining adjacent ones of the same style.
 fn push<S: Copy + PartialEq>(line: &mut Vec<Run<S>>, cells: &[Cell<'_, S>]) {
     let begun = line.len();
     for cell in cells {

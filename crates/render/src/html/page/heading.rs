@@ -1,4 +1,4 @@
-//! What is said above a session, and above each of its turns.
+//! The heading of a session, and the heading of each turn.
 
 use epitome_model::{Tokens, plural};
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ impl Html<'_> {
         }
     }
 
-    /// That it was compacted, and in which state it is shown.
+    /// A note whether it was compacted, and in which state it is shown.
     fn past(&self) -> Markup {
         let past = self.layout.story.session.past.filter(|past| !past.is_empty());
         html! {
@@ -81,7 +81,7 @@ impl Html<'_> {
         }
     }
 
-    /// How many calls failed: a link to the first.
+    /// The number of failed calls, as a link to the first.
     fn failures(&self) -> Markup {
         let failed = self.facts.failed;
         html! {
@@ -118,7 +118,7 @@ impl Html<'_> {
 }
 
 impl Page<'_, '_> {
-    /// What a turn took: steps, failures, time, tokens, money; what is not known is left out.
+    /// The figures of a turn: steps, failures, time, tokens, cost; unknown ones are left out.
     pub(super) fn figures(&self, turn: &Turn) -> Markup {
         let layout = self.layout;
         let at = |item: usize| layout.requests.partition_point(|request| request.item < item);
@@ -177,12 +177,12 @@ fn cost(spent: &Spent) -> Option<Markup> {
     whole.or_else(floor)
 }
 
-/// The part of some tokens in percent, rounded down; nothing if it is none.
+/// A part in per cent of a whole, rounded down; `None` if it is zero.
 fn percent(part: Tokens, of: Tokens) -> Option<u64> {
     (part.0 * 100).checked_div(of.0).filter(|percent| *percent > 0)
 }
 
-/// Whether what leads here is a session and no list of them.
+/// Whether the page above is a session and not a list of sessions.
 fn is_session(address: &str) -> bool {
     address.ends_with(".html") && address != "index.html"
 }

@@ -1,36 +1,36 @@
-//! A page in parts.
+//! A page as separate parts.
 
 use super::Html;
 use crate::html::controls;
 
-/// A page in parts, each of them HTML in which everything of the session is escaped.
+/// The parts of a page, as HTML in which all text of the session is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
-    /// What the page is called: this one is plain text.
+    /// The title of the page, as plain text.
     pub title: String,
-    /// What stands above everything, with the search.
+    /// The bar at the top, with the search.
     pub bar: String,
-    /// The way to each turn.
+    /// Links to the turns.
     pub timeline: String,
-    /// What is known of the session, or its name.
+    /// The heading with the key figures or the name of the session.
     pub above: String,
-    /// The buttons that leave only some kinds of blocks.
+    /// The filter buttons.
     pub filter: String,
-    /// The turns, each with the name of its anchor.
+    /// The turns, each with its anchor.
     pub turns: Vec<(String, String)>,
-    /// The way to the other pages.
+    /// Links to the other pages.
     pub below: String,
 }
 
 impl Sheet {
-    /// Bytes of all of it.
+    /// The bytes of all parts.
     pub fn len(&self) -> usize {
         let Sheet { title, bar, timeline, above, filter, turns, below } = self;
         let turns: usize = turns.iter().map(|(anchor, html)| anchor.len() + html.len()).sum();
         title.len() + bar.len() + timeline.len() + above.len() + filter.len() + turns + below.len()
     }
 
-    /// Whether there is nothing on it.
+    /// Whether all parts are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -44,14 +44,14 @@ impl Html<'_> {
         pieces.map(|pieces| pieces.last().map_or(0, |piece| piece.item)).collect()
     }
 
-    /// The page on which an item of the transcript stands, from 0.
+    /// The page that shows an item of the transcript, from 0.
     pub fn page_of(&self, item: usize) -> usize {
         let page = self.last_items().iter().position(|last| item <= *last);
         page.unwrap_or(self.layout.pages.len() - 1)
     }
 
-    /// The parts of a page, for a program that puts a frame of its own around them. What is nested
-    /// on a page is not in them.
+    /// The parts of a page, for a program that puts them into its own layout. Nested sub-agents are
+    /// not included.
     ///
     /// # Panics
     ///
