@@ -66,13 +66,13 @@ impl Catalogue {
     /// When the setting is not a model name, and when no suitable model is known.
     ///
     /// ```
-    /// use epitome_llm::{Because, Catalogue, Wanted};
+    /// use epitome_llm::{Because, Catalogue, ModelNeeds};
     /// use epitome_model::Tokens;
     ///
     /// let catalogue = Catalogue::built_in();
     /// let session = Some("claude-opus-4-6");
     /// let input = Tokens(120_000);
-    /// let choice = catalogue.choose(&Wanted { session, input, ..Wanted::default() })?;
+    /// let choice = catalogue.choose(&ModelNeeds { session, input, ..ModelNeeds::default() })?;
     /// assert_eq!(choice.name.to_string(), "anthropic/claude-haiku-5-5");
     /// assert_eq!(choice.because, Because::Cheapest);
     /// # Ok::<(), epitome_llm::NoModel>(())

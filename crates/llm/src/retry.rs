@@ -243,8 +243,8 @@ impl Model for RetryingModel {
     }
 }
 
-/// Calls once. If the response breaks off after a part of it was shown, the sink is told to discard
-/// that part.
+/// Calls the model once. If a streamed response breaks off, sends the sink a
+/// [`Restart`](Delta::Restart), so that it discards the part that it received.
 fn watched(
     model: &dyn Model,
     request: &Request<'_>,
