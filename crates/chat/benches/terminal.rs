@@ -1,5 +1,5 @@
-//! The terminal interface of a long session, at 200 columns and 50 rows: what a key costs, a page
-//! up, and a piece of an answer that streams in, each with the frame that shows it.
+//! The cost of the terminal interface in a long session, at 200 columns and 50 rows: a key, a page
+//! up, and a chunk of a streamed answer, each with the frame that shows it.
 
 use divan::Bencher;
 use epitome_chat::Event;
@@ -31,7 +31,7 @@ fn session() -> State {
     state
 }
 
-/// The time of something that happens, and of the frame that shows it.
+/// Measures an event together with the frame that shows it.
 fn frames(bencher: Bencher<'_, '_>, happening: &Happening) {
     let mut state = session();
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("memory");

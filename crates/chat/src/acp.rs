@@ -1,13 +1,14 @@
 //! The Agent Client Protocol: an editor is the interface of the agent.
 //!
-//! [`serve`] speaks version 1 of it on two streams of lines. Each session is an [`Agent`] on a
-//! thread; [`Sessions`] makes it. `wire` has the messages, `connection` sends and receives them,
-//! `client` takes the editor's requests, `session` runs an agent, `update` says what happens in the
-//! protocol's words, `ask` has the user asked, `choice` is what the user may choose.
+//! [`serve`] speaks version 1 of the protocol over two streams of lines. Each session is an
+//! [`Agent`] on a thread; [`Sessions`] makes it. The modules: `wire` has the messages, `connection`
+//! sends and receives them, `client` handles the editor's requests, `session` runs an agent,
+//! `update` converts events to messages, `questions` asks the user, `choice` has the options that
+//! the user may set.
 //!
 //! # Absent
 //!
-//! The editor's files and terminals: the tools work on the disk, as in the terminal.
+//! The editor's own files and terminals: the tools work on the disk, as in the terminal.
 
 mod choice;
 mod client;
@@ -28,26 +29,26 @@ pub use choice::Choices;
 pub use client::serve;
 pub use connection::Stopper;
 
-/// Makes the agents of sessions: that needs settings, keys and files.
+/// Makes the agents of sessions, which needs settings, keys and files.
 pub trait Sessions: Send + Sync + 'static {
-    /// Makes an agent that works in a folder: for a new session, or for the one with this id.
-    /// `servers` are MCP servers that the editor names; the folders of their programs are empty.
+    /// Makes an agent that works in a folder, for a new session or for the one with this id.
+    /// `servers` are MCP servers of the editor; the folders of their programs are empty.
     ///
     /// # Errors
     ///
-    /// Why there is none, for the user.
+    /// The reason for the user.
     fn start(&self, folder: &Path, id: Option<&str>, servers: &[Server])
     -> Result<Started, String>;
 }
 
-/// An agent, and what is known of it at the beginning.
+/// An agent, and the events to show first.
 pub struct Started {
     /// The agent.
     pub agent: Agent,
     /// The id of its session.
     pub id: String,
-    /// What was said in it, what there is to tell, and how full its window is.
+    /// Its messages so far, notices, and how full its window is.
     pub first: Vec<Event>,
-    /// What the user may choose.
+    /// The options that the user may set.
     pub choices: Choices,
 }

@@ -1,4 +1,4 @@
-//! Carries out what the machine says: requests to a model and tools, each on a thread of its own.
+//! Carries out the actions of the machine: requests to a model and tools, each on a thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,39 +18,40 @@ use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
-/// Tokens that one answer may have. One that needs more goes on in the next request.
+/// The most tokens of one answer. A longer one continues in the next request.
 const MAX_TOKENS: u64 = 16_000;
 
-/// What a tool may take to end once it is stopped.
+/// How long a stopped tool may take to end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-/// What shows events, and asks the user.
+/// The interface: shows events, and asks the user.
 pub trait Front {
     /// Shows an event.
     fn show(&mut self, event: &Event);
 
-    /// Asks whether a call may run. Without an answer now, [`Input::Permission`] tells it later.
+    /// Asks whether a call may run. If it returns none, the answer comes later as
+    /// [`Input::Permission`].
     fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
 
-    /// Whether there is a user who answers questions. [`Input::Told`] tells the answer later.
+    /// Whether a user is present to answer questions. An answer comes later as [`Input::Told`].
     fn is_attended(&self) -> bool;
 }
 
-/// Makes the changes that the machine knows nothing of, and the contexts of tasks.
+/// Makes changes outside of the machine, and the contexts of tasks.
 pub trait Changes: Send {
-    /// Makes the context of a task, with its prompt. Returns it with the event that names its
+    /// Makes the context of a task, including its prompt. Returns it with the event that names its
     /// session.
     ///
     /// # Errors
     ///
-    /// Why there is none, for the model.
+    /// The reason for the model.
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String>;
 
-    /// Makes a change. Returns what is to be shown of it.
+    /// Makes a change. Returns the events to show.
     ///
     /// # Errors
     ///
-    /// Why it is not made, for the user. The agent is as it was then.
+    /// The reason for the user. The agent is unchanged then.
     fn change(
         &mut self,
         change: &OutsideChange,
@@ -62,21 +63,21 @@ pub trait Changes: Send {
 pub struct Agent {
     machine: Machine,
     model: Arc<dyn Model>,
-    /// Writes summaries.
+    /// The model that writes summaries.
     summariser: Arc<dyn Model>,
     prices: Arc<Catalogue>,
     workplace: Workplace,
-    /// Stops what runs now.
+    /// Stops what is running.
     stop: Stop,
     tell: Sender<Input>,
     told: Receiver<Input>,
     changes: Option<Box<dyn Changes>>,
-    /// Threads of tools that have not sent their result.
+    /// The number of tools whose thread has not sent a result.
     tools_running: usize,
 }
 
 impl Agent {
-    /// An agent that has nothing to do yet.
+    /// An idle agent.
     pub fn new(
         machine: Machine,
         model: Arc<dyn Model>,
@@ -99,7 +100,7 @@ impl Agent {
         }
     }
 
-    /// With what makes the changes that the user asks for.
+    /// Sets the handler of changes that the user asks for.
     #[must_use]
     pub fn with_changes(mut self, changes: impl Changes + 'static) -> Agent {
         self.changes = Some(Box::new(changes));
@@ -116,12 +117,12 @@ impl Agent {
         &mut self.machine
     }
 
-    /// Where its tools work.
+    /// The workplace of its tools.
     pub fn workplace(&self) -> &Workplace {
         &self.workplace
     }
 
-    /// Where its tools work, to change which there are.
+    /// The workplace of its tools, to change which tools there are.
     pub fn workplace_mut(&mut self) -> &mut Workplace {
         &mut self.workplace
     }
@@ -131,7 +132,7 @@ impl Agent {
         &*self.model
     }
 
-    /// Lets other models answer, and write summaries, from the next request on.
+    /// Replaces both models from the next request on.
     pub fn set_models(&mut self, model: Arc<dyn Model>, summariser: Arc<dyn Model>) {
         (self.model, self.summariser) = (model, summariser);
     }
@@ -141,7 +142,7 @@ impl Agent {
         self.tell.clone()
     }
 
-    /// Takes a message of the user, and works until the turn is over.
+    /// Sends a message of the user, and works until the turn is over.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl Agent {
         self.finish(front)
     }
 
-    /// Works until nothing is under way.
+    /// Works until the machine is idle.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Works until the user leaves ([`Input::Leave`]), and what runs then has ended.
+    /// Works until the user leaves ([`Input::Leave`]) and everything has ended.
     ///
     /// # Errors
     ///
@@ -178,13 +179,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for the next thing that happens; [`Agent::take`] takes it.
+    /// Waits for the next input, to be passed to [`Agent::take`].
     pub fn wait(&self) -> Option<Input> {
         self.told.recv().ok()
     }
 
-    /// Waits for the tools that run, once they were stopped. A command ends with its processes as
-    /// soon as it notices the stop.
+    /// Waits for stopped tools to end. A command kills its processes as soon as it notices the
+    /// stop.
     pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
             match self.told.recv_timeout(LAST_WAIT) {
@@ -195,7 +196,7 @@ impl Agent {
         }
     }
 
-    /// Takes one thing that happened, and begins what is to be done about it.
+    /// Handles one input, and starts the resulting actions.
     ///
     /// # Errors
     ///
@@ -213,8 +214,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out an action, or begins to; `task` is the call whose task it is for. Returns what
-    /// is known of it at once.
+    /// Carries out an action, or starts to; `task` is the call of the task that it is for. Returns
+    /// the result if it is known at once.
     fn carry_out(
         &mut self,
         action: Action,
@@ -244,7 +245,7 @@ impl Agent {
                 Input::Permission(called.id, answer)
             }
             Action::Question(called, _) if !front.is_attended() => Input::Told(called.id, None),
-            // The event says what is asked.
+            // The event asks the user.
             Action::Question(..) => return None,
             Action::Begin(called) => self.begin(called, front),
             Action::Task(call, action) => return self.carry_out(*action, Some(&call), front),
@@ -306,12 +307,12 @@ impl Agent {
         let context = match of_task.map(|call| self.machine.task_context(call)) {
             None => self.machine.context(),
             Some(Some(context)) => context,
-            // It is over.
+            // The task is over.
             Some(None) => return,
         };
         let (place, in_task) = (self.workplace.clone(), of_task.is_some());
         let outgoing = context.as_it_is().to_model();
-        // The log grows while the request is under way: it is sent as it is now.
+        // The log grows while the request is running, so a copy is sent.
         let (transcript, source) = (outgoing.transcript.clone(), context.log().to_vec());
         let (summary, stop) = (outgoing.summary, self.stop.clone());
         let (model, prices) = (self.model.clone(), self.prices.clone());
@@ -327,7 +328,7 @@ impl Agent {
                     Delta::Restart => Input::Restart(request),
                     Delta::Retry(Retry { reason, wait, attempt, tries }) => {
                         let reason = reason.to_owned();
-                        // What is left of a second is waited, too.
+                        // Rounded up to whole seconds.
                         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
                         Input::Retry(request, Retrying { reason, seconds, attempt, tries })
                     }
@@ -378,7 +379,7 @@ impl Agent {
     }
 }
 
-/// Tells the machine what happened, or the one inside of it that runs a task.
+/// Sends inputs to the machine, or to the machine of a task in it.
 #[derive(Clone)]
 struct Report {
     tell: Sender<Input>,
@@ -395,25 +396,25 @@ impl Report {
     }
 
     fn send(&self, input: Input) {
-        // Without a reader the program is about to end.
+        // The receiver may be gone when the program is about to end.
         let _unread = self.tell.send(self.wrapped(input));
     }
 }
 
-/// Works on a compaction while other things happen.
+/// Prepares a compaction on a thread.
 fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     thread::spawn(move || {
         let work = || {
             prepared.work();
             prepared
         };
-        // One that fails in a way that is a bug is made again where it is due.
+        // After a panic there is none; the compaction is made again when it is due.
         let worked = catch_unwind(AssertUnwindSafe(work)).ok();
         report.send(Input::Prepared(n, worked));
     });
 }
 
-/// Whether a tool has ended.
+/// Whether an input is the end of a tool.
 fn is_result(input: &Input) -> bool {
     match input {
         Input::Result(..) => true,
@@ -422,7 +423,7 @@ fn is_result(input: &Input) -> bool {
     }
 }
 
-/// What a request comes to, even if it fails in a way that is a bug: the machine waits for it.
+/// The result of a request. A panic becomes a failure, because the machine waits for a result.
 fn caught<T>(
     send: impl FnOnce() -> std::result::Result<T, Failure>,
 ) -> std::result::Result<T, Failure> {

@@ -1,5 +1,5 @@
-//! What the slash commands `/model`, `/recipe`, `/resume` and `/export` change, and the sessions of
-//! tasks: what needs settings, keys and files.
+//! Carries out the slash commands `/model`, `/recipe`, `/resume` and `/export`, and makes the
+//! sessions of tasks: everything that needs settings, keys and files.
 
 use std::path::Path;
 
@@ -24,12 +24,12 @@ use crate::prompt::{Prompt, moved_prompt, task_prompt};
 use crate::session::{Chat, ChatFile, newest};
 use crate::tools::Workplace;
 
-/// Sessions that `/resume` lists.
+/// The most sessions that `/resume` lists.
 const LISTED: usize = 10;
 
-/// What an agent was made from. It makes what commands ask for.
+/// The inputs from which an agent was made, to change it on commands.
 pub struct AgentSetup {
-    /// As what it was begun.
+    /// The options of the chat.
     pub options: ChatOptions,
     /// Its session.
     pub session: ChatFile,
@@ -37,7 +37,7 @@ pub struct AgentSetup {
     pub recipe: Recipe,
     /// Its models.
     pub models: ChatModels,
-    /// Sessions of tasks: no other process works on them.
+    /// The sessions of tasks, locked against other processes.
     pub(crate) tasks: Vec<ChatFile>,
 }
 
@@ -94,7 +94,7 @@ impl AgentSetup {
     fn set_model(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
         let provider = |name: &str| name.split_once('/').map(|(provider, _)| provider.to_owned());
         let mut options = self.options.clone();
-        // Another provider is elsewhere.
+        // The address belongs to the former provider.
         if provider(name) != provider(&self.models.answers.name().to_string()) {
             options.base_url = None;
         }
@@ -107,7 +107,7 @@ impl AgentSetup {
         Ok(events)
     }
 
-    /// The same log under another recipe or for other models.
+    /// The same log with another recipe or other models.
     fn replace(
         &mut self,
         recipe: Recipe,
@@ -144,7 +144,7 @@ impl AgentSetup {
         Ok(events)
     }
 
-    /// Gives the agent another context, for these models.
+    /// Gives the agent another context and other models.
     fn take(
         &mut self,
         context: Context,
@@ -204,7 +204,7 @@ impl AgentSetup {
         notice(format!("{}\n{how}", lines.join("\n")))
     }
 
-    /// Writes the session into a new file: a page if its name ends so, Markdown otherwise.
+    /// Writes the session into a new file: as HTML if its name ends so, otherwise as Markdown.
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));
@@ -229,7 +229,7 @@ impl AgentSetup {
                 if is_page { Html::whole(story, Vec::new()).page(0) } else { markdown(story) }
             },
         )?;
-        // In an editor the folder of the session is not that of the program.
+        // In an editor, the session's folder is not the program's current one.
         write_new(&config.here.join(path), |to| {
             Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to)
         })
@@ -250,7 +250,7 @@ fn below_home(folder: &Path, home: &Path) -> String {
     }
 }
 
-/// The context of a session under a recipe, for models, with the tools that there are now.
+/// The context of a session with a recipe, for models, with the current tools.
 fn context_of(
     options: &ChatOptions,
     session: &mut ChatFile,
@@ -272,7 +272,7 @@ fn notice(text: String) -> Event {
     Event::Notice { text }
 }
 
-/// The recipe of the options, of a session that goes on, or of the settings, in this order.
+/// The recipe of the options, of a resumed session, or of the settings, in this order.
 pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Recipe, Vec<Event>)> {
     let ChatOptions { config, settings, recipe, .. } = options;
     let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());
@@ -282,7 +282,7 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // It was a file, or is not there any more.
+        // The recipe was a file, or does not exist any more.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
@@ -291,8 +291,7 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     }
 }
 
-/// Makes the prompt of a session again that was held in another folder. Returns what the user is
-/// told.
+/// Renews the prompt of a session that was held in another folder. Returns notices for the user.
 pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,
@@ -308,11 +307,11 @@ pub(crate) fn renewed(
     Ok(events)
 }
 
-/// What a front shows first of a session.
+/// The first event of a session.
 fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
-        // A recipe with a digest asks for a summary only where that is not enough.
+        // With a digest, a summary is only written if the digest is not enough.
         summaries: models.other_summariser().filter(|_| recipe.stages.live.digest.is_none()),
         model: models.answers.name().to_string(),
         recipe: recipe.name.to_string(),

@@ -8,21 +8,21 @@ use crate::parse_dollars;
 /// A slash command.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// What may follow the name.
+    /// The arguments, for the help.
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
-    /// What it does, with what follows the name.
+    /// Parses what follows the name.
     make: fn(Option<&str>) -> SlashOutcome,
 }
 
-/// What a line is that begins with a slash.
+/// The result of parsing a line that begins with a slash.
 #[derive(Debug)]
 pub(crate) enum SlashOutcome {
-    /// For the agent.
+    /// An input for the agent.
     Input(Input),
     Help,
     Quit,
-    /// An error, in words.
+    /// An error message.
     Wrong(String),
 }
 
@@ -107,8 +107,7 @@ fn budget(amount: Option<&str>) -> SlashOutcome {
     }
 }
 
-/// What a text does if it is a command; none if it is a message, such as one that begins with a
-/// path.
+/// Parses a command; none if the text is a message, such as one that begins with a path.
 pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     let line = text.trim();
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -127,7 +126,7 @@ pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     Some((command.make)(rest))
 }
 
-/// The commands that a text is the beginning of.
+/// The commands that begin with a text.
 pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();
@@ -137,7 +136,7 @@ pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     COMMANDS.iter().filter(|command| begins(command.name)).collect()
 }
 
-/// The commands that mean something in an editor, which has sessions and help of its own.
+/// The commands that are useful in an editor, which has its own sessions and help.
 pub(crate) fn offered_to_editors() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|it| !["/help", "/resume", "/quit"].contains(&it.name))
 }

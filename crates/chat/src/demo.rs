@@ -1,5 +1,5 @@
-//! `epitome chat --demo`: every part of the engine at work, with a scripted model and real tools,
-//! on a project that is made for it in a folder of its own.
+//! `epitome chat --demo`: shows every part of the engine with a scripted model and real tools, on a
+//! generated project in its own folder.
 
 mod guided;
 mod model;
@@ -26,10 +26,10 @@ use model::{ScriptedModel, Step};
 
 pub use guided::{Guided, ScriptLine, guided};
 
-/// A small window, so that it fills in a minute.
+/// A small window, so that it is full within a minute.
 const WINDOW: Tokens = Tokens(24_000);
 
-/// Runs the demo in a folder that is empty, and prints each line of it.
+/// Runs the demo in an empty folder, and prints each line of it.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
 
 const PROMPT: &str = "You are a coding agent. Recall what was shortened; do not guess it.";
 
-/// The project of the demo, where tools work.
+/// The generated project in which the tools work.
 fn place(folder: &Path) -> Result<Workplace> {
     let root = folder.join("project");
     let failed = |err: std::io::Error| {
@@ -70,11 +70,11 @@ fn place(folder: &Path) -> Result<Workplace> {
 pub enum Line {
     /// The headline of a step.
     Step(String),
-    /// What the user types.
+    /// A message of the user.
     User(String),
-    /// What the model says.
+    /// A message of the model.
     Model(String),
-    /// What the agent does.
+    /// An action of the agent.
     Done(String),
     /// How full the window is.
     Window(String),
@@ -173,7 +173,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// What the user types that is no message.
+    /// A slash command of the user.
     fn command(&mut self, line: &str) -> Result<()> {
         (self.print)(&Line::User(line.to_owned()));
         let input = match line.split_once(' ').unwrap_or((line, "")) {
@@ -196,7 +196,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// The same log under another recipe.
+    /// The same log with another recipe.
     fn reopen(&mut self, name: &str) -> Result<()> {
         (self.print)(&Line::User(format!("/recipe {name}")));
         let context = live::open(&self.log, setup(recipe(name)?, &*self.model, None))?;
@@ -234,7 +234,7 @@ fn recipe(name: &str) -> Result<Recipe> {
     built_in(name).ok_or_else(missing)
 }
 
-/// Prints what happens, and allows everything: the folder is the demo's own.
+/// Prints events, and allows every call: the folder is the demo's own.
 struct Printed<'p> {
     print: &'p mut dyn FnMut(&Line),
     ended: Option<Ended>,

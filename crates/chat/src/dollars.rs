@@ -1,8 +1,8 @@
-//! Amounts of money as people type them.
+//! Parses amounts of money.
 
 use epitome_model::MicroDollars;
 
-/// An amount of dollars: `2`, `0.50`. None if the text is none.
+/// An amount of dollars: `2`, `0.50`. None if the text is not an amount.
 ///
 /// ```
 /// use epitome_model::MicroDollars;

@@ -1,4 +1,4 @@
-//! What was said in a session, as the events that showed it.
+//! The messages of a session, as the events that showed them.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use epitome_model::{Block, Entry, Role, Source};
 
 use crate::machine::{Event, GO_ON};
 
-/// Everything that was said in a context, before anything was shortened.
+/// All messages of a context as they were before anything was shortened.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.as_it_is();
     let (transcript, source) = (outgoing.transcript(), outgoing.source());
     let mut events = Vec::new();
     let mut said: HashSet<&str> = HashSet::new();
     for (item, entry) in transcript.entries() {
-        // The first entry of an id is what was said; others are what is sent of it since.
+        // The first entry with an id is the original; later ones are its shortened forms.
         let is_first = entry.id.as_deref().is_none_or(|id| said.insert(id));
         if is_first && !transcript.head.prompt.contains(&item) {
             events.extend(entry.blocks.iter().filter_map(|block| event(block, entry, source)));

@@ -1,13 +1,13 @@
 //! A small coding agent that never runs out of context: the engine of epitome at work.
 //!
-//! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
-//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools;
-//! [`ChatOptions`] begins one as settings describe it; `tui` shows it in a terminal, `acp` in an
-//! editor; `mcp` has the tools of MCP servers. `docs/agent.md` describes the program.
+//! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] lists the
+//! tools of the model; [`Agent`] carries out the machine's actions with a [`Model`] and tools;
+//! [`ChatOptions`] makes an agent from options and settings; `tui` shows it in a terminal, `acp` in
+//! an editor; `mcp` adds the tools of MCP servers. `docs/agent.md` describes the program.
 //!
 //! # Absent
 //!
-//! HTTP to models, and what may go from a context.
+//! HTTP to models, and deciding what a compaction removes: lower crates do that.
 //!
 //! [`Model`]: epitome_llm::Model
 

@@ -1,8 +1,8 @@
-//! The loop of the agent as a state machine: what happens goes in, what to do comes out.
+//! The loop of the agent as a state machine: inputs go in, actions come out.
 //!
-//! It does no input or output. Its caller sends requests, runs tools, asks the user and shows what
-//! happens, and reports what came of each. At any point the context it holds is one that a model
-//! service accepts, or becomes one with the results of the calls that are open.
+//! It does no input or output. Its caller sends requests, runs tools, asks the user and shows
+//! events, and passes the results back in. At any time its context is one that a model service
+//! accepts, or becomes one once the open calls have their results.
 
 mod background;
 mod calls;
@@ -31,101 +31,100 @@ pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
 use background::Background;
 use calls::OpenCall;
 
-/// Times in a row that a model is asked to go on after an answer that was cut off.
+/// The most times in a row that the model is asked to continue an answer that was cut off.
 const CONTINUATIONS: u32 = 3;
 
-/// What the model reads after an answer of its own that was cut off.
+/// The message to the model after its answer was cut off.
 pub const GO_ON: &str =
     "[Your answer was cut off at the limit of its length. Go on exactly where it ended.]";
 
 /// Something that happened.
 #[derive(Debug)]
 pub enum Input {
-    /// The user typed a message.
+    /// A message of the user.
     User(String),
-    /// A piece of the text of an answer arrived.
+    /// A chunk of the text of an answer.
     Text(u64, String),
-    /// A piece of readable reasoning arrived.
+    /// A chunk of readable reasoning.
     Thinking(u64, String),
-    /// What arrived of this answer is void: it is requested again.
+    /// The chunks of this answer are void: it is requested again.
     Restart(u64),
-    /// There is no answer to this request yet: it is sent again after a while.
+    /// This request failed, and is sent again after a while.
     Retry(u64, Retrying),
-    /// An answer to this request is complete, and what it cost if that is known.
+    /// The complete answer to this request, with its cost if that is known.
     Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
-    /// There is no answer to this request.
+    /// This request failed for good.
     Failed(u64, Failure),
-    /// The answer to a question for a summary, or why there is none, and what it cost.
+    /// The answer to a question for a summary, or why there is none, with its cost.
     Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
-    /// A compaction in the background has come as far as it can without a model's answer; none if
-    /// that failed.
+    /// A background compaction has come as far as possible without a model's answer; none if it
+    /// failed.
     Prepared(u64, Option<Box<Preparation>>),
     /// What a call would touch, or why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
-    /// What the user says to a call.
+    /// The user's answer about a call.
     Permission(Box<str>, Answer),
-    /// What the user answers to a question of the model; none if there is no user.
+    /// The user's answer to a question of the model; none if there is no user.
     Told(Box<str>, Option<String>),
-    /// The context of the task that a call begins, with its prompt, or why there is none.
+    /// The context, with its prompt, for the task that a call begins, or why there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
-    /// Something happened in the task that a call began.
+    /// An input for the task that a call began.
     Task(Box<str>, Box<Input>),
-    /// A call runs since so many seconds, and this is the last of what it has printed.
+    /// A call has been running for so many seconds; the text is the last of its output.
     Progress(Box<str>, u64, String),
-    /// A call ended: its text, or what failed.
+    /// A call ended: its result, or the error.
     Result(Box<str>, std::result::Result<String, String>),
     /// The user wants a compaction now, with this focus.
     Compact(Option<String>),
-    /// The user wants the last compaction back.
+    /// The user wants to undo the last compaction.
     Undo,
-    /// The user wants to know what fills the window.
+    /// The user wants to see the contents of the window.
     Window,
-    /// The user wants to know what was shortened.
+    /// The user wants to see what was shortened.
     Losses,
-    /// The user sets what all requests together may cost, or asks for it.
+    /// The user sets the budget for all requests, or asks for it.
     Budget(Option<MicroDollars>),
-    /// The user wants a change of what is outside of the machine.
+    /// The user wants a change outside of the machine.
     Change(OutsideChange),
-    /// The user interrupts whatever is under way.
+    /// The user interrupts everything in progress.
     Cancel,
-    /// The user leaves: as [`Input::Cancel`], and nothing more is to happen.
+    /// The user leaves: like [`Input::Cancel`], and no more actions follow.
     Leave,
 }
 
-/// Something to do.
+/// An action for the caller.
 #[derive(Debug, PartialEq)]
 pub enum Action {
     /// Send [`Machine::context`] to the model as the request with this number.
     Send(u64),
-    /// Ask a model for a summary, as the request with this number.
+    /// Send a question for a summary to a model, as the request with this number.
     Ask(u64, Ask),
-    /// Work on a compaction ([`Preparation::work`]), as the one with this number. Other things
-    /// happen meanwhile.
+    /// Prepare a compaction ([`Preparation::work`]) with this number, in the background.
     Prepare(u64, Box<Preparation>),
-    /// Find out what a call would touch.
+    /// Find out what a call would access.
     Check(Called),
     /// Ask the user whether a call may run.
     Permit(Called, Access),
-    /// Have the user answer the question of a call.
+    /// Ask the user the question of a call.
     Question(Called, Question),
     /// Make a context for the task of a call.
     Begin(Called),
-    /// Do something for the task of a call. Its context is [`Machine::task_context`].
+    /// Carry out an action for the task of a call. Its context is [`Machine::task_context`].
     Task(Box<str>, Box<Action>),
-    /// Run a call. Those of one answer may run at the same time.
+    /// Run a call. The calls of one answer may run in parallel.
     Run(Called, Access),
-    /// Stop the request that is under way, and all calls that run.
+    /// Stop the current request and all running calls.
     Stop,
-    /// Change what is outside of the machine. If it was to be at rest for it, it is.
+    /// Make a change outside of the machine, which is idle if the change needs that.
     Change(OutsideChange),
-    /// Show what happened.
+    /// Show an event.
     Show(Event),
 }
 
-/// Limits of a machine.
+/// The limits of a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// What all requests together may cost: no request is sent once it is reached.
+    /// The budget for all requests: no request is sent once it is spent.
     pub budget: Option<MicroDollars>,
 }
 
@@ -135,44 +134,44 @@ pub struct Machine {
     permissions: Permissions,
     limits: Limits,
     state: State,
-    /// What the user typed meanwhile.
+    /// Messages that the user typed while the model worked.
     typed: VecDeque<String>,
     actions: Vec<Action>,
     requests: u64,
     continuations: u32,
     recovery: Option<Recovery>,
-    /// Whether the model is to answer: not after a command such as `/compact`.
+    /// Whether the model must answer. Not after a command such as `/compact`.
     wanted: bool,
     cost: Cost,
     answer: String,
     /// Calls of the engine's own tool that wait for their result.
     compacts: Vec<Box<str>>,
-    /// A compaction that the user wants before the next request, with its focus.
+    /// A compaction that the user requested, with its focus.
     compaction: Option<Option<String>>,
-    /// A compaction that is prepared, or is ready for its moment.
+    /// A compaction that is being prepared, or is ready.
     background: Option<Background>,
     has_left: bool,
-    /// Whether it runs inside of another one.
+    /// Whether this is the machine of a task.
     is_task: bool,
 }
 
-/// What is under way.
+/// What is in progress.
 enum State {
     /// Nothing.
     Idle,
-    /// A request, and what arrived of its answer.
+    /// A request, and the text of its answer so far.
     Answering(u64, String),
     /// A question for a summary.
     Summarising(u64),
-    /// A compaction in the background is waited for before the next request.
+    /// The next request waits for a background compaction.
     Waiting { begins_turn: bool },
-    /// Calls.
+    /// The calls of an answer.
     Calling(Vec<OpenCall>),
 }
 
 impl Machine {
-    /// A machine of a context. Calls that a program that was killed left open get a result that
-    /// says so.
+    /// A machine with a context. Calls that were left open when the program was killed get a result
+    /// that says so.
     ///
     /// # Errors
     ///
@@ -201,8 +200,8 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Tells the model what it is and where it works, as the prompt of every request. Call it
-    /// before anything else was said.
+    /// Sets the prompt of every request: what the agent is and where it works. Must be called
+    /// before any message is added.
     ///
     /// # Errors
     ///
@@ -217,12 +216,12 @@ impl Machine {
         &self.context
     }
 
-    /// Puts another context in its place: the same log under another recipe, or another log. Calls
-    /// that it left open get a result, as in [`Machine::new`].
+    /// Replaces the context: the same log with another recipe, or another log. Its open calls get a
+    /// result, as in [`Machine::new`].
     ///
     /// # Errors
     ///
-    /// `InUse` if something is under way, `Disk` if the log cannot be written.
+    /// `InUse` if something is in progress, `Disk` if the log cannot be written.
     pub fn replace_context(&mut self, context: Context) -> Result<()> {
         if !self.is_idle() {
             return Err(Error::new(ErrorKind::InUse, "the model works: press Esc first"));
@@ -232,7 +231,7 @@ impl Machine {
         self.close_left_open()
     }
 
-    /// Whether nothing is under way: the next thing to happen comes from the user.
+    /// Whether nothing is in progress: the next input comes from the user.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
@@ -242,22 +241,22 @@ impl Machine {
         self.has_left
     }
 
-    /// What was spent.
+    /// The usage and cost so far.
     pub fn cost(&self) -> Cost {
         self.cost
     }
 
-    /// The permissions as they are now.
+    /// The current permissions.
     pub fn permissions(&self) -> &Permissions {
         &self.permissions
     }
 
-    /// Sets what all requests together may cost.
+    /// Sets the budget for all requests.
     pub fn set_budget(&mut self, budget: Option<MicroDollars>) {
         self.limits.budget = budget;
     }
 
-    /// Takes what happened, and returns what to do about it, in order.
+    /// Handles an input, and returns the resulting actions in order.
     ///
     /// # Errors
     ///
@@ -363,15 +362,16 @@ impl Machine {
         Ok(())
     }
 
-    /// Does what is due before the next request, and sends it if the model is to answer.
+    /// Does everything that is due before the next request, and sends it if the model must answer.
     fn advance(&mut self) -> Result<()> {
         self.advance_from(!self.wanted)
     }
 
-    /// The same; `begins_turn` if the user's message is the first of a turn.
+    /// The same; `begins_turn` says whether the user's message is the first of a turn.
     fn advance_from(&mut self, begins_turn: bool) -> Result<()> {
         loop {
-            // A call of the engine's own tool gets its result first: nothing may come between.
+            // Open calls of the engine's own tool get their results first: no message may come
+            // between.
             if self.context.open_calls().is_empty() {
                 self.drain()?;
             }
@@ -408,7 +408,7 @@ impl Machine {
         }
     }
 
-    /// Adds what the user typed meanwhile.
+    /// Adds the messages that the user typed meanwhile to the context.
     fn drain(&mut self) -> Result<()> {
         while let Some(text) = self.typed.pop_front() {
             self.context.user(&text)?;
@@ -418,7 +418,7 @@ impl Machine {
         Ok(())
     }
 
-    /// All that was due is done: sends the request, if the model is to answer.
+    /// Sends the request, if the model must answer; everything that was due is done.
     fn ready(&mut self) -> Result<()> {
         if self.wanted {
             return self.send();
@@ -432,7 +432,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the turn: the user is next.
+    /// Ends the turn: the next input is the user's.
     fn end(&mut self, why: Ended, reason: Option<String>) -> Result<()> {
         self.state = State::Idle;
         self.wanted = false;
@@ -441,7 +441,7 @@ impl Machine {
         let answer = mem::take(&mut self.answer);
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
-        // What was typed meanwhile begins the next turn, but for what the user wanted to stop.
+        // Messages typed meanwhile begin the next turn, unless the user interrupted.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == Ended::Answered {
             self.continuations = 0;

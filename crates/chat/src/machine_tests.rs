@@ -1,4 +1,4 @@
-//! The loop of the agent: tables, and any interleaving of what can happen.
+//! The loop of the agent: tables of cases, and arbitrary orders of inputs.
 
 use epitome_api::named;
 use epitome_engine::Setup;
@@ -17,12 +17,12 @@ mod orders;
 #[path = "machine_tests/tasks.rs"]
 mod tasks;
 
-/// A machine, and what it still wants.
+/// A machine and its open actions.
 struct Play {
     machine: Machine,
     actions: Vec<Action>,
     shown: Vec<Event>,
-    /// Whether what is sent is checked against the invariants of services, which takes a moment.
+    /// Whether requests are checked against the invariants of services, which is slow.
     is_checked: bool,
 }
 
@@ -42,7 +42,7 @@ impl Play {
         for action in self.machine.input(input).unwrap() {
             match action {
                 Action::Show(event) => self.shown.push(event),
-                // A stop is about all that is under way.
+                // A stop ends all open actions.
                 Action::Stop => self.actions.clear(),
                 Action::Change(_) => {}
                 Action::Send(_)
@@ -61,7 +61,7 @@ impl Play {
         }
     }
 
-    /// What a service would refuse, at the moments at which something is sent.
+    /// Checks what services would refuse whenever something is sent.
     fn check(&self) {
         for action in &self.actions {
             if let Action::Task(call, action) = action
@@ -78,7 +78,7 @@ impl Play {
         accepted(self.machine.context());
     }
 
-    /// Takes the newest action of a kind.
+    /// Removes the newest action of a kind.
     fn take(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
         let at = self.actions.iter().rposition(is)?;
         Some(self.actions.remove(at))
@@ -98,7 +98,7 @@ impl Play {
         }
     }
 
-    /// The model answers the request that is under way.
+    /// Answers the current request.
     fn answers(&mut self, response: Response) {
         self.summarise();
         self.work();
@@ -107,7 +107,7 @@ impl Play {
         self.input(Input::Response(request, Box::new(response), Some(MicroDollars(1_000))));
     }
 
-    /// A model writes the summaries that are asked for, and says nothing in them.
+    /// Answers the questions for summaries with texts that say nothing.
     fn summarise(&mut self) {
         while let Some(Action::Ask(request, ask)) = self.take(|it| matches!(it, Action::Ask(..))) {
             let headings = ask.prompt.lines().filter(|line| line.starts_with("## "));
@@ -119,7 +119,7 @@ impl Play {
         }
     }
 
-    /// What was begun in the background is done.
+    /// Completes the background preparations.
     fn work(&mut self) {
         while let Some(Action::Prepare(n, prepared)) =
             self.take(|it| matches!(it, Action::Prepare(..)))
@@ -132,7 +132,7 @@ impl Play {
         self.input(Input::User(text.to_owned()));
     }
 
-    /// All texts that the model has, one a line.
+    /// All texts in the model's context, one per line.
     fn texts(&self) -> Vec<String> {
         let outgoing = self.machine.context().as_it_is();
         let (transcript, source) = (outgoing.transcript(), outgoing.source());
@@ -155,7 +155,7 @@ impl Play {
     }
 }
 
-/// Services accept what a context sends.
+/// Checks that services accept a context.
 fn accepted(context: &Context) {
     assert_eq!(context.open_calls(), Vec::new());
     let outgoing = context.as_it_is();
@@ -173,7 +173,7 @@ fn accepted(context: &Context) {
     }
 }
 
-/// What came of a compaction in the background.
+/// The input after a background preparation.
 fn prepared_by(n: u64, mut prepared: Box<Preparation>) -> Input {
     prepared.work();
     Input::Prepared(n, Some(prepared))
@@ -283,7 +283,7 @@ fn interrupted_calls_are_closed_as_what_they_were() {
     let [b, c, d] = [("b", INTERRUPTED), ("c", NOT_RUN), ("d", NOT_RUN)]
         .map(|(id, text)| format!("{id}: {text}"));
     assert_eq!(play.texts()[5..], ["a: text".to_owned(), b, c, d]);
-    // A result that comes too late is not a second one.
+    // A result that comes too late is ignored.
     play.input(result("b", "late"));
     assert_eq!(play.texts().len(), 9);
 }
@@ -296,7 +296,7 @@ fn an_interrupted_call_keeps_what_it_has_printed() {
     play.input(read("a"));
     let lines: String = (1..=50).map(|n| format!("line {n}\n")).collect();
     play.input(Input::Progress("a".into(), 2, lines.trim_end().to_owned()));
-    // Of one that is over nothing is shown.
+    // Progress of a call that is over is not shown.
     play.input(Input::Progress("b".into(), 2, "x".to_owned()));
     let shown = play.shown.iter().filter_map(|event| match event {
         Event::Progress { id, seconds, text } => Some((&**id, *seconds, text.lines().next())),
@@ -515,8 +515,8 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
     }
 }
 
-/// What the model said comes back by the number of the call that it said it with, by that of its
-/// response, and by any of its words; `/losses` lists what is not sent.
+/// A text of the model is recalled by the number of its call, by that of its response, and by
+/// search; `/losses` lists what is not sent.
 #[test]
 fn what_the_model_said_is_recalled() {
     let mut play = Play::new("digest", 200_000);
@@ -568,7 +568,7 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
         let asked = play.take(|action| matches!(action, Action::Question(..)));
         if let Some(Action::Question(called, question)) = asked {
             assert_eq!((&*question.question, question.choices.len()), ("Which?", 2));
-            // Only a question is answered, and once.
+            // Only a question can be answered, and only once.
             play.input(Input::Told("b".into(), Some("three".into())));
             play.input(Input::Told(called.id.clone(), answer.map(str::to_owned)));
             play.input(Input::Told(called.id, Some("late".into())));
@@ -595,8 +595,8 @@ impl Play {
     }
 }
 
-/// Whatever a recipe takes away, and whatever a model writes into a summary: what a skill says is
-/// in every later request.
+/// Whatever a recipe removes, and whatever a model writes into a summary: a loaded skill is in
+/// every later request.
 #[test]
 fn a_loaded_skill_stays_through_every_compaction_of_every_recipe() {
     let rule =

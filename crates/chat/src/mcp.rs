@@ -1,9 +1,9 @@
 //! MCP servers: their tools are further tools of the agent.
 //!
-//! A server is a program that is started, or an address. [`Servers`] has all of a session, on a
-//! thread of their own; `connection` speaks with one of them, with the protocol's own library,
-//! `process` starts and ends a program, `tool` is a tool as it is offered, `content` is a result as
-//! text. The names and descriptions come from others: nothing of them is believed.
+//! A server is a program that is started, or an address. [`Servers`] has all servers of a session,
+//! on a thread; `connection` talks to one of them with the protocol's own library, `process` starts
+//! and ends a program, `tool` is a tool as it is offered to the model, `content` converts a result
+//! to text. Names and descriptions of tools come from others and are not trusted.
 //!
 //! # Absent
 //!
@@ -33,24 +33,24 @@ use tool::named;
 
 use crate::tools::{MoreTool, MoreTools, Outcome};
 
-/// How often it is looked whether a call is to be stopped.
+/// The interval between two checks whether a call must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a call may take, if the settings do not say.
+/// The default time limit of a call.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server, as the user names it.
+/// A server as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Its name: letters, digits, `-` and single `_`.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub place: ServerAddress,
-    /// What a call may take.
+    /// The time limit of a call.
     pub timeout: Duration,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
     /// A program, which is started.
@@ -73,7 +73,7 @@ pub enum ServerAddress {
     },
 }
 
-/// Whether a name can be that of a server: names of tools begin with it.
+/// Whether a name is valid for a server: names of tools begin with it.
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty()
@@ -84,25 +84,25 @@ pub fn is_name(name: &str) -> bool {
         && !name.ends_with('_')
 }
 
-/// The servers of a session. What they began ends when this is dropped.
+/// The servers of a session. Their programs are ended when this is dropped.
 pub struct Servers {
     links: Vec<Link>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is known of a server.
+/// The state of a server.
 struct Link {
     server: Server,
-    /// None once all are to end.
+    /// The channel for calls; none once all servers are to end.
     calls: Option<UnboundedSender<Call>>,
-    /// The tools as the server last listed them.
+    /// The tools that the server listed last.
     found: Found,
 }
 
 /// The tools of a server, or why there are none.
 type ListedTools = Result<Vec<rmcp::model::Tool>, String>;
 
-/// What a server listed last.
+/// The last list of a server's tools.
 type Found = Arc<Mutex<ListedTools>>;
 
 fn set(found: &Found, listed: ListedTools) {
@@ -111,11 +111,11 @@ fn set(found: &Found, listed: ListedTools) {
 
 impl Servers {
     /// Starts servers for a project, and waits until each has listed its tools or failed. `hidden`
-    /// are environment variables that programs do not get.
+    /// are environment variables that are removed for programs.
     ///
     /// # Errors
     ///
-    /// If there can be no thread for them.
+    /// If no thread can be started for them.
     pub fn start(servers: Vec<Server>, root: &Path, hidden: &[String]) -> std::io::Result<Servers> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (mut links, mut begun, mut listed) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,18 +134,18 @@ impl Servers {
                 for (server, calls, found, tell) in begun {
                     all.spawn(serve(server, root.clone(), hidden.clone(), calls, found, tell));
                 }
-                // One that panics is one that failed.
+                // A panic counts as a failure.
                 while all.join_next().await.is_some() {}
             });
         })?;
         for told in listed {
-            // Nothing is sent: the channel is closed once the server has listed its tools.
+            // No message comes: the channel is closed once the server has listed its tools.
             let _listed = told.recv();
         }
         Ok(Servers { links, thread: Some(thread) })
     }
 
-    /// Servers that have no tools, each with the reason.
+    /// Servers without tools, each with the reason.
     pub fn failed(&self) -> Vec<(String, String)> {
         let failed = |link: &Link| Some((link.server.name.clone(), link.listed().err()?));
         self.links.iter().filter_map(failed).collect()
@@ -182,7 +182,7 @@ impl MoreTools for Servers {
                 Ok(result) => return result,
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
                 Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
-                    // The server is told by what is dropped here.
+                    // Dropping this notifies the server.
                     drop(stopper);
                     return Err("[stopped]".to_owned());
                 }
@@ -206,7 +206,7 @@ impl Drop for Servers {
             link.calls = None;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic in it was told where it happened.
+            // A panic was reported when it happened.
             let _ended = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Servers that are scripts, and one that speaks HTTP: they answer, fail, hang, die and lie.
+//! Servers that are scripts, and one over HTTP: they answer, fail, hang, crash and lie.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -77,7 +77,7 @@ fn a_server_that_hangs_or_dies_fails_its_calls_alone() {
     let late = call(&servers, "hang", "{}");
     assert!(late.unwrap_err().contains("time-out after"));
     let cancelled = folder.path().join("cancelled");
-    // It is told, but it need not have read it yet.
+    // The server was notified, but need not have read it yet.
     while !cancelled.exists() {}
     let stop = Stop::default();
     stop.stop();

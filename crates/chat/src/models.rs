@@ -1,4 +1,4 @@
-//! Which model answers, and which one writes summaries.
+//! Chooses the model that answers, and the one that writes summaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::session::{Models, WINDOW};
 /// The models of a chat.
 #[derive(Clone)]
 pub struct ChatModels {
-    /// Answers.
+    /// The model that answers.
     pub answers: Arc<dyn Model>,
-    /// Writes summaries. The same one, if the recipe has none.
+    /// The model that writes summaries; the same one if the recipe has none.
     pub summarises: Arc<dyn Model>,
 }
 
 impl ChatModels {
-    /// The models that options, a session that goes on, and settings name, in this order. Events
-    /// say what the user may not expect.
+    /// The models from the options, a resumed session, and the settings, in this order. The events
+    /// are notices about unexpected choices.
     pub fn new(
         options: &ChatOptions,
         of_session: Option<&str>,
@@ -51,7 +51,7 @@ impl ChatModels {
         (name != self.answers.name()).then(|| name.to_string())
     }
 
-    /// Both, as a session takes them.
+    /// Both models, borrowed.
     pub fn borrowed(&self) -> Models<'_> {
         Models { answers: &*self.answers, summarises: &*self.summarises }
     }
@@ -62,7 +62,7 @@ impl ChatOptions {
     ///
     /// # Errors
     ///
-    /// `Usage` if none is named.
+    /// `Usage` if no model is configured.
     pub fn model_name<'a>(
         &'a self,
         of_session: Option<&'a str>,
@@ -96,8 +96,8 @@ impl ChatOptions {
     }
 
     /// The model that writes summaries, if the recipe has any and it is another one: that of the
-    /// settings, or else the cheapest of the same provider that takes such a question. If it has no
-    /// answer, the one that answers is asked.
+    /// settings, or else the cheapest of the same provider whose window suffices. If it fails, the
+    /// model that answers is used.
     fn summarising(
         &self,
         answers: &Arc<dyn Model>,
@@ -107,7 +107,7 @@ impl ChatOptions {
         let set = &self.settings.values.compaction;
         let own = answers.name().to_string();
         let provider = answers.name().provider;
-        // A question may hold all that the chat's window does.
+        // A question may be as long as the chat's window.
         let window = self.window.or(answers.window()).unwrap_or(WINDOW);
         let answer = Tokens(rule.max_tokens);
         let fallback: Vec<String> = set.fallback.iter().cloned().chain([own.clone()]).collect();
@@ -124,7 +124,7 @@ impl ChatOptions {
         if choice.name == *answers.name() || choice.because == Because::Session {
             return Ok(None);
         }
-        // What one address offers is with it; another provider is elsewhere.
+        // The configured address applies only to models of this provider.
         if choice.name.provider == provider {
             naming.address = self.base_url.as_deref();
         }

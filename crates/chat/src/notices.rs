@@ -1,4 +1,4 @@
-//! What happened to the context, in words for people.
+//! Describes events of the context for people.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use epitome_passes::{Event, EventReason, SaidText, response_name};
 
 use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
 
-/// Names of one kind that a line lists.
+/// The most names of one kind on a line.
 const NAMES: usize = 6;
 
-/// One line on a change of the context; none for changes that are of no interest by themselves.
+/// A line about a change of the context; none for changes that are not interesting.
 pub fn change(event: &Event) -> Option<String> {
     match event {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
-        // Small steps before every request are part of some recipes.
+        // Some recipes make small steps before every request.
         Event::Finished { why: EventReason::Request, .. } => None,
         Event::Finished { before, after, by_tier, no_summary, .. } => {
             let what = tiers(by_tier);
@@ -37,8 +37,8 @@ pub fn change(event: &Event) -> Option<String> {
     }
 }
 
-/// What to tell of an event that is no part of the conversation itself; none if it is one, or of no
-/// interest by itself.
+/// A line about an event that is not part of the conversation; none if it is, or is not
+/// interesting.
 pub fn aside(event: &Shown) -> Option<String> {
     match event {
         Shown::Context { event } => change(event),
@@ -52,7 +52,7 @@ pub fn aside(event: &Shown) -> Option<String> {
     }
 }
 
-/// The files that a session begins with, in one line.
+/// The loaded files of a session, in one line.
 pub fn loaded(files: &[LoadedFile]) -> String {
     let kinds = [
         (LoadedKind::Rules, "rules"),
@@ -73,14 +73,14 @@ pub fn loaded(files: &[LoadedFile]) -> String {
     kinds.into_iter().filter_map(part).collect::<Vec<_>>().join(" · ")
 }
 
-/// What of a window is kept for the answer.
+/// The part of a window that is reserved for the answer.
 pub fn reserve(window: Option<Tokens>, usable: Option<Tokens>) -> Option<String> {
     let (window, usable) = (window?, usable?);
     let kept = window - usable;
     (kept > Tokens(0)).then(|| format!("{kept} of a window of {window} are kept for the answer"))
 }
 
-/// That a compaction was taken back.
+/// A notice that a compaction was undone.
 pub fn undone(before: Tokens, after: Tokens) -> String {
     format!("compaction taken back ({before} → {after} tokens)")
 }
@@ -107,7 +107,7 @@ pub fn losses(context: &Context) -> Vec<String> {
 }
 
 /// The texts of the model that are not sent in full, the newest first: the number by which each is
-/// recalled, and its first words.
+/// recalled, and its beginning.
 fn unsent(texts: &[SaidText]) -> Vec<String> {
     const SHOWN: usize = 8;
     const WIDTH: usize = 70;
@@ -127,13 +127,13 @@ fn unsent(texts: &[SaidText]) -> Vec<String> {
     lines
 }
 
-/// What was shortened: `results 31, stale 12`.
+/// The numbers of shortened pieces: `results 31, stale 12`.
 pub fn tiers(by_tier: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_tier.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
-/// What a part of a context is.
+/// The name of a kind of content.
 pub fn kind(content: Content) -> &'static str {
     match content {
         Content::Overhead => "tools",

@@ -1,4 +1,4 @@
-//! How a chat is begun, as its caller says it.
+//! The options of a chat.
 
 use epitome::{Config, Settings};
 use epitome_error::{Error, ErrorKind, Result};
@@ -6,10 +6,10 @@ use epitome_model::{MicroDollars, Tokens};
 
 use crate::permissions::Rule;
 
-/// The smallest window in which a chat can begin.
+/// The smallest window for a chat.
 const LEAST_WINDOW: Tokens = Tokens(4_000);
 
-/// How a chat is begun. What is not said is as the settings have it.
+/// The options of a chat. What is not given comes from the settings.
 #[derive(Clone, Debug)]
 pub struct ChatOptions {
     /// The folders of this machine, and the folder of the project.
@@ -24,33 +24,33 @@ pub struct ChatOptions {
     pub recipe: Option<String>,
     /// The context window, if not the model's.
     pub window: Option<Tokens>,
-    /// The session that goes on; `last` is the newest of the folder.
+    /// The session to resume; `last` is the newest of the folder.
     pub resume: Option<String>,
-    /// Allows everything that would be asked.
+    /// Allows everything that the user would be asked about.
     pub yes: bool,
     /// Rules that allow.
     pub allow: Vec<Rule>,
     /// Rules that refuse.
     pub deny: Vec<Rule>,
-    /// Sends no request once so much is spent.
+    /// Sends no more requests once this much is spent.
     pub budget: Option<MicroDollars>,
 }
 
-/// What a start waits for.
+/// What the start of a chat waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait<'a> {
     /// For the tools of these MCP servers.
     ForServers(&'a str),
-    /// For nothing any more.
+    /// Nothing any more.
     Over,
 }
 
 impl ChatOptions {
-    /// Refuses what could only fail later, before anything is written.
+    /// Checks options early, before anything is written.
     ///
     /// # Errors
     ///
-    /// `Usage` if nothing fits into the window.
+    /// `Usage` if the window is too small.
     pub fn check(&self) -> Result<()> {
         if let Some(window) = self.window.filter(|window| *window < LEAST_WINDOW) {
             let what = format!("the context window is {} tokens: nothing fits into it", window.0);

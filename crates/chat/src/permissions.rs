@@ -1,20 +1,20 @@
-//! What a tool may do: allowed, refused, or asked. Rules are data; nothing is looked up here.
+//! Permissions of tools: allow, refuse, or ask. Rules are data; nothing is read from disk here.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use epitome::storage::regular::is_of_system;
 
-/// What a call would touch. Paths are absolute and free of symbolic links and `..`.
+/// What a call would access. Paths are absolute, without symbolic links and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing but the agent's own state.
     Own,
-    /// Reads a file, or what is in a folder.
+    /// Reads a file, or the files in a folder.
     Read(PathBuf),
     /// Creates or changes a file.
     Write(PathBuf),
-    /// Creates, changes or deletes files, all of them or none.
+    /// Creates, changes or deletes files, in one transaction.
     Patch(Vec<PathBuf>),
     /// Runs a command line.
     Shell(String),
@@ -22,13 +22,13 @@ pub enum Access {
     Mcp {
         /// The server.
         server: String,
-        /// The tool, as its name is offered.
+        /// The name under which the tool is offered.
         tool: String,
     },
 }
 
 impl Access {
-    /// What it touches, one by one.
+    /// The single accesses that it consists of.
     fn parts(&self) -> Vec<Access> {
         match self {
             Access::Patch(paths) => paths.iter().cloned().map(Access::Write).collect(),
@@ -58,33 +58,33 @@ impl fmt::Display for Access {
     }
 }
 
-/// What is to be done with a call.
+/// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It runs.
     Allow,
-    /// The user is asked.
+    /// The user must be asked.
     Ask,
     /// It does not run. The text is the result that the model gets.
     Deny(String),
 }
 
-/// What the user says to a call.
+/// The user's answer about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This one may run.
+    /// This call may run.
     Once,
-    /// This one and those like it may run, until the program ends.
+    /// This call and similar ones may run, until the program ends.
     Always,
-    /// This one may not run.
+    /// This call may not run.
     No,
-    /// Neither this one nor those like it, until the program ends.
+    /// Neither this call nor similar ones may run, until the program ends.
     Never,
     /// There is no user to ask.
     Unattended,
 }
 
-/// A rule: what it is about, and whether that is allowed.
+/// A rule: its scope, and whether it allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     scope: Scope,
@@ -95,23 +95,23 @@ pub struct Rule {
 enum Scope {
     /// Writing anywhere inside the project.
     Write,
-    /// Reading one path outside the project, and what is below it.
+    /// Reading one path outside the project, and everything below it.
     ReadOutside(PathBuf),
     /// Writing one file.
     WriteFile(PathBuf),
     /// Writing anywhere.
     WriteAnywhere,
-    /// One command line, exactly.
+    /// One exact command line.
     Command(String),
-    /// Command lines of one plain command that begin with these words.
+    /// A single plain command that begins with these words.
     CommandPrefix(Vec<String>),
-    /// Command lines in which these words follow each other, whatever is around them.
+    /// Command lines that contain these words in sequence.
     CommandWords(Vec<String>),
     /// One tool of an MCP server, or all of them.
     Mcp(String, Option<String>),
 }
 
-/// Why a rule that a user typed is none.
+/// Why a rule cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRule(pub String);
 
@@ -128,9 +128,9 @@ impl fmt::Display for BadRule {
 impl std::error::Error for BadRule {}
 
 impl Rule {
-    /// A rule that allows, as a user types it: `write` is about writing inside the project,
-    /// `shell: cargo test` about commands that begin with these words and are one plain command,
-    /// `mcp__github` about the tools of an MCP server, `mcp__github__search` about one of them.
+    /// Parses a rule that allows: `write` is writing inside the project, `shell: cargo test` plain
+    /// commands that begin with these words, `mcp__github` the tools of an MCP server,
+    /// `mcp__github__search` one of them.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl Rule {
         Ok(Rule { scope, allow: true })
     }
 
-    /// A rule that refuses: `write` is about writing anywhere, `shell: git push` about every
-    /// command line in which these words follow each other, those for MCP servers as above.
+    /// Parses a rule that refuses: `write` is writing anywhere, `shell: git push` every command
+    /// line with these words in sequence, MCP servers as above.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Rule {
     }
 }
 
-/// What a rule is about, as it is typed.
+/// The parsed subject of a rule.
 enum Subject {
     Write,
     Shell(Vec<String>),
@@ -195,30 +195,30 @@ impl Subject {
     }
 }
 
-/// What tools may do.
+/// The permissions of tools.
 #[derive(Clone, Debug)]
 pub struct Permissions {
     root: PathBuf,
     rules: Vec<Rule>,
-    /// Whether everything that would be asked is allowed.
+    /// Whether everything is allowed that would be asked.
     yes: bool,
 }
 
 impl Permissions {
-    /// Those of a project: reading inside is free, writing and commands are asked. `root` is
-    /// absolute and free of symbolic links.
+    /// The permissions in a project: reading inside is allowed, writing and commands are asked.
+    /// `root` must be absolute and without symbolic links.
     pub fn new(root: PathBuf) -> Permissions {
         Permissions { root, rules: Vec::new(), yes: false }
     }
 
-    /// With rules that the user set.
+    /// Adds the user's rules.
     #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Permissions {
         self.rules.extend(rules);
         self
     }
 
-    /// With a yes to everything that would be asked.
+    /// Sets whether everything is allowed that would be asked.
     #[must_use]
     pub fn with_yes(mut self, yes: bool) -> Permissions {
         self.yes = yes;
@@ -230,7 +230,7 @@ impl Permissions {
         &self.root
     }
 
-    /// What is to be done with a call.
+    /// Decides about a call.
     pub fn judge(&self, access: &Access) -> Verdict {
         let mut asks = false;
         for part in access.parts() {
@@ -252,7 +252,7 @@ impl Permissions {
         if free {
             return Verdict::Allow;
         }
-        // The newest rule counts: it is what the user said last.
+        // The newest rule wins, because it is the user's last word.
         let rule = self.rules.iter().rev().find(|rule| rule.scope.covers(access, &self.root));
         match rule {
             Some(Rule { allow: true, .. }) => Verdict::Allow,
@@ -262,7 +262,7 @@ impl Permissions {
         }
     }
 
-    /// Takes the user's answer to a call that was asked about.
+    /// Applies the user's answer about a call.
     pub fn answer(&mut self, access: &Access, answer: Answer) -> Verdict {
         let remember = |permissions: &mut Permissions, allow| {
             let scopes: Vec<Scope> =
@@ -286,7 +286,7 @@ impl Permissions {
         }
     }
 
-    /// What the answers "always" and "never" are about, for the user.
+    /// What the answers "always" and "never" would cover, in words.
     pub fn scope_of(&self, access: &Access) -> String {
         let scopes: Vec<Option<Scope>> =
             access.parts().iter().map(|part| self.scope(part)).collect();
@@ -304,7 +304,7 @@ impl Permissions {
         words.to_owned()
     }
 
-    /// What "always" and "never" are about.
+    /// The scope of "always" and "never".
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {
             Access::Own | Access::Patch(_) => None,
@@ -359,29 +359,29 @@ impl Scope {
     }
 }
 
-/// A file of the project that no other program executes by itself: git runs hooks, and what its
-/// settings name.
+/// Whether a file of the project is never executed by other programs on their own: git runs hooks,
+/// and programs from its settings.
 fn is_plain_file(path: &Path, root: &Path) -> bool {
     path.strip_prefix(root).is_ok_and(|inside| {
         inside.components().all(|part| !part.as_os_str().eq_ignore_ascii_case(".git"))
     })
 }
 
-/// Characters that mean something to a shell.
+/// Characters with a special meaning for a shell.
 const SPECIAL: &str = "|&;<>()$`\\\"'*?[]#~{}!=";
 
-/// Whether a command line is one command with plain words: nothing in it starts another command,
-/// expands or redirects.
+/// Whether a command line is a single command of plain words, without further commands, expansions
+/// or redirections.
 fn is_plain(command: &str) -> bool {
-    // What other blanks there are is part of a word for a shell.
+    // For a shell, other blanks are part of a word.
     let is_other_blank = |c: char| c.is_whitespace() && c != ' ' && c != '\t';
     let special =
         |c: char| (c.is_control() && c != '\t') || SPECIAL.contains(c) || is_other_blank(c);
     !command.is_empty() && !command.contains(special)
 }
 
-/// Whether words follow each other in a command line: each by itself or as the last part of a path,
-/// with options, and a value of each, between them.
+/// Whether words follow each other in a command line: each on its own or as the last component of a
+/// path, possibly with options and their values between them.
 fn follow_each_other(words: &[String], command: &str) -> bool {
     let said: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
     (0..said.len()).any(|at| begins_with(words, &said[at..]))
@@ -399,7 +399,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
         if begins_with(others, rest) {
             return true;
         }
-        // An option, and then perhaps its value.
+        // An option, possibly followed by its value.
         match rest {
             [option, more @ ..] if option.starts_with('-') => {
                 if let [_, behind @ ..] = more
@@ -407,7 +407,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
                 {
                     return true;
                 }
-                // `-c a=b` is three words here.
+                // `-c a=b` counts as three words here.
                 if let [_, _, behind @ ..] = more
                     && begins_with(others, behind)
                 {
@@ -420,7 +420,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
     }
 }
 
-/// Whether a character is no part of a word of a command.
+/// Whether a character ends a word of a command.
 fn ends_word(c: char) -> bool {
     c.is_whitespace() || c.is_control() || SPECIAL.contains(c)
 }

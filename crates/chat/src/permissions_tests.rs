@@ -108,7 +108,7 @@ fn always_and_never_are_about_the_like_and_no_more() {
         let never = permissions.answer(&asked, Answer::Never);
         assert_eq!(never, Verdict::Deny(denied(&asked)));
         assert_eq!(permissions.judge(&like), Verdict::Deny(denied(&like)), "{like:?}");
-        // What the user refused is refused, whatever else is allowed.
+        // What the user refused stays refused, even with `--yes`.
         let yes = permissions.with_yes(true);
         assert_eq!(yes.judge(&like), Verdict::Deny(denied(&like)), "{like:?}");
     }
@@ -148,7 +148,7 @@ fn a_rule_that_refuses_holds_against_rules_that_allow_and_a_yes() {
         (shell("git\u{a0}push"), false),
         (shell("git log --grep push"), true),
         (shell("git log; echo push"), true),
-        // No rule about words knows what a shell makes of them.
+        // Rules about words do not know how a shell expands them.
         (shell("x=push; git $x"), true),
         (write("/home/me/project/a.rs"), false),
         (write("/home/me/project/.git/config"), false),

@@ -1,4 +1,4 @@
-//! What the model is told before everything else.
+//! The prompt of the model.
 
 use std::path::Path;
 
@@ -7,33 +7,33 @@ use epitome::storage::regular::{FoundFile, read_in};
 use crate::machine::{Event, LoadedFile, LoadedKind};
 use crate::tools::{Workplace, not_read};
 
-/// Bytes of a rule file that are sent.
+/// The most bytes of a rule file.
 const LONGEST: u64 = 32 << 10;
 
-/// Files in which projects keep rules for agents; the first that can be read counts.
+/// The files in which projects keep rules for agents; only the first readable one is used.
 const RULE_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// Skills that are named.
+/// The most skills that are listed.
 const SKILLS: usize = 50;
 
 const PROMPT: &str = include_str!("prompt.md");
 
-/// What a line of the prompt begins with that names the folder of the project.
+/// The beginning of the prompt's line that names the project's folder.
 pub(crate) const PROJECT: &str = "The project is in ";
 
-/// The part of the prompt about a project, and the files that it comes from.
+/// The prompt for a project, and the files from which it was made.
 pub struct Prompt {
     /// The text.
     pub text: String,
     /// The files, for the user.
     pub files: Vec<LoadedFile>,
-    /// Files that look like some of these and are not read, and why, for the user.
+    /// Files that should be part of it and were not read, with the reason for the user.
     pub refused: Vec<String>,
 }
 
 impl Prompt {
-    /// The prompt for a project: what the agent is, where it works, the skills that are there, and
-    /// the project's own rules.
+    /// The prompt for a project: what the agent is, where it works, the available skills, and the
+    /// project's own rules.
     pub fn new(place: &Workplace) -> Prompt {
         let root = place.root();
         let mut text = format!("{}\n{PROJECT}{}.\n", PROMPT.trim_end(), root.display());
@@ -47,7 +47,7 @@ impl Prompt {
         if let Some((name, rules)) = rules_of(root, &mut refused) {
             let FoundFile { bytes, is_whole, .. } = rules;
             let rules = String::from_utf8_lossy(&bytes);
-            // A character that was cut in two.
+            // Removes a character that was cut in two.
             let rules = if is_whole { &rules } else { rules.trim_end_matches('\u{fffd}') };
             text.push_str(&format!("\nRules of the project, from {name}:\n\n{rules}\n"));
             if !is_whole {
@@ -63,7 +63,7 @@ impl Prompt {
         Prompt { text, files, refused }
     }
 
-    /// What the user is shown of it.
+    /// The events about it for the user.
     pub fn events(&self) -> Vec<Event> {
         let refused = self.refused.iter().map(|text| Event::Notice { text: text.clone() });
         let files = (!self.files.is_empty()).then(|| Event::Loaded { files: self.files.clone() });
@@ -71,7 +71,8 @@ impl Prompt {
     }
 }
 
-/// The rule file of a project. One that leads out of it, or cannot be read, is said to be refused.
+/// The rule file of a project. One that leads out of the project, or cannot be read, is reported as
+/// refused.
 fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, FoundFile)> {
     for name in RULE_FILES {
         let path = root.join(name);
@@ -86,7 +87,7 @@ fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, Fou
     None
 }
 
-/// The prompt of a session that was held in another folder until now, made from that of this one.
+/// The prompt of a session that was held in another folder before, made from the project's prompt.
 pub fn moved_prompt(of_project: &str, before: &str) -> String {
     format!(
         "{of_project}\nUntil now this conversation was about the project in {before}. What was \
@@ -94,7 +95,7 @@ pub fn moved_prompt(of_project: &str, before: &str) -> String {
     )
 }
 
-/// The prompt of a task, made from that of the project.
+/// The prompt of a task, made from the project's prompt.
 pub fn task_prompt(of_project: &str) -> String {
     format!("{of_project}\n{}", include_str!("prompt_of_tasks.md"))
 }

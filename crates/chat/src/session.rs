@@ -1,4 +1,4 @@
-//! Sessions on disk: each is a log of epitome's own format, which every command reads.
+//! Sessions on disk: each is a log in epitome's own format, which every command reads.
 
 use std::fs;
 use std::io::Read as _;
@@ -20,21 +20,21 @@ use epitome_tokens::O200k;
 use crate::prompt::PROJECT;
 use crate::tools::{Workplace, offered};
 
-/// What the ids of chats begin with; behind it is a time.
+/// The prefix of the ids of chats, which is followed by the time.
 const CHAT: &str = "chat-";
 
-/// Bytes at the beginning of a log in which its origin is, and the prompt.
+/// The first bytes of a log, in which its origin and its prompt are.
 const HEAD: u64 = 64 << 10;
 
-/// The window of a model of which none is known.
+/// The assumed window of a model whose window is unknown.
 pub const WINDOW: Tokens = Tokens(200_000);
 
-/// A session on disk. No other process works on it as long as this is there.
+/// A session on disk, locked against other processes while this value lives.
 pub struct ChatFile {
     id: String,
     path: PathBuf,
     is_new: bool,
-    /// Where it is said who works on it.
+    /// The folder of the locks.
     store: Store,
     hold: Option<Hold>,
     is_task: bool,
@@ -42,14 +42,14 @@ pub struct ChatFile {
 }
 
 impl ChatFile {
-    /// A new session, named by the time. Its log is created with its context.
+    /// A new session, named after the time. Its log is created with its context.
     pub fn create(config: &Config) -> ChatFile {
         let begun = config.now().strftime("chat-%Y%m%d-%H%M%S").to_string();
         let id = free_id(config, &begun, 1);
         ChatFile::new(config, id, false)
     }
 
-    /// A new session of a task of this one, named by it. Its log is created with its context.
+    /// A new session for a task of this one, named after it. Its log is created with its context.
     pub fn task(&self, config: &Config) -> ChatFile {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
         let id = free_id(config, &format!("task-{begun}-1"), 1);
@@ -62,8 +62,7 @@ impl ChatFile {
         ChatFile { id, path, is_new: true, store, hold: None, is_task, origin }
     }
 
-    /// The session with this id, or, if the id is `last`, the newest that began in the folder in
-    /// which the program was called.
+    /// The session with this id, or, for `last`, the newest that began in the current folder.
     ///
     /// # Errors
     ///
@@ -95,7 +94,7 @@ impl ChatFile {
         Ok(ChatFile { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
     }
 
-    /// The folder, the model and the recipe of a session that goes on, as far as its log says.
+    /// The folder, the model and the recipe of a resumed session, as far as its log has them.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -110,18 +109,18 @@ impl ChatFile {
         &self.path
     }
 
-    /// Whether nothing was said yet.
+    /// Whether it has no messages yet.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Its context, under a recipe, for the model that answers and the one that writes summaries,
-    /// with the tools of a workplace. A new log is created the first time; one that is there gets
-    /// what is new.
+    /// Its context, with a recipe, for the model that answers and the one that writes summaries,
+    /// with the tools of a workplace. Creates the log on the first call; appends to an existing one
+    /// what has changed.
     ///
     /// # Errors
     ///
-    /// `Disk` if no log can be written; `UnknownFormat` if the file is none.
+    /// `Disk` if no log can be written; `UnknownFormat` if the file is no log.
     pub fn context(
         &mut self,
         config: &Config,
@@ -152,7 +151,7 @@ impl ChatFile {
                     self.origin = origin;
                     return Ok(context);
                 }
-                // Another chat that began in the same second has taken the name.
+                // Another chat that began in the same second has this name.
                 Err(err) if err.kind() == ErrorKind::Exists => {
                     self.id = free_id(config, &self.id, 2);
                     self.path = path_of(config, &self.id);
@@ -179,7 +178,7 @@ impl<'m> Models<'m> {
     }
 }
 
-/// How a context is used for a chat: the tools count, and the model writes its own summaries.
+/// The setup of a chat's context: tools count, and the model writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
     setup_with(&offered(), recipe, Models::one(model), window)
 }
@@ -204,15 +203,15 @@ fn setup_with(
 pub struct Chat {
     /// Its id.
     pub id: String,
-    /// The folder in which it began, if its log says one.
+    /// The folder in which it began, if its log names one.
     pub folder: Option<PathBuf>,
-    /// When something was last added to it.
+    /// The time of the last change.
     pub changed: Option<SystemTime>,
-    /// What the user said first.
+    /// The user's first message.
     pub title: String,
 }
 
-/// The newest chats, newest first, without those in which nothing was said.
+/// The newest chats, the newest first, without empty ones.
 pub fn newest(config: &Config, most: usize) -> Vec<Chat> {
     let chats = ids(config).into_iter().rev().filter(|id| id.starts_with(CHAT));
     let read = |id: String| {
@@ -240,7 +239,7 @@ fn began_in(path: &Path) -> Option<PathBuf> {
     first_origin(&head)?.cwd.map(PathBuf::from).or_else(|| folder_in_prompt(&head))
 }
 
-/// What the log of a session says last of where it is held.
+/// The last origin in the log of a session.
 fn origin_of(path: &Path) -> Origin {
     let log = regular::read(path).unwrap_or_default();
     let mut origin = last_origin(&log).unwrap_or_default();
@@ -255,7 +254,7 @@ fn head_of(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The folder that a prompt names: heads of older logs do not say it.
+/// The folder that a prompt names, because the heads of older logs have none.
 fn folder_in_prompt(log: &[u8]) -> Option<PathBuf> {
     let line = log.split(|byte| *byte == b'\n').nth(1)?;
     let entry: serde_json::Value = serde_json::from_slice(line).ok()?;
@@ -269,8 +268,8 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
     config.logs().join(format!("{id}.jsonl"))
 }
 
-/// `id` if no session has it and `from` is 1, or else with a number behind it. A task has a number
-/// already.
+/// `id` if `from` is 1 and no session has it, or else `id` with a number. The id of a task has a
+/// number already.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),
@@ -284,7 +283,7 @@ fn free_id(config: &Config, id: &str, from: u32) -> String {
     free.next().expect("one of all numbers is free")
 }
 
-/// The name of a chat, `chat-DATE-TIME`, without the number that it may have behind it.
+/// The name of a chat, `chat-DATE-TIME`, without a number that follows it.
 fn without_number(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((name, _)) if id.matches('-').count() > 2 => name,
@@ -292,13 +291,13 @@ fn without_number(id: &str) -> &str {
     }
 }
 
-/// The ids of all logs, oldest first as far as their names tell.
+/// The ids of all logs, oldest first as far as their names show.
 fn ids(config: &Config) -> Vec<String> {
     let Ok(files) = fs::read_dir(config.logs()) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
     let mut ids: Vec<String> =
         names.filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned())).collect();
-    // Chats last: their names are times.
+    // Chats last, because their names contain times.
     ids.sort_by_key(|id| (id.starts_with(CHAT), id.clone()));
     ids
 }

@@ -1,4 +1,4 @@
-//! A chat begins: its agent, as options and settings describe it.
+//! Starts a chat: makes its agent from options and settings.
 
 use epitome::models::catalogue;
 use epitome::settings::Scope;
@@ -18,13 +18,13 @@ use crate::prompt::Prompt;
 use crate::session::ChatFile;
 use crate::tools::Workplace;
 
-/// An agent, and what it was made from.
+/// An agent, and the inputs from which it was made.
 pub struct Started {
     /// The agent.
     pub agent: Agent,
-    /// Changes it when it is asked to.
+    /// Changes the agent on commands.
     pub setup: AgentSetup,
-    /// What else a front shows first.
+    /// Further events to show first.
     pub notices: Vec<Event>,
 }
 
@@ -34,7 +34,7 @@ impl Started {
         self.setup.event()
     }
 
-    /// What was said in the session before, notices, and how full the context is.
+    /// The earlier messages of the session, notices, and how full the context is.
     pub fn first(&self) -> Vec<Event> {
         let machine = self.agent.machine();
         let mut first = history(machine.context());
@@ -45,7 +45,7 @@ impl Started {
 }
 
 impl ChatOptions {
-    /// Makes an agent, with the MCP servers of the settings and `more`. `waits` is called while
+    /// Makes an agent with the MCP servers of the settings and `more`. `waits` is called while
     /// servers start.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl ChatOptions {
         if self.recipe.is_some() {
             recipes::resolve_live(config, settings, self.recipe.as_deref())?;
         }
-        // A session that is not there is said before a key of the model is looked for.
+        // A missing session is reported before the model's key is read.
         let mut session = match &self.resume {
             Some(id) => ChatFile::resume(config, id)?,
             None => ChatFile::create(config),
@@ -102,7 +102,7 @@ impl ChatOptions {
         Ok(Started { agent, setup, notices })
     }
 
-    /// The files of the project that settings come from, for the user.
+    /// The settings files of the project, for the user.
     fn project_settings(&self) -> Option<Event> {
         let ChatOptions { config, settings, .. } = self;
         let files = settings.files.iter().filter(|file| file.scope != Scope::User);
@@ -115,7 +115,7 @@ impl ChatOptions {
         (!files.is_empty()).then_some(Event::Loaded { files })
     }
 
-    /// The rules of the settings and options. The newest counts: those that refuse come last.
+    /// The rules of the settings and options. The newest wins, so those that refuse come last.
     fn rules(&self) -> Result<Vec<Rule>> {
         let settings = &self.settings;
         let set = &settings.values.chat;
@@ -141,7 +141,7 @@ fn parsed(
     })
 }
 
-/// Variables that commands and MCP servers do not get.
+/// Variables that are removed for commands and MCP servers.
 fn hidden_variables() -> Vec<String> {
     Config::hidden_variables().map(str::to_owned).collect()
 }

@@ -1,7 +1,7 @@
 //! The tools that the model may call: one file each, and [`TOOLS`] is the only list.
 //!
-//! A tool first says what a call would touch ([`Tool::access`]), and is run only once that is
-//! permitted, with exactly the paths that were permitted.
+//! A tool first says what a call would access ([`Tool::access`]). It runs only once that is
+//! permitted, and on exactly the permitted paths.
 
 mod ask;
 mod change;
@@ -40,44 +40,44 @@ pub(crate) use skill::not_read;
 pub use task::{TASK, Task, task};
 pub use todo::{TODO, Todo, TodoState, todo};
 
-/// The result of a call: its text, or what failed, for the model.
+/// The result of a call: its text, or the error, for the model.
 pub type Outcome = Result<String, String>;
 
 /// A tool.
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// What kind of tool it is: what shows its calls goes by this.
+    /// Its kind, by which its calls are displayed.
     pub kind: ToolKind,
-    /// What a call is about, by its arguments: those that say most. None if they say nothing.
+    /// A short description of a call from its most important arguments. None if they say nothing.
     pub subject: fn(&Value) -> Option<String>,
-    /// What of a result is shown while it is folded.
+    /// The part of a result that is shown while it is folded.
     pub fold: Fold,
-    /// What it does and when to call it, for the model.
+    /// Its purpose, for the model.
     pub description: &'static str,
     /// The JSON Schema of its arguments.
     pub parameters: &'static str,
-    /// What a call would touch.
+    /// What a call would access.
     ///
     /// # Errors
     ///
     /// Why the call cannot be run, for the model.
     pub access: fn(&Workplace, &str) -> Result<Access, String>,
-    /// What a call would change in files, if they stay as they are until it runs; none of a tool
-    /// that changes none.
+    /// The file changes that a call would make, if the files stay as they are until it runs; none
+    /// for a tool that changes no files.
     pub planned: Option<Planned>,
     /// Runs a call.
     ///
     /// # Errors
     ///
-    /// What failed, for the model.
+    /// The error, for the model.
     pub run: fn(&Workplace, &str, &Access, &Stop) -> Outcome,
 }
 
-/// What a call with these arguments would change, or why it cannot be run.
+/// The changes of a call with these arguments, or why it cannot be run.
 pub type Planned = fn(&Workplace, &str) -> Result<Vec<FileChange>, String>;
 
-/// What of a result is shown while it is folded.
+/// The part of a result that is shown while it is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     /// Its first lines.
@@ -107,25 +107,25 @@ pub static TOOLS: &[Tool] = &[
     recall::TOOL,
 ];
 
-/// The tool of this name.
+/// The tool with a name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The kind of the tool of this name.
+/// The kind of the tool with a name.
 pub fn kind_of(name: &str) -> ToolKind {
     named(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
 
-/// What a call is about: the arguments that say most, or all of them.
+/// A description of a call: its most important arguments, or all of them.
 pub fn subject(tool: &str, arguments: &str) -> String {
     let parsed = serde_json::from_str(arguments).ok();
     let subject = parsed.and_then(|arguments| (named(tool)?.subject)(&arguments));
     subject.unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Arguments in words: `{name}` in a part is that argument, and a part without it is left out. None
-/// if the first part is.
+/// Fills `{name}` in each part with that argument; a part whose argument is missing is left out.
+/// None if the first part is left out.
 fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
     let part = |part: &str| {
         let (before, rest) = part.split_once('{')?;
@@ -142,7 +142,7 @@ fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
     Some(others.fold(first, |all, part| all + &part))
 }
 
-/// All tools, as a request offers them.
+/// All tools, in the form for a request.
 pub fn offered() -> Vec<epitome_api::Tool<'static>> {
     let offer = |tool: &Tool| epitome_api::Tool {
         name: tool.name,
@@ -152,29 +152,29 @@ pub fn offered() -> Vec<epitome_api::Tool<'static>> {
     TOOLS.iter().map(offer).collect()
 }
 
-/// The tools that a task has: there is no user to ask in it, and no task begins others.
+/// The tools of a task: it has no user to ask, and cannot begin further tasks.
 pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }
 
-/// Takes what a tool that runs has printed so far: the seconds since it began, and the last of its
+/// A callback for the output of a running tool: the seconds since it began, and the last of its
 /// output.
 pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 
-/// Where tools work.
+/// The folder and the environment in which tools work.
 #[derive(Clone)]
 pub struct Workplace {
-    /// The folder of the project: absolute and free of symbolic links.
+    /// The folder of the project: absolute, without symbolic links.
     root: PathBuf,
-    /// Environment variables that commands do not get: keys.
+    /// Environment variables that are removed for commands: keys.
     hidden: Arc<[String]>,
-    /// Folders with skills of the user.
+    /// The user's folders of skills.
     skills: Arc<[PathBuf]>,
-    /// The home of the user, in which their skills are.
+    /// The user's home folder, below which skills may be linked.
     home: Option<PathBuf>,
     /// MCP servers.
     more: Option<Arc<dyn MoreTools>>,
-    /// Their tools, as requests offer them.
+    /// The tools of MCP servers that are offered in requests.
     offered: Arc<[MoreTool]>,
     progress: Option<OnProgress>,
 }
@@ -190,7 +190,7 @@ impl Workplace {
     ///
     /// # Errors
     ///
-    /// If there is no such folder.
+    /// If the folder does not exist.
     pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
         let (hidden, skills) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
         let root = root.canonicalize()?;
@@ -199,14 +199,14 @@ impl Workplace {
         Ok(Workplace { root, hidden, skills, home, more, offered, progress })
     }
 
-    /// Without these environment variables for commands.
+    /// Removes environment variables for commands.
     #[must_use]
     pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Workplace {
         self.hidden = names.into_iter().collect();
         self
     }
 
-    /// With folders that hold a folder for each skill of the user. Links in those below `home` may
+    /// Adds folders that hold a folder for each skill of the user. Links in those below `home` may
     /// lead to any file there.
     #[must_use]
     pub fn with_skills(
@@ -219,14 +219,14 @@ impl Workplace {
         self
     }
 
-    /// With what takes the output of a tool while it runs.
+    /// Sets the callback for the output of running tools.
     #[must_use]
     pub fn with_progress(mut self, progress: OnProgress) -> Workplace {
         self.progress = Some(progress);
         self
     }
 
-    /// With the tools of MCP servers.
+    /// Adds the tools of MCP servers.
     #[must_use]
     pub fn with_more(mut self, more: Arc<dyn MoreTools>) -> Workplace {
         self.more = Some(more);
@@ -234,13 +234,14 @@ impl Workplace {
         self
     }
 
-    /// Takes over the tools that servers have now. Tools come first in a request: with others, a
-    /// provider reads all of it again. So it is done only where a context begins, or is made again.
+    /// Updates the offered tools to those that servers have now. Tools come first in a request: if
+    /// they change, a provider cannot use its cache. So this is only called where a context begins
+    /// or is made again.
     pub fn refresh_tools(&mut self) {
         self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
     }
 
-    /// All tools, as a request offers them, of a task or not.
+    /// All tools, in the form for a request, for a session or a task.
     pub fn offered(&self, in_task: bool) -> Vec<epitome_api::Tool<'_>> {
         let mut all = if in_task { offered_in_tasks() } else { offered() };
         all.extend(self.offered.iter().map(|tool| epitome_api::Tool {
@@ -251,7 +252,7 @@ impl Workplace {
         all
     }
 
-    /// The tool of a server that a call is about.
+    /// The tool of a server with a name.
     fn more_tool(&self, name: &str) -> Option<&MoreTool> {
         self.offered.iter().find(|tool| tool.name == name)
     }
@@ -261,7 +262,7 @@ impl Workplace {
         &self.root
     }
 
-    /// What a call would touch.
+    /// What a call would access.
     ///
     /// # Errors
     ///
@@ -274,16 +275,16 @@ impl Workplace {
         (find(called)?.access)(self, &called.arguments)
     }
 
-    /// A path as it is shown: inside the project without its folder.
+    /// A path for display: relative to the project if it is inside.
     pub fn shown_path(&self, path: &std::path::Path) -> String {
         self.display(path)
     }
 
-    /// Runs a call that is permitted.
+    /// Runs a permitted call.
     ///
     /// # Errors
     ///
-    /// What failed, for the model.
+    /// The error, for the model.
     pub fn run(&self, called: &Called, access: &Access, stop: &Stop) -> Outcome {
         if let (Some(tool), Some(more)) = (self.more_tool(&called.name), &self.more) {
             return more.call(tool, &called.arguments, stop);
@@ -299,13 +300,13 @@ fn find(called: &Called) -> Result<&'static Tool, String> {
     })
 }
 
-/// The arguments of a call.
+/// Parses the arguments of a call.
 fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))
 }
 
-/// The path that was permitted.
+/// The permitted path.
 fn permitted(access: &Access) -> Result<&PathBuf, String> {
     match access {
         Access::Read(path) | Access::Write(path) => Ok(path),

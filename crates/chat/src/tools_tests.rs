@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A project next to a file that is not part of it.
+/// A project, and a file next to it that is not part of it.
 struct Project {
     folder: tempfile::TempDir,
     place: Workplace,
@@ -126,7 +126,7 @@ fn files_are_read_in_parts() {
     assert!(long.ends_with("é\n[the rest of this line is left out]\n"), "{}", long.len());
 }
 
-/// More than one call returns.
+/// More than a call returns.
 const BYTES_OF_A_LINE: usize = 100_000;
 
 #[test]
@@ -212,15 +212,15 @@ fn a_command_returns_what_it_printed_and_how_it_ended() {
         ("cat", Ok("")),
         ("echo ${CARGO:-hidden}", Ok("hidden\n")),
         ("pwd", Ok(&*format!("{}\n", place.root().display()))),
-        // It is in a terminal, in which there is no input, and no colours.
+        // A command has a terminal for its output, without input and without colours.
         ("test -t 1 && test -t 2 && echo out", Ok("out\n")),
         ("test -t 0 || echo in", Ok("in\n")),
         ("echo $TERM $PAGER; stty size < /dev/tty", Ok("dumb cat\n50 200\n")),
         (r"printf '\033[31m1%%\033[0m\r50%%\r\033[K100%%\n'", Ok("100%\n")),
-        // Its end is not lost.
+        // The end of the output is not lost.
         ("seq 3000 | tail -n 1", Ok("3000\n")),
         ("exec >&- 2>&-; exit 3", Err("[exit status: 3]")),
-        // What is left behind ends with the command.
+        // Remaining processes are killed with the command.
         ("sleep 600 & echo begun", Ok("begun\n")),
     ] {
         let done = run(command, 60);
@@ -232,7 +232,7 @@ fn a_command_returns_what_it_printed_and_how_it_ended() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// A process that has made a session of its own goes on, and is not waited for; all others end.
+/// A process with a session of its own continues, and is not waited for; all others are killed.
 #[test]
 fn a_command_is_over_when_its_shell_is_whoever_has_its_terminal_open() {
     let project = Project::new();
@@ -249,7 +249,7 @@ fn a_command_is_over_when_its_shell_is_whoever_has_its_terminal_open() {
     let own = pid("own");
     assert!(is_there(own));
     rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
-    // A group of its own, and deaf.
+    // A process group of its own that ignores signals.
     let command = "set -m; (trap '' HUP INT TERM; while :; do echo x; sleep 600; done) & \
                    echo $! > group; yes & echo begun";
     let text = project.run("shell", json!({"command": command})).unwrap();
@@ -268,7 +268,7 @@ fn a_command_that_asks_or_never_stops_ends_with_its_time() {
     for (command, begin) in [
         ("read answer < /dev/tty; echo $answer", late),
         ("yes", "y\ny\n"),
-        // No sequence that it begins hides what follows for good.
+        // An unfinished sequence does not hide the following output.
         (r"printf '\033]0;'; yes", "y\n"),
         (r"while :; do printf '\r%s' $((n = n + 1)); done", ""),
         ("while :; do tr '\\0' x < /dev/zero; done", "xxx"),
@@ -305,7 +305,7 @@ fn a_stop_ends_all_processes_of_a_command() {
     let process = Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim());
     stop.stop();
     assert_eq!(running.join().unwrap(), Err("[stopped]".to_owned()));
-    // Its parent is gone, too: nobody has to wait for it but the system.
+    // Its parent is gone as well: only the system still has to reap it.
     let state = || fs::read_to_string(process.join("stat")).unwrap_or_default();
     while process.exists() && !state().contains(") Z ") {
         std::thread::yield_now();
@@ -404,13 +404,13 @@ fn a_patch_that_does_not_fit_changes_nothing() {
         (&["*** Delete File: src"], "src is a folder"),
         (&["*** Update File: README.md", "*** Move to: src/a.rs", "+z"], "src/a.rs is there"),
         (&["*** Update File: ./src/../src/a.rs", "+z"], "src/a.rs is changed twice"),
-        // What can only fail when it is written.
+        // Errors that only occur when the file is written.
         (&["*** Add File: README.md/below", "+z"], "README.md"),
     ] {
         let arguments = patch(&[&first[..], second].concat());
         let failed = project.run("patch", arguments.clone()).unwrap_err();
         assert!(failed.starts_with(expect), "{second:?}: {failed}");
-        // What can be known before is: the user is not asked.
+        // Errors that can be known before are: the user is not asked.
         let is_known = !second[0].contains("below");
         assert_eq!(project.access("patch", &arguments).is_err(), is_known, "{second:?}");
         assert_eq!(project.text("src/a.rs"), text, "{second:?}");
@@ -439,7 +439,7 @@ fn a_patch_touches_where_its_paths_lead() {
     let access = project.access("patch", &patch(&lines));
     let paths = [outside.clone(), outside.with_file_name("moved"), project.path("src/a.rs")];
     assert_eq!(access, Ok(Access::Patch(paths.to_vec())));
-    // Whether lines are in a file outside is not said before the user is asked.
+    // The content of a file outside is not revealed before the user is asked.
     let guess = patch(&["*** Update File: ../outside", "-public", "+x"]);
     assert_eq!(project.access("patch", &guess), Ok(Access::Patch(vec![outside])));
 }
@@ -455,7 +455,7 @@ fn skills_are_found_by_name_and_those_of_the_user_count_first() {
     project.write(".agents/skills/release/SKILL.md", "---\ndescription: no\n---\nNo.\n");
     project.write(".agents/skills/long/SKILL.md", &"é".repeat(40_000));
     project.write(".agents/skills/none/README.md", "");
-    // A project does not lead elsewhere.
+    // Links in a project must not lead out of it.
     let outside = project.folder.path().join("elsewhere");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("SKILL.md"), "secret").unwrap();

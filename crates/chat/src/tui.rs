@@ -1,11 +1,11 @@
 //! The terminal interface of the agent.
 //!
-//! [`State`] is what is on the screen, as data: [`State::update`] takes what happened and returns
-//! what is to be done, [`draw`] draws it. Neither reads nor writes anything. [`run`] is the loop
-//! around them: it reads the terminal, and has the agent on a thread of its own.
+//! [`State`] is the content of the screen as data: [`State::update`] handles an input and returns
+//! what to do, [`draw`] draws the state. Neither does input or output. [`run`] is the loop around
+//! them: it reads the terminal, and runs the agent on a thread.
 //!
-//! Every text of a model, a tool or a file is shown with its control characters made visible: none
-//! reaches the terminal as such.
+//! Every text of a model, a tool or a file is shown with visible control characters: no control
+//! character reaches the terminal.
 
 mod draw;
 mod editor;

@@ -1,6 +1,6 @@
 //! A long session in a small window: 500 turns, more than 2 million tokens of results, and never
-//! more than 50,000 in a request. After each compaction services accept what is sent and what the
-//! user demanded is in it, and a fact of the third turn is answered from what `recall` returns.
+//! more than 50,000 in a request. After each compaction, services accept the request and the user's
+//! demands are in it, and a fact of the third turn is found with `recall`.
 
 mod driver;
 
@@ -11,9 +11,9 @@ use serde_json::json;
 
 const WINDOW: u64 = 50_000;
 const TURNS: usize = 500;
-/// Tokens of results that come of them, at least, at four bytes each.
+/// The least tokens of all results, at four bytes per token.
 const PRODUCED: usize = 4_000 * TURNS;
-/// What the user demands, and when.
+/// The user's demands, and the turn of each.
 const RULES: [(usize, &str); 5] = [
     (0, "Always write the tests first, whatever I ask."),
     (7, "From now on never touch the folder vendor/legacy."),
@@ -23,7 +23,7 @@ const RULES: [(usize, &str); 5] = [
 ];
 const FACT: &str = "release token tk-93571-azure for shard 17";
 
-/// A turn with two parallel calls, whose results have as many lines. Returns their bytes.
+/// A turn with two parallel calls with long results. Returns the bytes of the results.
 fn turn(driver: &mut Driver, n: usize) -> usize {
     let rule = RULES.iter().find(|(turn, _)| *turn == n);
     let words = rule.map_or_else(|| format!("Step {n}: look at module {n}."), |it| it.1.into());
@@ -37,7 +37,7 @@ fn turn(driver: &mut Driver, n: usize) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-/// The text of a file of which no two lines are alike.
+/// The text of a file without equal lines.
 fn result(n: usize, part: usize) -> String {
     let line = |k: usize| {
         let value = (n * 7919 + part * 104_729 + k * 1_299_709) % 1_000_003;
@@ -70,7 +70,7 @@ fn hundreds_of_turns_fit_into_a_small_window_and_nothing_is_lost() {
     assert!(driver.largest <= Tokens(WINDOW), "a request of {} tokens", driver.largest);
     assert!(compactions > TURNS / 10, "{compactions} compactions");
 
-    // Two calls a turn, counted from 1: the fact is in the eighth.
+    // Two calls per turn, counted from 1: the fact is in the eighth call.
     driver.user("What was the release token in module 3?");
     driver.calls(&[("r", "recall", json!({"ref": "#8", "search": "release token"}), "")]);
     let (_, text) = driver.results().pop().expect("a result");

@@ -1,4 +1,4 @@
-//! `--recipe s06|s08|jcli|ion|pi|epitome` in the loop of the agent: each does what its source does.
+//! `--recipe s06|s08|jcli|ion|pi|epitome` in the agent's loop: each behaves like its source.
 
 mod driver;
 
@@ -15,7 +15,7 @@ fn begun(recipe: &str, window: u64) -> Driver {
     driver
 }
 
-/// A file of so many lines, no two of them alike.
+/// A file with so many lines, all different.
 fn file(n: usize, lines: usize) -> String {
     (0..lines).map(|k| format!("let value_{n}_{k} = compute({});\n", n * k)).collect()
 }
@@ -31,7 +31,7 @@ fn firsts(driver: &Driver) -> Vec<String> {
     driver.results().iter().map(|(id, text)| format!("{id}: {}", first(text))).collect()
 }
 
-/// So many characters, in words.
+/// A text of so many characters.
 fn words(n: usize, chars: usize) -> String {
     let text: String = (0..).map(|k| format!("word{n}x{k} ")).take(chars / 8).collect();
     text[..text.floor_char_boundary(chars)].to_owned()
@@ -48,7 +48,7 @@ fn s06_forgets_old_results_before_every_request_and_summarises_above_50_000_toke
     let expect = [gone(0), "c1: short".to_owned(), gone(2), whole(3), whole(4), whole(5)];
     assert_eq!(firsts(&driver), expect);
     assert!(driver.asked.is_empty() && driver.changes().is_empty(), "{:?}", driver.changes());
-    // No model: the conversation goes on as it is.
+    // Without a model, the conversation continues unchanged.
     driver.writes = false;
     reads(&mut driver, 6, &file(6, 4_000));
     assert_eq!(driver.asked.len(), 1, "{:?}", driver.changes());
@@ -76,7 +76,7 @@ fn s06_forgets_old_results_before_every_request_and_summarises_above_50_000_toke
 #[test]
 fn s08_previews_large_results_cuts_the_middle_and_quotes_the_request() {
     let mut driver = begun("s08", 200_000);
-    // More than 200,000 characters at once: the largest become previews.
+    // More than 200,000 characters in one batch: the largest results become previews.
     let texts = [110_000, 60_000, 50_000].map(|chars| words(1, chars));
     let call = |n: usize| (["a", "b", "c"][n], "read", json!({"path": n.to_string()}), &*texts[n]);
     driver.calls(&[call(0), call(1), call(2)]);
@@ -150,14 +150,14 @@ fn ion_warns_at_70_acts_at_80_and_stops_at_60_percent() {
     let changes = driver.changes();
     assert!(changes[0].starts_with("the context is 7"), "{changes:?}");
     assert!(changes[1].starts_with("context compacted ("), "{changes:?}");
-    // 80 and 60 per cent of what is left of the window without the reserve.
+    // 80 and 60 per cent of the window without the reserve.
     let after = driver.machine.context().usage().tokens;
     assert!(driver.largest < Tokens(35_200) && after < Tokens(26_400), "{after}");
     let (_, text) = &driver.results()[1];
     let lines: Vec<&str> = text.lines().collect();
     let ends = ["let value_0_24 = compute(0);", "... [251 lines truncated] ..."];
     assert_eq!((lines.len(), lines[24], lines[26]), (52, ends[0], ends[1]));
-    // What the user says cannot be shortened: a summary, as part of the prompt.
+    // The user's messages cannot be shortened: a summary, as part of the prompt.
     driver.says("Seen.");
     for n in 0..40 {
         driver.user(&words(n, 4_000));
@@ -180,7 +180,7 @@ fn pi_only_summarises_and_updates_its_summary() {
         reads(&mut driver, n, &file(n, 300));
         n += 1;
     }
-    // Until then everything is sent; then what is left is not more than 20,000 tokens.
+    // Until then everything is sent; afterwards at most 20,000 tokens are left.
     let room = Tokens(60_000 - 16_384);
     assert!(driver.largest <= room && driver.largest > room - Tokens(4_000), "{}", driver.largest);
     let kept: Vec<String> =
@@ -219,7 +219,7 @@ fn epitome_digests_what_is_old_and_recall_returns_it() {
 fn jcli_summarises_in_a_window_below_its_threshold() {
     let mut driver = begun("jcli", 60_000);
     let mut n = 0;
-    // Ten of these results, which it keeps whole, are more than the window.
+    // Ten of these results, which it keeps whole, exceed the window.
     while driver.asked.is_empty() && n < 40 {
         reads(&mut driver, n, &file(n, 500));
         n += 1;
@@ -231,7 +231,7 @@ fn jcli_summarises_in_a_window_below_its_threshold() {
 
 #[test]
 fn one_compact_is_one_undo_whatever_it_took() {
-    // s06 has only three results left, and pi keeps 20,000 tokens: there is to be more than that.
+    // s06 keeps only three results, and pi 20,000 tokens: there must be more than that.
     for (recipe, lines) in [("s06", 400), ("jcli", 120), ("ion", 120), ("pi", 400), ("s08", 120)] {
         let mut driver = begun(recipe, 200_000);
         (0..14).for_each(|n| reads(&mut driver, n, &file(n, lines)));
@@ -267,7 +267,7 @@ fn a_compaction_by_hand_says_what_it_aims_at_and_what_it_came_to() {
     );
     let usage = driver.machine.context().usage();
     assert!(usage.tokens <= Tokens(9_900), "{usage:?}");
-    // A second one has nothing to do, and says why.
+    // A second compaction has nothing to do, and says why.
     driver.input(Input::Compact(None));
     let Some(Event::Notice { text }) =
         driver.shown.iter().rev().find(|it| matches!(it, Event::Notice { .. }))

@@ -1,4 +1,4 @@
-//! What the user may choose in the editor: the model, and the recipe.
+//! The options that the user may set in the editor: the model, and the recipe.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::machine::OutsideChange;
 const MODEL: &str = "model";
 const RECIPE: &str = "recipe";
 
-/// What the user may choose, and what is chosen.
+/// The options, and their current values.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     /// The model that answers, as PROVIDER/MODEL.
@@ -22,7 +22,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// In the protocol's words.
+    /// The options as JSON of the protocol.
     pub(super) fn options(&self) -> Value {
         let about = "How the context is kept small";
         json!([
@@ -38,7 +38,7 @@ impl Choices {
     }
 }
 
-/// What there is to choose, the present one included.
+/// The possible values of an option, including the current one.
 fn options(now: &str, all: &[String]) -> Vec<Value> {
     let is_listed = all.iter().any(|name| name == now);
     let others = all.iter().map(String::as_str);
@@ -46,11 +46,11 @@ fn options(now: &str, all: &[String]) -> Vec<Value> {
     names.map(|name| json!({"value": name, "name": name})).collect()
 }
 
-/// The change that a choice of the user is.
+/// The change that a request to set an option means.
 ///
 /// # Errors
 ///
-/// Why it is none.
+/// Why it is invalid.
 pub(super) fn change(request: &SetOption) -> Result<OutsideChange, String> {
     let Some(value) = request.value.as_str() else {
         return Err(format!("{} takes a name", request.config_id));

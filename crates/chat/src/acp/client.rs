@@ -1,4 +1,4 @@
-//! The requests of an editor, and the sessions that it has open.
+//! Handles the requests of an editor, and its open sessions.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -22,8 +22,8 @@ use crate::commands::{Command, SlashOutcome, offered_to_editors, parse};
 use crate::machine::{Input, OutsideChange};
 use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
-/// Speaks the protocol until the editor ends its stream, or the connection is stopped. `stoppable`
-/// gets what stops it. What runs then has ended when this returns.
+/// Speaks the protocol until the editor closes its stream, or the connection is stopped.
+/// `stoppable` is called with the means to stop it. When this returns, all agents have ended.
 pub fn serve(
     sessions: impl Sessions,
     from: impl BufRead + Send + 'static,
@@ -46,7 +46,7 @@ pub fn serve(
     host.close_all();
 }
 
-/// The agents of one editor.
+/// The sessions of one editor.
 struct Host<S> {
     sessions: S,
     client: Client,
@@ -57,26 +57,26 @@ struct Host<S> {
 struct State {
     abilities: Abilities,
     open: HashMap<String, Open>,
-    /// Whether the editor has gone: no session begins any more.
+    /// Whether the editor has gone, so that no session may begin.
     is_over: bool,
-    /// Each thread of a session has the sender until it ends.
+    /// Each session's thread has a clone of the sender until it ends.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
-/// A session that is open.
+/// An open session.
 struct Open {
     line: Line,
-    /// Closed once its thread has ended.
+    /// Closed when its thread has ended.
     ended: Receiver<()>,
 }
 
-/// A session that the editor wants.
+/// A request to open a session.
 struct SessionRequest {
     folder: PathBuf,
-    /// Its id, if it is there already.
+    /// The id of an existing session.
     id: Option<String>,
     servers: Vec<Server>,
-    /// Whether the editor is to be told what was said.
+    /// Whether the earlier messages are sent to the editor.
     replay: bool,
 }
 
@@ -95,7 +95,7 @@ impl<S: Sessions> Host<S> {
                     line.send(Input::Cancel);
                 }
             }
-            // Notifications that are not known are to be ignored.
+            // Unknown notifications are ignored.
             (None, _) => {}
             (Some(id), None) => self.client.answered(&id, message),
         }
@@ -142,7 +142,7 @@ impl<S: Sessions> Host<S> {
         }))
     }
 
-    /// Hands a message or a command of the user to the agent.
+    /// Passes a message or a command of the user to the agent.
     fn prompt(&self, params: Value, responder: Responder) {
         let read = parsed(params).and_then(|request: Prompt| {
             let line = self.line(&request.session_id)?;
@@ -189,7 +189,7 @@ impl<S: Sessions> Host<S> {
         Ok(open.line.clone())
     }
 
-    /// Begins a session on a thread of its own, and runs it there.
+    /// Starts a thread for a session, and runs the agent there.
     fn begin(self: &Arc<Self>, params: Value, replay: bool, responder: Responder) {
         let wanted = match parsed(params) {
             Ok(OpenSession { cwd: folder, session_id: id, mcp_servers }) => {
@@ -201,7 +201,7 @@ impl<S: Sessions> Host<S> {
         let host = self.clone();
         let all = self.state().threads.get_or_insert_with(channel).0.clone();
         thread::spawn(move || {
-            // Both are dropped as the thread ends, the one of this session first.
+            // Both are dropped when the thread ends, that of this session first.
             let _all = all;
             let (running, ended) = channel::<()>();
             let mut session = match host.open(&wanted, ended) {
@@ -223,11 +223,11 @@ impl<S: Sessions> Host<S> {
         });
     }
 
-    /// Makes a session, and makes it known.
+    /// Makes a session, and adds it to the open ones.
     fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {
-            // One that is open here is opened again.
+            // If it is open in this program, it is closed first.
             self.close(id);
         }
         let SessionRequest { folder, id, servers, .. } = wanted;
@@ -244,7 +244,7 @@ impl<S: Sessions> Host<S> {
 
     fn forget(&self, id: &str) {
         let mut state = self.state();
-        // Another one of this id may be open by now.
+        // Another session with this id may be open by now.
         let has_ended = |open: &Open| open.ended.try_recv() != Err(TryRecvError::Empty);
         if state.open.get(id).is_some_and(has_ended) {
             state.open.remove(id);
@@ -258,15 +258,15 @@ impl<S: Sessions> Host<S> {
         Ok(json!({}))
     }
 
-    /// Closes a session, if it is open, and waits until what ran in it has ended.
+    /// Closes a session, if it is open, and waits for the end of its thread.
     fn close(&self, id: &str) {
         let Some(open) = self.state().open.remove(id) else { return };
         open.line.send(Input::Leave);
-        // No message comes: the channel is closed by the end of the thread.
+        // No message comes: the channel is closed when the thread ends.
         let _ended = open.ended.recv();
     }
 
-    /// Closes all sessions, and waits until they have ended.
+    /// Closes all sessions, and waits for the end of their threads.
     fn close_all(&self) {
         let (open, threads) = {
             let mut state = self.state();
@@ -283,12 +283,12 @@ impl<S: Sessions> Host<S> {
     }
 }
 
-/// The parameters of a request.
+/// Parses the parameters of a request.
 fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
 }
 
-/// An MCP server that an editor names; none if it is of a kind that we were not said to take.
+/// An MCP server of the editor; none if it is of an unsupported kind.
 fn server(named: McpServer) -> Option<Server> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = named.name.chars().map(plain).take(32).collect();
@@ -306,7 +306,7 @@ fn server(named: McpServer) -> Option<Server> {
     is_name(&name).then_some(Server { name, place, timeout: TIMEOUT })
 }
 
-/// The folder of a session must be one.
+/// Checks that the folder of a session exists.
 fn check(folder: &Path) -> Result<(), Error> {
     if !folder.is_absolute() || !folder.is_dir() {
         let what = format!("{} is no absolute path of a folder", folder.display());

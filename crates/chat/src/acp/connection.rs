@@ -1,4 +1,4 @@
-//! The connection to an editor: JSON-RPC, a message a line, in both directions.
+//! The connection to an editor: JSON-RPC in both directions, one message per line.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -10,25 +10,25 @@ use serde_json::{Value, json};
 
 use super::wire::{Error, INTERNAL, Message};
 
-/// Something that comes in.
+/// A message from the editor, or the end.
 pub(super) enum Incoming {
     Line(Vec<u8>),
-    /// Nothing more comes: the editor has ended the stream, or a signal ends the program.
+    /// No more messages: the editor closed the stream, or a signal ends the program.
     End,
 }
 
-/// Ends the connection from elsewhere, as a signal does.
+/// Ends the connection from another thread, such as that of a signal.
 #[derive(Clone)]
 pub struct Stopper(Sender<Incoming>);
 
 impl Stopper {
-    /// Ends it. Whether it was still there.
+    /// Ends it. Returns whether it was still open.
     pub fn stop(&self) -> bool {
         self.0.send(Incoming::End).is_ok()
     }
 }
 
-/// The lines of a stream, read on a thread: an editor that writes is never kept waiting.
+/// Reads the lines of a stream on a thread, so that an editor that writes is never blocked.
 pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incoming>, Stopper) {
     let (tell, told) = channel();
     let stopper = Stopper(tell.clone());
@@ -39,7 +39,7 @@ pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incomi
                 Ok(0) => Incoming::End,
                 Ok(_) => Incoming::Line(line),
                 Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
-                // It cannot be read any more.
+                // The stream cannot be read any more.
                 Err(_) => Incoming::End,
             };
             let is_end = matches!(next, Incoming::End);
@@ -51,10 +51,10 @@ pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incomi
     (told, stopper)
 }
 
-/// What is to be done with the answer to a request.
+/// The callback for the answer to a request.
 type Then = Box<dyn FnOnce(Result<Value, Value>) + Send>;
 
-/// The editor. It may be sent to from any thread.
+/// The editor. Any thread may send to it.
 #[derive(Clone)]
 pub(super) struct Client(Arc<Inner>);
 
@@ -76,7 +76,8 @@ impl Client {
 
     fn send(&self, message: &Value) {
         let mut to = self.0.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // An editor that has gone ends its own stream as well, and that ends the program.
+        // Errors are ignored: an editor that has gone closes its own stream, and that ends the
+        // program.
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 
@@ -84,12 +85,12 @@ impl Client {
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the editor something.
+    /// Sends a notification to the editor.
     pub(super) fn notify(&self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Asks the editor something. `then` gets its answer, or the error that it returns, on the
+    /// Sends a request to the editor. `then` is called with its answer, or with the error, on the
     /// thread that reads.
     pub(super) fn request(
         &self,
@@ -108,14 +109,14 @@ impl Client {
         id
     }
 
-    /// Takes back a request, if it is not answered.
+    /// Cancels a request that has no answer yet.
     pub(super) fn cancel(&self, request: u64) {
         if self.lock_pending().open.contains_key(&request) {
             self.notify("$/cancel_request", json!({"requestId": request}));
         }
     }
 
-    /// Takes the answer to a request.
+    /// Handles the answer to a request.
     pub(super) fn answered(&self, id: &Value, answer: Message) {
         let open = id.as_u64().and_then(|id| self.lock_pending().open.remove(&id));
         let Some(then) = open else { return };
@@ -125,19 +126,19 @@ impl Client {
         });
     }
 
-    /// What answers a request of the editor.
+    /// The responder for a request of the editor.
     pub(super) fn responder(&self, id: Value) -> Responder {
         Responder { client: self.clone(), id: Some(id) }
     }
 
-    /// Answers a message that is none.
+    /// Answers a message that is invalid.
     pub(super) fn refuse(&self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         self.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
     }
 }
 
-/// Answers a request once. One that is dropped answers that something failed.
+/// Answers a request once. If it is dropped, it answers with an error.
 pub(super) struct Responder {
     client: Client,
     id: Option<Value>,

@@ -1,13 +1,12 @@
-//! What the user sends from an editor, as the text that the model reads.
+//! Converts a message of an editor to the text that the model reads.
 
 use super::wire::ContentBlock;
 
-/// The text of a message. Files that the user names are named, and those that are sent along are in
-/// it.
+/// The text of a message. Linked files are named in it, and embedded files are included.
 ///
 /// # Errors
 ///
-/// What in it the model cannot read.
+/// What the message contains that the model cannot read.
 pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, String> {
     let mut text = String::new();
     for block in blocks {

@@ -1,13 +1,13 @@
-//! Has the user asked by the editor: whether a call may run, and what the model wants to know.
+//! Questions to the user of an editor: whether a call may run, and what the model asks.
 
 use serde_json::{Value, json};
 
 use crate::permissions::Answer;
 
-/// The only field of the form that a question is.
+/// The name of the only field of a form.
 const ANSWER: &str = "answer";
 
-/// The answers to a question whether a call may run. `always` is what those for always are about.
+/// The choices for whether a call may run. `always` says what the answers "always" are about.
 pub(super) fn options(always: &str) -> Value {
     json!([
         {"optionId": "once", "name": "Allow", "kind": "allow_once"},
@@ -17,8 +17,8 @@ pub(super) fn options(always: &str) -> Value {
     ])
 }
 
-/// What the user says. One who cancelled says no to this call; the rest of the turn ends with the
-/// notification that follows.
+/// The user's answer. Cancelling means no to this call; the notification that follows ends the
+/// turn.
 pub(super) fn answer(response: Result<Value, Value>) -> Answer {
     let Ok(response) = response else { return Answer::Unattended };
     match response["outcome"]["optionId"].as_str() {
@@ -42,7 +42,7 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
     })
 }
 
-/// What the user answers to a form; none if there is no answer.
+/// The answer in a form; none if the user gave none.
 pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
     let response = response.ok()?;
     let is_answer = response["action"] == "accept";

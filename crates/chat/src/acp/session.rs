@@ -1,4 +1,4 @@
-//! A session of an editor: an agent on a thread, and the messages that the editor gets.
+//! A session of an editor: runs an agent on a thread, and sends its events to the editor.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
@@ -17,18 +17,18 @@ use crate::commands::{Command, offered_to_editors};
 use crate::machine::{Ended, Event, Input};
 use crate::permissions::{Access, Answer};
 
-/// What the editor waits for, until the agent has nothing to do.
+/// A request of the editor that is answered once the agent is idle.
 pub(super) enum Waiting {
-    /// The end of a turn, or of a command.
+    /// Answered at the end of a turn or of a command.
     Prompt(Responder),
-    /// The options as they are then.
+    /// Answered with the options as they are then.
     Options(Responder),
 }
 
-/// What the editor waits for, in the order of the inputs that it sent.
+/// The open requests of the editor, in the order of the inputs that they caused.
 type Queue = Arc<Mutex<VecDeque<Waiting>>>;
 
-/// Sends inputs to the agent of a session.
+/// The sender of inputs to the agent of a session.
 #[derive(Clone)]
 pub(super) struct Line {
     inputs: Sender<Input>,
@@ -36,24 +36,24 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Sends an input for which the editor waits.
+    /// Sends an input whose end is the answer to a request.
     pub(super) fn ask(&self, input: Input, waiting: Waiting) {
-        // The order of the queue is that of the inputs.
+        // Locked while sending, so that the queue has the order of the inputs.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push_back(waiting);
         if self.inputs.send(input).is_err() {
-            // The agent has ended. What is dropped is answered.
+            // The agent has ended. Dropping the responder answers the request.
             queue.pop_back();
         }
     }
 
-    /// Sends an input for which nothing waits.
+    /// Sends an input without a request.
     pub(super) fn send(&self, input: Input) {
         let _gone = self.inputs.send(input);
     }
 }
 
-/// A session that is about to run.
+/// A session that is not running yet.
 pub(super) struct PreparedSession {
     pub(super) id: String,
     agent: Agent,
@@ -79,17 +79,17 @@ impl PreparedSession {
         PreparedSession { id, agent, first, queue: Queue::default(), editor }
     }
 
-    /// What sends inputs to it.
+    /// A sender of inputs to it.
     pub(super) fn line(&self) -> Line {
         Line { inputs: self.agent.inputs(), queue: self.queue.clone() }
     }
 
-    /// What the user may choose.
+    /// The options that the user may set.
     pub(super) fn choices(&self) -> &Choices {
         &self.editor.choices
     }
 
-    /// Tells the editor what was said before.
+    /// Sends the earlier messages to the editor.
     pub(super) fn replay(&mut self) {
         for event in std::mem::take(&mut self.first) {
             let updates = self.editor.updates.replayed(&event);
@@ -97,11 +97,11 @@ impl PreparedSession {
         }
     }
 
-    /// Works until the editor closes it.
+    /// Runs until the editor closes the session.
     pub(super) fn run(mut self) {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
-            // What was said is not told.
+            // Earlier messages are not sent.
             if let Event::Usage { .. } | Event::Notice { .. } | Event::Loaded { .. } = event {
                 self.editor.show(&event);
             }
@@ -113,7 +113,7 @@ impl PreparedSession {
                 self.editor.waiting.extend(queue.pop_front());
             }
             if let Err(err) = self.agent.take(input, &mut self.editor) {
-                // The log cannot be written: nothing more is to happen.
+                // The log cannot be written: the session ends.
                 self.editor.fail(&err.to_string());
                 return;
             }
@@ -125,7 +125,7 @@ impl PreparedSession {
     }
 }
 
-/// Whether the editor waits until what this input begins has ended.
+/// Whether a request of the editor waits for the end of this input.
 fn is_waited_for(input: &Input) -> bool {
     matches!(
         input,
@@ -139,7 +139,7 @@ fn is_waited_for(input: &Input) -> bool {
     )
 }
 
-/// The commands that the user may type.
+/// The slash commands that the user may type.
 fn commands() -> Value {
     let command = |it: &Command| {
         let mut command = json!({"name": &it.name[1..], "description": it.about});
@@ -152,7 +152,7 @@ fn commands() -> Value {
     update("available_commands_update", json!({"availableCommands": all}))
 }
 
-/// The messages to the editor: updates, and questions.
+/// Sends updates and questions to the editor.
 struct Editor {
     client: Client,
     session: String,
@@ -160,10 +160,10 @@ struct Editor {
     abilities: Abilities,
     updates: Updates,
     choices: Choices,
-    /// Questions that the user has not answered, by the task and the id of the call.
+    /// Open questions, by the task and the id of the call.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
-    /// How the last turn ended.
+    /// The end of the last turn.
     ended: Option<(Ended, Option<String>)>,
 }
 
@@ -184,7 +184,7 @@ impl Front for Editor {
             }
             Event::Done { ended, reason, .. } if task.is_none() => {
                 self.ended = Some((*ended, reason.clone()));
-                // The response says why there is none.
+                // The response to the request has the reason.
                 if *ended == Ended::Failed {
                     return;
                 }
@@ -196,7 +196,7 @@ impl Front for Editor {
     }
 
     fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
-        // The event says so: the answer comes as an input.
+        // The event asks the user: the answer comes as an input.
         None
     }
 
@@ -224,7 +224,7 @@ impl Editor {
         let (inputs, (task, id)) = (self.inputs.clone(), key.clone());
         let request = self.client.request("session/request_permission", params, move |response| {
             let input = Input::Permission(id.into(), questions::answer(response));
-            // A session that has ended needs no answer.
+            // Errors are ignored: a session that has ended needs no answer.
             let _gone = inputs.send(match task {
                 None => input,
                 Some(task) => Input::Task(task.into(), Box::new(input)),
@@ -233,7 +233,7 @@ impl Editor {
         self.asked.insert(key, request);
     }
 
-    /// Has the user answer a question of the model.
+    /// Asks the user a question of the model.
     fn question(&mut self, id: &str, question: &str, choices: &[String]) {
         let Some(call) = self.updates.open(None, id).filter(|_| self.abilities.forms) else {
             return;
@@ -241,20 +241,20 @@ impl Editor {
         let form = questions::form(&self.session, &call.id, question, choices);
         let (inputs, call) = (self.inputs.clone(), id.to_owned());
         let request = self.client.request("elicitation/create", form, move |response| {
-            // A session that has ended needs no answer.
+            // Errors are ignored: a session that has ended needs no answer.
             let _gone = inputs.send(Input::Told(call.into(), questions::answer_from(response)));
         });
         self.asked.insert((None, id.to_owned()), request);
     }
 
-    /// A question needs no answer any more.
+    /// Withdraws a question that needs no answer any more.
     fn close_question(&mut self, task: Option<&str>, id: &str) {
         if let Some(request) = self.asked.remove(&(task.map(str::to_owned), id.to_owned())) {
             self.client.cancel(request);
         }
     }
 
-    /// Nothing is under way: the editor has what it waited for.
+    /// The agent is idle: answers the open requests.
     fn rest(&mut self) {
         let ended = self.ended.take();
         for waiting in std::mem::take(&mut self.waiting) {
@@ -267,7 +267,7 @@ impl Editor {
         }
     }
 
-    /// The session cannot go on.
+    /// Answers the open requests with an error, because the session cannot continue.
     fn fail(&mut self, reason: &str) {
         for waiting in std::mem::take(&mut self.waiting) {
             let (Waiting::Prompt(responder) | Waiting::Options(responder)) = waiting;
@@ -276,13 +276,13 @@ impl Editor {
     }
 }
 
-/// What ends a request that was a message or a command.
+/// The result of a request that was a message or a command.
 fn response(ended: Option<&(Ended, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
         // A command has no turn.
         None | Some((Ended::Answered, _)) => "end_turn",
         Some((Ended::Interrupted, _)) => "cancelled",
-        // The nearest that the protocol has: a limit that the user set.
+        // The nearest reason that the protocol has: a limit set by the user.
         Some((Ended::Budget, _)) => "max_turn_requests",
         Some((Ended::Failed, reason)) => {
             return Err(Error::failed(reason.as_deref().unwrap_or("there is no answer")));

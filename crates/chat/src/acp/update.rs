@@ -1,4 +1,5 @@
-//! What happens, in the words of the protocol. Pure, but for the files that a call would change.
+//! Converts events to updates of the protocol. Pure, except that it reads the files that a call
+//! would change.
 
 use std::collections::HashMap;
 
@@ -13,17 +14,17 @@ use crate::notices::{aside, change, kind, reserve};
 use crate::permissions::Access;
 use crate::tools::{FileChange, Todo, TodoState, Workplace, kind_of, subject, todo};
 
-/// Characters of the title of a call.
+/// The most characters of a call's title.
 const TITLE: usize = 200;
 
-/// What an editor can show.
+/// The optional features of an editor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Abilities {
-    /// Compactions, as such.
+    /// Shows compactions.
     pub(super) compactions: bool,
-    /// Notes that are no part of the conversation.
+    /// Shows notices outside of the conversation.
     pub(super) notices: bool,
-    /// Forms, for questions of the model.
+    /// Shows forms, for questions of the model.
     pub(super) forms: bool,
 }
 
@@ -38,36 +39,36 @@ impl Abilities {
     }
 }
 
-/// Makes updates of events.
+/// The state for converting events to updates.
 pub(super) struct Updates {
     abilities: Abilities,
     place: Workplace,
-    /// Calls without a result, by the task they are in and their id.
+    /// Calls without a result, by task and id.
     calls: HashMap<Place, Call>,
-    /// How often an id was used: some services begin again with each answer.
+    /// How often each id was used: some services reuse ids in every answer.
     used: HashMap<Place, u32>,
     compactions: u64,
-    /// The compaction that is under way.
+    /// The id of the compaction in progress.
     compacting: Option<String>,
     messages: u64,
     speaks: Option<Speaker>,
 }
 
-/// A call, as the editor was told of it.
+/// A call that was sent to the editor.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// Its id there.
+    /// Its id in the editor.
     pub(super) id: String,
     tool: String,
     arguments: String,
-    /// All that was told.
+    /// The whole update that was sent.
     pub(super) value: Value,
 }
 
-/// The call of a task, if the call is in one, and the id of the call.
+/// The call that began the task, if there is one, and the id of the call.
 type Place = (Option<String>, String);
 
-/// Of whom a message is.
+/// The author of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speaker {
     User,
@@ -89,10 +90,10 @@ impl Updates {
         }
     }
 
-    /// The updates for an event that happens now.
+    /// The updates for a current event.
     pub(super) fn live(&mut self, event: &Event) -> Vec<Value> {
         match event {
-            // The editor has shown it already.
+            // The editor shows the user's messages itself.
             Event::User { .. } => {
                 self.speaks = None;
                 Vec::new()
@@ -105,8 +106,8 @@ impl Updates {
         }
     }
 
-    /// The updates for an event of an earlier run. Files may have changed since, so differences are
-    /// left out.
+    /// The updates for an event of an earlier run, without diffs, because files may have changed
+    /// since.
     pub(super) fn replayed(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::User { text } => {
@@ -140,7 +141,7 @@ impl Updates {
         }
     }
 
-    /// Says something that is no part of the conversation.
+    /// A notice to the user, which is not part of the conversation.
     pub(super) fn note(&mut self, text: &str) -> Vec<Value> {
         if self.abilities.notices {
             let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -156,7 +157,7 @@ impl Updates {
         vec![said]
     }
 
-    /// The next piece of a message; of a new one, if someone else spoke before.
+    /// The next chunk of a message; of a new message if the speaker has changed.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;
@@ -215,13 +216,13 @@ impl Updates {
         }
         let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
         let call = Call { id: name, tool, arguments, value: value.clone() };
-        // The list is a plan.
+        // A to-do list is shown as a plan.
         let is_plan = kind_of(&call.tool) == ToolKind::Todo;
         self.calls.insert(place, call);
         if is_plan { Vec::new() } else { vec![update("tool_call", value)] }
     }
 
-    /// A call of which nothing is known to have ended.
+    /// A call without a result.
     pub(super) fn open(&self, task: Option<&str>, id: &str) -> Option<&Call> {
         self.calls.get(&(task.map(str::to_owned), id.to_owned()))
     }
@@ -246,13 +247,13 @@ impl Updates {
         let Some(call) = self.calls.remove(&place) else { return Vec::new() };
         if kind_of(&call.tool) == ToolKind::Todo {
             let items = todo(&call.arguments).ok();
-            // That of a task is its own.
+            // The to-do list of a task is its own.
             let plan = items.filter(|_| !error && task.is_none());
             return plan.map(|items| plan_of(&items)).into_iter().collect();
         }
         let status = if error { "failed" } else { "completed" };
         let mut value = json!({"toolCallId": call.id, "status": status});
-        // A change that was made says more than that it was.
+        // If a diff was sent, no "done" text follows.
         if error || call.value.get("content").is_none() {
             let text = if is_prose(kind_of(&call.tool)) { text.to_owned() } else { fenced(text) };
             value["content"] = json!([{"type": "content", "content": text_block(&text)}]);
@@ -323,7 +324,7 @@ fn title(tool: &str, arguments: &str) -> String {
     epitome_model::short(first, TITLE)
 }
 
-/// A kind of tool as the protocol names it.
+/// The name of a kind of tool in the protocol.
 fn acp_kind(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Read | ToolKind::Skill => "read",
@@ -335,12 +336,12 @@ fn acp_kind(kind: ToolKind) -> &'static str {
     }
 }
 
-/// Whether the result of a tool is made to be read as Markdown.
+/// Whether the result of a tool is Markdown.
 fn is_prose(kind: ToolKind) -> bool {
     matches!(kind, ToolKind::Task | ToolKind::Skill | ToolKind::Ask | ToolKind::Compact)
 }
 
-/// A text as code: an editor takes results for Markdown.
+/// A text as a code block, because editors render results as Markdown.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
@@ -373,7 +374,7 @@ fn used(usage: WindowUse, cost: machine::Cost) -> Option<Value> {
     Some(update("usage_update", window))
 }
 
-/// What fills the window, as a list.
+/// The contents of the window, as a list.
 fn window(usage: WindowUse, contents: &[Share]) -> String {
     let percent = usage.percent.map(|percent| format!(" {percent}%,")).unwrap_or_default();
     let of = usage.usable.map(|usable| format!(" of {usable}")).unwrap_or_default();

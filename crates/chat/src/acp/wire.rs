@@ -1,8 +1,9 @@
-//! Messages of the protocol: what an editor sends is parsed here, what it gets is made here.
+//! Messages of the protocol: those of the editor are parsed here, those to the editor are built
+//! here.
 //!
-//! The protocol's own library has types for all of it, and switches on that JSON keeps the order of
-//! keys, in the whole program (`docs/why.md`). A test checks what is sent against the schema that
-//! the library has of it.
+//! The protocol's own library has types for all messages, but it enables a feature of the JSON
+//! crate that preserves the order of keys in the whole program (`docs/why.md`). A test validates
+//! the messages that are sent against the library's schema.
 
 use std::path::PathBuf;
 
@@ -12,14 +13,14 @@ use serde_json::{Value, json};
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
-/// The request was wrong.
+/// The code for a wrong request.
 pub(super) const INVALID_PARAMS: i64 = -32602;
-/// Something went wrong here.
+/// The code for an internal error.
 pub(super) const INTERNAL: i64 = -32603;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const PARSE_ERROR: i64 = -32700;
 
-/// A message, whatever it is.
+/// A message of any kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     #[serde(default)]
@@ -34,7 +35,7 @@ pub(super) struct Message {
     pub(super) error: Option<Value>,
 }
 
-/// Why a request has no result.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Error {
     pub(super) code: i64,
@@ -42,12 +43,12 @@ pub(super) struct Error {
 }
 
 impl Error {
-    /// A request that is wrong, and why.
+    /// An error for a wrong request.
     pub(super) fn wrong(message: impl Into<String>) -> Error {
         Error { code: INVALID_PARAMS, message: message.into() }
     }
 
-    /// Something failed here.
+    /// An internal error.
     pub(super) fn failed(message: impl Into<String>) -> Error {
         Error { code: INTERNAL, message: message.into() }
     }
@@ -64,7 +65,7 @@ pub(super) struct Initialize {
     pub(super) client_capabilities: ClientCapabilities,
 }
 
-/// What an editor can do. What is there is an object, whatever it holds.
+/// The capabilities of an editor. A capability is supported if its object exists.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ClientCapabilities {
@@ -90,18 +91,18 @@ pub(super) struct Elicitation {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OpenSession {
     pub(super) cwd: PathBuf,
-    /// None for a new one.
+    /// None for a new session.
     #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]
     pub(super) mcp_servers: Vec<McpServer>,
 }
 
-/// An MCP server that an editor names.
+/// An MCP server of the editor.
 #[derive(Debug, Deserialize)]
 pub(super) struct McpServer {
     pub(super) name: String,
-    /// A program, if it has one.
+    /// The program, if it is started as one.
     #[serde(default)]
     pub(super) command: Option<String>,
     #[serde(default)]
@@ -112,7 +113,7 @@ pub(super) struct McpServer {
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,
-    /// None for a program.
+    /// The kind of connection; none for a program.
     #[serde(default, rename = "type")]
     pub(super) kind: Option<String>,
 }
@@ -158,11 +159,11 @@ pub(super) enum ContentBlock {
     Unknown,
 }
 
-/// A file that is sent along.
+/// An embedded file.
 #[derive(Debug, Deserialize)]
 pub(super) struct Resource {
     pub(super) uri: String,
-    /// None if it is no text.
+    /// None if it is not text.
     #[serde(default)]
     pub(super) text: Option<String>,
 }

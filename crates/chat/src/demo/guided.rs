@@ -1,4 +1,4 @@
-//! The demo in the real interface: each line is typed for the user, who sends it.
+//! The demo in the real interface: each line is typed for the user, and the user sends it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::notices::reserve;
 use crate::permissions::Permissions;
 use crate::session::setup;
 
-/// Tokens from which on the tool `compact` acts, in a window as small as this.
+/// The least tokens for the tool `compact` to act, for so small a window.
 const TOOL: u64 = 1_000;
 
 /// A line that is typed for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptLine {
-    /// What it shows, said before it is typed.
+    /// An explanation that is shown before the line is typed.
     pub about: String,
-    /// The line; nothing at the end.
+    /// The line; empty at the end.
     pub line: String,
 }
 
@@ -32,13 +32,13 @@ pub struct ScriptLine {
 pub struct Guided {
     /// The agent.
     pub agent: Agent,
-    /// What is shown first.
+    /// The events to show first.
     pub first: Vec<Event>,
     /// The lines that the user sends.
     pub script: Vec<ScriptLine>,
 }
 
-/// Prepares the demo in a folder that is empty. A model that is watched takes its time.
+/// Prepares the demo in an empty folder. If it is watched, the model answers slowly.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ fn session(recipe: &str, model: &ScriptedModel, log: &Path) -> Event {
     }
 }
 
-/// Another recipe for the demo's own log, and nothing else.
+/// Changes the recipe of the demo's log; other changes are refused.
 struct DemoChanges {
     log: PathBuf,
     model: Arc<ScriptedModel>,

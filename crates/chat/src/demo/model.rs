@@ -1,4 +1,4 @@
-//! The scripted model: it answers by a script, and finds references in its context.
+//! The scripted model: it follows a script, and finds references in its context.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use epitome_model::{Block, Counter, Tokens};
 use epitome_tokens::O200k;
 use serde_json::{Value, json};
 
-/// What it writes when it is asked for a summary: the sections of both recipes that ask here.
+/// The summary: it has the sections of both recipes that request one in the demo.
 const SUMMARY: &str = "\
 ## What was accomplished
 The build log was read: it fails in src/pricing.rs, line 118. All modules in src were read.
@@ -34,14 +34,14 @@ Read the files one by one.
 ## Next steps
 Fix src/pricing.rs.";
 
-/// What it says to messages that it does not know.
+/// The answer to messages that are not in the script.
 const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
 
 /// One answer.
 pub(super) enum Step {
     Say(String),
     Call(String, String),
-    /// A call of `recall` with the first reference that the request holds.
+    /// A call of `recall` with the first reference in the request.
     Recall(String),
 }
 
@@ -59,13 +59,13 @@ impl Step {
     }
 }
 
-/// What the model does after a message of the user.
+/// The answers of the model after a message of the user.
 pub(super) struct Turn {
     pub(super) message: String,
     pub(super) steps: Vec<Step>,
 }
 
-/// The time that a word takes, or a call, if it is watched.
+/// The duration of a word, or of a call, if the demo is watched.
 const WORD: Duration = Duration::from_millis(20);
 const CALL: Duration = Duration::from_millis(200);
 
@@ -79,7 +79,7 @@ pub(super) struct ScriptedModel {
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
-    /// What comes after these, each once its message was sent.
+    /// The further turns, each begun by its message.
     turns: VecDeque<Turn>,
     calls: u64,
     largest: Tokens,
@@ -91,7 +91,7 @@ impl ScriptedModel {
         ScriptedModel { name, window, is_watched: false, state: Mutex::default() }
     }
 
-    /// With what it does after each message. One that is watched takes its time.
+    /// A model with these turns. If it is watched, it answers slowly.
     pub(super) fn with_turns(window: Tokens, turns: Vec<Turn>, is_watched: bool) -> ScriptedModel {
         let model = ScriptedModel { is_watched, ..ScriptedModel::new(window) };
         model.lock().turns = turns.into();
@@ -102,7 +102,7 @@ impl ScriptedModel {
         self.lock().steps = steps.into_iter().collect();
     }
 
-    /// Tokens of the largest request.
+    /// The tokens of the largest request.
     pub(super) fn largest(&self) -> Tokens {
         self.lock().largest
     }
@@ -191,7 +191,7 @@ fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).expect("the script is JSON")
 }
 
-/// All that a request says.
+/// All texts in a request.
 fn texts(request: &Request<'_>) -> Vec<String> {
     let outgoing = &request.outgoing;
     let source = outgoing.source;

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Modules to read.
+/// The number of modules.
 pub(super) const MODULES: usize = 14;
 
-/// Writes it into a folder.
+/// Writes the project into a folder.
 pub(super) fn write(root: &Path) -> std::io::Result<()> {
     fs::create_dir_all(root.join("src"))?;
     fs::write(root.join("build.log"), log())?;
@@ -30,7 +30,7 @@ fn module(n: usize) -> String {
     text
 }
 
-/// The line with the error is the 118th.
+/// The source with the error in line 118.
 fn pricing() -> String {
     let mut text = String::from("//! Prices.\n\n");
     for k in 0..113 {

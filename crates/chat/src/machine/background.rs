@@ -1,10 +1,11 @@
-//! A compaction in the background: it is prepared while the model answers, and put into the context
-//! where the next turn begins.
+//! Background compactions: prepared while the model answers, and put into the context where the
+//! next turn begins.
 //!
-//! What is computed is waited for there, which is a matter of milliseconds: what a model reads does
-//! not depend on how fast it was. A model that writes a summary is not; it is waited for where the
-//! compaction is due, as it would be asked the same then. One that needed no model is made again
-//! where it is due within a turn: it costs nothing, and is made of all that was said until then.
+//! There, the machine waits for computations, which takes milliseconds, so that the context does
+//! not depend on their speed. It does not wait for a model that is writing a summary: that is
+//! waited for where the compaction is due, because the model would be asked the same question then.
+//! If a compaction that needs no model is due within a turn, it is made again: that is cheap, and
+//! it then covers all messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;
@@ -14,16 +15,16 @@ use super::{Action, Machine, State};
 
 /// A compaction in the background.
 pub(super) enum Background {
-    /// It is worked on, under this number.
+    /// It is being prepared, with this number.
     Working(u64),
-    /// A model is asked for a summary, as the request with this number.
+    /// It waits for a model's summary, requested with this number.
     Asking(u64, Box<Preparation>),
-    /// It is there.
+    /// It is ready.
     Done(Box<Preparation>),
 }
 
 impl Machine {
-    /// Begins one, if it is time.
+    /// Starts a background compaction, if it is time.
     pub(super) fn prepare(&mut self) {
         if self.background.is_none()
             && let Some(prepared) = self.context.prepare()
@@ -38,7 +39,7 @@ impl Machine {
         self.actions.push(Action::Prepare(self.requests, prepared));
     }
 
-    /// It has come as far as it can; or there is none, which is a bug of its caller.
+    /// Handles the end of a preparation. It is none after a panic.
     pub(super) fn prepared(&mut self, n: u64, prepared: Option<Box<Preparation>>) -> Result<()> {
         if !matches!(self.background, Some(Background::Working(open)) if open == n) {
             return Ok(());
@@ -63,7 +64,7 @@ impl Machine {
         self.go_on_waiting()
     }
 
-    /// The answer to its question, if it is that.
+    /// Handles an answer, if it is to the question of the background compaction.
     pub(super) fn answer_in_background(
         &mut self,
         request: u64,
@@ -84,7 +85,8 @@ impl Machine {
         self.advance_from(begins_turn)
     }
 
-    /// Puts it into the context, if it is time. Returns whether it is to be waited for.
+    /// Puts the compaction into the context, if it is time. Returns whether the machine must wait
+    /// for it.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

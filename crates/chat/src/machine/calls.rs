@@ -1,4 +1,4 @@
-//! The calls of one answer: they are checked, permitted, run and closed.
+//! The calls of one answer: checking, permitting, running and closing them.
 
 use epitome_engine::{Called, Said};
 use epitome_error::Result;
@@ -8,17 +8,17 @@ use super::{Action, Event, Machine, State};
 use crate::permissions::{Access, Answer, Verdict};
 use crate::tools::{ASK, Question, RECALL, TASK, question};
 
-/// The result of a call that the user interrupted while it ran.
+/// The result of a call that the user interrupted while it was running.
 pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may have had effects.";
 
-/// The result of a call that was not run, because the user interrupted before.
+/// The result of a call that did not run because the user interrupted before.
 pub const NOT_RUN: &str = "Not run: the user interrupted.";
 
-/// The result of a call that ran when the program was killed.
+/// The result of a call that was running when the program was killed.
 const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
                       effects.";
 
-/// Lines that are shown of what a call prints while it runs.
+/// The most lines of a running call's output that are shown.
 const SHOWN: usize = 40;
 
 /// The result of a question if there is no user.
@@ -29,7 +29,7 @@ pub(super) struct OpenCall {
     pub(super) called: Called,
     access: Option<Access>,
     state: CallState,
-    /// The last of what it has printed while it runs.
+    /// The last of its output while it runs.
     progress: String,
     /// The machine of the task that it began.
     pub(super) task: Option<Box<Machine>>,
@@ -37,13 +37,13 @@ pub(super) struct OpenCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
-    /// What it would touch is being found out.
+    /// Its access is being determined.
     Checking,
-    /// The user is asked whether it may run.
+    /// The user is being asked whether it may run.
     Asked,
-    /// It is a question to the user.
+    /// It is a question that the user is being asked.
     Question,
-    /// It runs.
+    /// It is running.
     Running,
     /// It has its result.
     Done,
@@ -64,7 +64,7 @@ impl Machine {
             let (id, tool) = (called.id.to_string(), called.name.to_string());
             let arguments = called.arguments.clone();
             self.show(Event::Call { id, tool, arguments });
-            // The engine gives the result of its own tool, once all others have theirs.
+            // The engine gives its own tool's result after all others.
             if called.kind == ToolKind::Compact {
                 self.compacts.push(called.id.clone());
                 continue;
@@ -138,7 +138,7 @@ impl Machine {
         }
     }
 
-    /// Has the user answer the question of a call.
+    /// Asks the user the question of a call.
     fn question(&mut self, called: Called) -> Result<()> {
         let asked = match question(&called.arguments) {
             Ok(asked) => asked,
@@ -150,7 +150,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The answer of the user to a question is the result of its call.
+    /// Makes the user's answer to a question the result of its call.
     pub(super) fn user_answered(&mut self, id: &str, answer: Option<String>) -> Result<()> {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
@@ -166,7 +166,7 @@ impl Machine {
         self.judge_again()
     }
 
-    /// Judges again what waits for the user: an answer may have said something of it, too.
+    /// Judges the calls again that wait for the user: an answer may decide these as well.
     pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);
@@ -181,7 +181,7 @@ impl Machine {
         self.judge_tasks_again()
     }
 
-    /// Runs a call about which the user was asked, or refuses it.
+    /// Runs a call that the user was asked about, or refuses it.
     fn decided(&mut self, id: &str, verdict: Verdict) -> Result<()> {
         let allowed = match &verdict {
             Verdict::Allow => true,
@@ -252,7 +252,7 @@ impl Machine {
             let id = id.to_string();
             self.show(Event::Result { id, error: true, text });
         }
-        // A call of the engine's own tool has no result yet, if others were open.
+        // A call of the engine's own tool has no result yet if other calls were open.
         self.compacts.clear();
         for (id, _) in self.context.open_calls() {
             self.context.tool(&[Said::failure(&*id, NOT_RUN)])?;
@@ -260,7 +260,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What a call that runs has printed. It is kept, in case it is interrupted.
+    /// Stores the output of a running call, in case it is interrupted.
     pub(super) fn progress(&mut self, id: &str, seconds: u64, text: String) {
         let Some(call) = self.running(id) else { return };
         let lines = text.lines().count();
@@ -270,7 +270,7 @@ impl Machine {
         self.show(Event::Progress { id: id.to_owned(), seconds, text: shown });
     }
 
-    /// A call that runs.
+    /// A running call.
     pub(super) fn running(&mut self, id: &str) -> Option<&mut OpenCall> {
         self.find(id, CallState::Running)
     }

@@ -1,4 +1,4 @@
-//! What the user asks for that is no message: `/compact`, `/undo`, `/context` and the like.
+//! Slash commands: `/compact`, `/undo`, `/context` and others.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use epitome_model::MicroDollars;
 use super::{Action, Event, Machine};
 use crate::notices::losses;
 
-/// Something to change that the machine knows nothing of: settings, keys and files are outside.
+/// A change outside of the machine, which knows no settings, keys and files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutsideChange {
-    /// Another recipe for the same log, or which there are.
+    /// Use another recipe for the same log; none lists the recipes.
     Recipe(Option<String>),
-    /// Another model, or which it is.
+    /// Use another model; none shows the current one.
     Model(Option<String>),
-    /// Another session, or which there are.
+    /// Resume another session; none lists them.
     Resume(Option<String>),
-    /// The session as a new file, which is named by the session if no name is given.
+    /// Export the session to a new file; by default named after the session.
     Export(Option<PathBuf>),
 }
 
 impl OutsideChange {
-    /// Whether nothing may be under way.
+    /// Whether the machine must be idle for it.
     fn needs_rest(&self) -> bool {
         match self {
             OutsideChange::Recipe(name)
@@ -90,14 +90,14 @@ impl Machine {
         }
     }
 
-    /// Interrupts what is under way; nothing is to happen from now on.
+    /// Interrupts everything in progress; no more actions follow.
     pub(super) fn leave(&mut self) -> Result<()> {
         self.cancel()?;
         self.has_left = true;
         Ok(())
     }
 
-    /// Whether nothing is under way; says so otherwise.
+    /// Whether the machine is idle; if not, shows a notice.
     fn rests(&mut self) -> bool {
         let rests = self.is_idle();
         if !rests {

@@ -1,14 +1,14 @@
-//! What happens, as it is shown: the lines of `epitome chat --json`, which `docs/agent.md` lists.
+//! Events to show: the lines of `epitome chat --json`, which `docs/agent.md` lists.
 
 use epitome_engine::{Share, WindowUse};
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
 use serde::Serialize;
 
-/// Something to show.
+/// An event to show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// A session begins or goes on.
+    /// A session begins or is resumed.
     Session {
         /// Its id, for `--resume`.
         id: String,
@@ -18,33 +18,33 @@ pub enum Event {
         recipe: String,
         /// The file of its log.
         log: String,
-        /// The model that writes summaries, if it is another and the recipe has any.
+        /// The model that writes summaries, if it is another one and the recipe has summaries.
         #[serde(skip_serializing_if = "Option::is_none")]
         summaries: Option<String>,
     },
-    /// Files of the project and of the user that are in the prompt, or that settings come from.
+    /// The files of the project and of the user that are in the prompt, or that hold settings.
     Loaded {
         /// The files.
         files: Vec<LoadedFile>,
     },
-    /// A message of the user is in the context from now on.
+    /// A message of the user was added to the context.
     User {
         /// The message.
         text: String,
     },
-    /// The next piece of the answer.
+    /// The next chunk of the answer.
     Text {
-        /// The piece.
+        /// The chunk.
         text: String,
     },
-    /// The next piece of readable reasoning.
+    /// The next chunk of readable reasoning.
     Thinking {
-        /// The piece.
+        /// The chunk.
         text: String,
     },
-    /// What was shown of this answer is void: it is requested again.
+    /// The chunks of this answer are void: it is requested again.
     Restart,
-    /// There was no answer, and the request is sent again after a while.
+    /// The request failed, and is sent again after a while.
     Retry(Retrying),
     /// The model calls a tool.
     Call {
@@ -61,10 +61,10 @@ pub enum Event {
         id: String,
         /// What it would do.
         about: String,
-        /// What the answers "always" and "never" are about.
+        /// What the answers "always" and "never" would cover.
         always: String,
     },
-    /// The user is asked a question by the model.
+    /// The model asks the user a question.
     Question {
         /// The id of the call.
         id: String,
@@ -73,27 +73,27 @@ pub enum Event {
         /// Answers to choose from.
         choices: Vec<String>,
     },
-    /// It is decided whether a call may run about which the user was asked.
+    /// It was decided whether a call may run that the user was asked about.
     Permitted {
         /// The id of the call.
         id: String,
         /// Whether it may.
         allowed: bool,
     },
-    /// Something happened in the task that a call began.
+    /// An event of the task that a call began.
     Task {
         /// The id of the call.
         id: String,
-        /// What happened.
+        /// The event.
         inner: Box<Event>,
     },
-    /// A call runs, and prints.
+    /// A call is running, and printed something.
     Progress {
         /// The id of the call.
         id: String,
         /// Seconds since it began.
         seconds: u64,
-        /// The last lines that it has printed: each event has them again.
+        /// The last lines of its output; each event repeats them.
         text: String,
     },
     /// A call has its result.
@@ -102,7 +102,7 @@ pub enum Event {
         id: String,
         /// Whether it failed.
         error: bool,
-        /// What the tool returned, before anything is shortened.
+        /// The tool's result, before anything is shortened.
         text: String,
     },
     /// The context changed: a warning, a compaction, a summary. The same objects as in
@@ -112,38 +112,38 @@ pub enum Event {
         #[serde(rename = "change")]
         event: epitome_passes::Event,
     },
-    /// A compaction was taken back.
+    /// A compaction was undone.
     Undone {
-        /// What the next request would have sent.
+        /// The tokens that the next request would have sent.
         before: Tokens,
-        /// What it sends now.
+        /// The tokens that it sends now.
         after: Tokens,
     },
-    /// How full the window is, and what was spent.
+    /// How full the window is, and the cost so far.
     Usage {
         /// The window.
         #[serde(flatten)]
         usage: WindowUse,
-        /// What was spent.
+        /// The cost so far.
         cost: Cost,
     },
-    /// What fills the window, which the user asked for.
+    /// The contents of the window, on the user's request.
     Window {
         /// The window.
         #[serde(flatten)]
         usage: WindowUse,
-        /// What a request holds, by kind.
+        /// The contents of a request, by kind.
         contents: Vec<Share>,
-        /// The whole window, of which a part is kept for the answer.
+        /// The whole window, including the part reserved for the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<Tokens>,
     },
-    /// What was shortened, which the user asked for.
+    /// What was shortened, on the user's request.
     Losses {
         /// In words.
         lines: Vec<String>,
     },
-    /// Anything else to tell the user.
+    /// A notice for the user.
     Notice {
         /// The message.
         text: String,
@@ -157,21 +157,21 @@ pub enum Event {
         reason: Option<String>,
         /// The text of the last answer.
         answer: String,
-        /// What was spent since the program began.
+        /// The cost since the program began.
         cost: Cost,
     },
 }
 
-/// What is said of a request that is sent again.
+/// The details of a retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Retrying {
-    /// Why there was no answer, in a few words.
+    /// Why the request failed, in a few words.
     pub reason: String,
     /// Seconds until it is sent again.
     pub seconds: u64,
-    /// Which try comes next, from 2.
+    /// The number of the next attempt, from 2.
     pub attempt: u32,
-    /// How many there are at most.
+    /// The most attempts.
     pub tries: u32,
 }
 
@@ -182,25 +182,25 @@ impl std::fmt::Display for Retrying {
     }
 }
 
-/// A file that a session begins with.
+/// A file that is loaded when a session begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadedFile {
-    /// What it is.
+    /// Its kind.
     pub kind: LoadedKind,
-    /// Its name: of a skill the name of that, of others the path.
+    /// Its name: for a skill the skill's name, for others the path.
     pub name: String,
-    /// Its path, if its name is another.
+    /// Its path, if it differs from the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// What a file is that a session begins with.
+/// The kind of a loaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadedKind {
-    /// Rules for agents: they are in the prompt, whole.
+    /// Rules for agents: they are in the prompt as a whole.
     Rules,
-    /// A skill: its name and a line on it are in the prompt.
+    /// A skill: its name and a one-line description are in the prompt.
     Skill,
     /// Settings of the project.
     Settings,
@@ -214,21 +214,21 @@ pub enum Ended {
     Answered,
     /// The user interrupted it.
     Interrupted,
-    /// The model has no answer.
+    /// The model gave no answer.
     Failed,
     /// The budget is spent.
     Budget,
 }
 
-/// What was spent since the program began.
+/// The usage since the program began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// Requests, those for summaries included.
+    /// The number of requests, including those for summaries.
     pub requests: u64,
     /// Tokens that were billed.
     pub used: TokenUsage,
-    /// Their cost at list prices, as far as those are known.
+    /// The cost at list prices, as far as these are known.
     pub cost: MicroDollars,
-    /// Requests of unknown cost.
+    /// The number of requests of unknown cost.
     pub unpriced: u64,
 }

@@ -1,4 +1,4 @@
-//! The tool `recall`: what was said and is not sent any more, from the log.
+//! The tool `recall`: returns text from the log that is not sent any more.
 
 use epitome_engine::Recalled;
 use epitome_passes::{Name, response_name};
@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::Machine;
 
-/// Lines that one call returns unless it asks for others.
+/// The default limit of lines that a call returns.
 const LINES: usize = 400;
-/// Lines that a search through everything returns.
+/// The most lines that a search of the whole log returns.
 const HITS: usize = 100;
-/// Characters of a line that it returns.
+/// The most characters of a returned line.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Arguments {
 }
 
 impl Machine {
-    /// What a call of `recall` returns, or why there is nothing.
+    /// The result of a call of `recall`, or why there is none.
     pub(super) fn recall(&self, arguments: &str) -> Result<String, String> {
         let arguments: Arguments =
             serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))?;
@@ -56,7 +56,7 @@ impl Machine {
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
     }
 
-    /// The lines of everything that was said in which a text is found.
+    /// The lines, of all messages, in which a text is found.
     fn search(&self, search: &str) -> Result<String, String> {
         let hits = self.context.search(search, HITS + 1);
         if hits.is_empty() {
@@ -73,8 +73,8 @@ impl Machine {
     }
 }
 
-/// The lines asked for, and how many there are. What the model said comes first; the lines of what
-/// a call returned are counted without it.
+/// The requested lines, and the total number. The model's text comes first; the lines of the call's
+/// result are numbered without it.
 fn excerpt(recalled: &Recalled, arguments: &Arguments) -> String {
     let Recalled { text, said } = recalled;
     let lines: Vec<&str> = text.lines().collect();

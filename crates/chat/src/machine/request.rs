@@ -1,4 +1,4 @@
-//! Requests: what is sent, what comes back, and what is done when nothing does.
+//! Sends requests, and handles their answers and failures.
 
 use std::mem;
 
@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// Asks the model to go on where its answer was cut off.
+    /// Asks the model to continue its answer that was cut off.
     fn go_on(&mut self) -> Result<()> {
         if self.continuations == CONTINUATIONS {
             return self.fail("the answer was cut off at the limit of its length several times");
@@ -77,13 +77,13 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // The service said so: the status says it again.
+            // The message contains the status already.
             return self.refused(message);
         }
         self.fail(&failure.to_string())
     }
 
-    /// A request was refused as too long: the context is made smaller, and sent once more.
+    /// A request was refused as too long: makes the context smaller, and sends it again.
     fn refused(&mut self, message: &str) -> Result<()> {
         self.background = None;
         let recovery = self.context.refused(Some(413), message)?;
@@ -107,8 +107,8 @@ impl Machine {
         self.end(Ended::Failed, Some(reason.to_owned()))
     }
 
-    /// Interrupts what is under way. What the model said so far is kept, and every open call gets
-    /// a result.
+    /// Interrupts what is in progress. The model's text so far is kept, and every open call gets a
+    /// result.
     pub(super) fn cancel(&mut self) -> Result<()> {
         if !self.is_idle() {
             self.background = None;

@@ -1,5 +1,5 @@
-//! Tasks: a call of `task` runs a machine of its own inside this one. It has the permissions and
-//! the budget of this one, and returns one result.
+//! Tasks: a call of `task` runs a second machine inside this one. It shares this one's permissions
+//! and budget, and returns one result.
 
 use std::mem;
 
@@ -11,20 +11,20 @@ use super::{Action, Ended, Event, Input, Machine, State};
 use crate::tools::{ASK, TASK, task};
 
 impl Machine {
-    /// The context of the task that a call began, as long as it runs.
+    /// The context of the task that a call began, while it is running.
     pub fn task_context(&self, call: &str) -> Option<&Context> {
         let State::Calling(calls) = &self.state else { return None };
         let call = calls.iter().find(|it| &*it.called.id == call)?;
         call.task.as_ref().map(|task| &task.context)
     }
 
-    /// Why a tool is not there in a task: there is no user, and no end of tasks in tasks.
+    /// Why a tool is missing in a task: there is no user, and tasks cannot be nested.
     pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
         let is_missing = self.is_task && [TASK, ASK].contains(&tool);
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
     }
 
-    /// The context of a task is there, or there is none.
+    /// Starts a task with its context, or fails its call.
     pub(super) fn begun(
         &mut self,
         id: &str,
@@ -44,10 +44,10 @@ impl Machine {
         self.in_task(id, Input::User(task.prompt))
     }
 
-    /// Takes what happened in a task.
+    /// Passes an input to a task.
     pub(super) fn in_task(&mut self, id: &str, input: Input) -> Result<()> {
         if self.task_context(id).is_none() {
-            // A late answer of one that was interrupted costs what it costs.
+            // A late answer for an interrupted task still has a cost.
             match input {
                 Input::Response(_, response, cost) => self.spend(response.usage, cost),
                 Input::Summary(_, reply, cost) => {
@@ -62,7 +62,7 @@ impl Machine {
         if is_answer { self.judge_again() } else { Ok(()) }
     }
 
-    /// Judges all tasks' calls again that wait for the user.
+    /// Judges all calls in tasks again that wait for the user.
     pub(super) fn judge_tasks_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let tasks = calls.iter().filter(|call| call.task.is_some());
@@ -70,7 +70,7 @@ impl Machine {
         ids.iter().try_for_each(|id| self.with_task(id, Machine::judge_again))
     }
 
-    /// Lets a task do something, with the permissions and the account of this machine.
+    /// Runs `act` on a task, with the permissions and the budget of this machine.
     fn with_task(&mut self, id: &str, act: impl FnOnce(&mut Machine) -> Result<()>) -> Result<()> {
         let Some(mut task) = self.running(id).and_then(|call| call.task.take()) else {
             return Ok(());
@@ -99,7 +99,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets a task do something, and takes over what it wants done. Returns how it ended.
+    /// Runs `act` on a task, and takes over its actions. Returns how it ended.
     fn act_as(
         &mut self,
         id: &str,
@@ -120,7 +120,7 @@ impl Machine {
                     }
                     self.show(Event::Task { id: id.to_owned(), inner: Box::new(event) });
                 }
-                // It ends only with this machine, which stops all.
+                // A task is only stopped together with this machine.
                 Action::Stop => {}
                 action => self.actions.push(Action::Task(id.into(), Box::new(action))),
             }
@@ -128,7 +128,7 @@ impl Machine {
         Ok(done)
     }
 
-    /// Gives a task what it shares with this machine, or takes it back.
+    /// Swaps what a task shares with this machine, in or out.
     fn share_with(&mut self, task: &mut Machine) {
         mem::swap(&mut self.permissions, &mut task.permissions);
         mem::swap(&mut self.cost, &mut task.cost);

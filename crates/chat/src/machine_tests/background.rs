@@ -4,8 +4,8 @@ use epitome_passes::{Event as Change, EventReason};
 
 use super::*;
 
-/// A recipe that wants them, in a window of 30,000 tokens of which 14,000 may be full.
-/// Of `ion` nothing but a summary makes the context small.
+/// A machine with a recipe with background compactions, in a window of 30,000 tokens of which
+/// 14,000 may be used. With `ion`, only a summary makes the context small.
 fn play(recipe: &str) -> Play {
     let mut recipe = built_in(recipe).unwrap();
     recipe.live.background = true;
@@ -17,7 +17,7 @@ fn play(recipe: &str) -> Play {
 }
 
 impl Play {
-    /// The model reads one more file.
+    /// The model reads another file.
     fn reads(&mut self, id: &str) {
         let request = self.take(|it| matches!(it, Action::Send(_)));
         let Some(Action::Send(request)) = request else { panic!("nothing is sent") };
@@ -30,7 +30,7 @@ impl Play {
         self.input(result(id, &(0..60).map(line).collect::<String>()));
     }
 
-    /// A turn that goes on until something is prepared, and is sent.
+    /// A turn that continues until a compaction is prepared, and is sent.
     fn until_prepared(&mut self) -> (u64, Box<Preparation>) {
         self.user("Read all.");
         for n in 0..40 {
@@ -45,7 +45,7 @@ impl Play {
         panic!("nothing is prepared")
     }
 
-    /// The turn goes on until a compaction is due, and so waits.
+    /// Continues the turn until a compaction is due, so that it waits.
     fn until_due(&mut self) {
         for n in 0..40 {
             self.reads(&format!("b{n}"));
@@ -56,7 +56,7 @@ impl Play {
         panic!("nothing is due")
     }
 
-    /// Why the context was compacted so far.
+    /// The reasons of the compactions so far.
     fn compacted(&self) -> Vec<EventReason> {
         let why = |event: &Event| match event {
             Event::Context { event: Change::Finished { why, .. } } => Some(*why),
@@ -128,7 +128,7 @@ fn a_turn_waits_for_what_is_computed_and_not_for_a_model() {
     play.user("Thank you.");
     assert!(play.is_sent(), "a model may take its time");
     assert_eq!(play.compacted(), []);
-    // It writes while the next one answers.
+    // The model writes the summary while it answers the next message.
     play.summarise();
     play.answers(says("You are welcome."));
     play.user("One more thing.");

@@ -1,8 +1,8 @@
-//! Any interleaving of what can happen.
+//! Arbitrary orders of inputs.
 
 use super::*;
 
-/// What may happen at any time.
+/// An input that may come at any time.
 #[derive(Clone, Debug)]
 enum Happens {
     Types(u8),
@@ -109,7 +109,7 @@ impl Play {
         }
     }
 
-    /// Something happens in the newest task.
+    /// An input for the newest task.
     fn happen_within(&mut self, n: u8) {
         let Some(Action::Task(task, action)) = self.take(|it| matches!(it, Action::Task(..)))
         else {
@@ -137,7 +137,7 @@ impl Play {
         self.within(&task, input);
     }
 
-    /// Reports what came of something that was to be done.
+    /// Reports the result of an open action.
     fn carry_out(&mut self, what: &Happens, n: usize) {
         match what {
             Happens::Checked(free) => {
@@ -210,8 +210,8 @@ impl Play {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever happens in whatever order: what is sent is what services take, what is interrupted
-    /// is whole, and the machine always waits for something or is idle.
+    /// Whatever the order of inputs: services accept every request, interrupted calls have results,
+    /// and the machine is idle or waits for something.
     #[test]
     fn no_order_of_events_breaks_a_pair(
         recipe in proptest::sample::select(vec!["epitome", "digest", "s06", "ion", "s08", "pi"]),

@@ -1,9 +1,9 @@
-//! Tasks: machines inside of the machine.
+//! Tasks: machines inside the machine.
 
 use super::*;
 
 impl Play {
-    /// The model calls tools; the first `begun` are tasks that begin.
+    /// The model calls tools; the first `begun` calls are tasks, which begin.
     fn begins(&mut self, all: &[(&str, &str, Value)], begun: usize) {
         self.user("go");
         self.answers(calls(all));
@@ -13,7 +13,7 @@ impl Play {
         }
     }
 
-    /// The model answers the newest request of a task.
+    /// Answers the newest request of a task.
     fn task_answers(&mut self, task: &str, response: Response) {
         let is_sent = |action: &Action| match action {
             Action::Task(call, action) => &**call == task && matches!(**action, Action::Send(_)),
@@ -110,7 +110,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     for id in ["c2", "c3"] {
         play.within("t", Input::Checked(id.into(), Ok(Access::Write(format!("/p/{id}").into()))));
     }
-    // An answer in the task is one for the session, and for what waits there.
+    // An answer in a task also counts for the session, and for calls that wait there.
     play.within("t", Input::Permission("c2".into(), Answer::Always));
     let allowed = Event::Permitted { id: "w".into(), allowed: true };
     assert!(play.shown.contains(&allowed), "{:?}", play.shown);
@@ -124,7 +124,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     for tool in ["task", "ask"] {
         assert!(body.contains(&format!("there is no tool `{tool}` in a task")), "{body}");
     }
-    // What is spent in the task is spent.
+    // What a task spends counts for the budget.
     play.machine.set_budget(Some(MicroDollars(2_500)));
     play.task_answers("t", calls(&[("c4", "read", json!({}))]));
     play.within("t", read("c4"));
@@ -151,7 +151,7 @@ fn an_interrupted_task_ends_with_its_calls_closed_and_late_answers_cost_what_the
     play.within("u", Input::Response(1, Box::new(says("late")), Some(MicroDollars(1_000))));
     assert_eq!(play.texts().len(), 5);
     assert_eq!(play.machine.cost().cost, MicroDollars(3_000));
-    // One that was to begin does not.
+    // A task that was about to begin does not.
     play.input(Input::Begun("u".into(), Ok(task_context())));
     assert!(play.machine.task_context("u").is_none());
     play.user("go on");

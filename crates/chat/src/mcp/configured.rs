@@ -1,4 +1,4 @@
-//! MCP servers, as the settings name them.
+//! MCP servers from the settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// A workplace with the tools of all servers: those of the settings, and `more`. Programs do not
-/// get the variables `hidden`. The events name servers without tools; `waits` is called while
-/// servers start.
+/// A workplace with the tools of all servers: those of the settings, and `more`. The variables
+/// `hidden` are removed for programs. The events name servers without tools; `waits` is called
+/// while servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -29,7 +29,7 @@ pub(crate) fn with_servers(
     let (mut servers, mut events) = (Vec::new(), Vec::new());
     for (name, set) in settings.values.chat.mcp.iter().flatten() {
         let server = server(config, settings, name, set)?;
-        // One that would ask without its key is left out, like one that cannot be started.
+        // A server whose key is missing is left out, like one that cannot be started.
         match unset(config, set) {
             None => servers.push(server),
             Some(variable) => {
@@ -41,7 +41,7 @@ pub(crate) fn with_servers(
     let more: Vec<Server> = more.iter().filter(is_new).cloned().collect();
     servers.extend(more);
     for server in &mut servers {
-        // Some programs look for code where they are started: not in a project of others.
+        // Some programs load code from their current folder: it must not be an untrusted project.
         if let ServerAddress::Program { folder, .. } = &mut server.place
             && folder.as_os_str().is_empty()
         {
@@ -92,14 +92,14 @@ fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> 
     Ok(Server { name: name.to_owned(), place, timeout })
 }
 
-/// A variable that the values of a server name and the environment does not have.
+/// A variable that a server's values refer to and that is not set.
 fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     let values = set.env.values().chain(set.headers.values());
     let mut named = values.flat_map(|text| parts(text).filter_map(|(_, variable)| variable));
     named.find(|variable| config.variable(variable).is_none())
 }
 
-/// Values with the variables of the environment in place of their names.
+/// Values with references to environment variables replaced.
 fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let value = |text: &str| {
         let mut value = String::new();
@@ -112,7 +112,7 @@ fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, 
     values.iter().map(|(name, text)| (name.clone(), value(text))).collect()
 }
 
-/// A text in parts: what stands as it is, and the name of the variable that comes next.
+/// Splits a text into pairs: literal text, and the name of the variable that follows it.
 fn parts(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

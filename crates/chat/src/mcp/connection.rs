@@ -1,4 +1,4 @@
-//! One server: it is opened, asked for its tools, called, and closed.
+//! The connection to one server: opening it, listing its tools, calling them, and closing it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -22,9 +22,9 @@ use super::process::Process;
 use super::tool::clean;
 use super::{Found, Server, ServerAddress, set};
 
-/// What a server may take until it has listed its tools.
+/// The time limit for listing the tools.
 const START: Duration = Duration::from_secs(30);
-/// What a server may take to end.
+/// The time limit for ending.
 const END: Duration = Duration::from_millis(500);
 
 /// A call of a tool.
@@ -32,11 +32,11 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// Is dropped if the user interrupts.
+    /// Its sender is dropped if the user interrupts.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
-/// Has a server, until no more calls can come. `_listed` is dropped once its tools are known.
+/// Serves calls until the channel is closed. `_listed` is dropped once the tools are known.
 pub(super) async fn serve(
     server: Server,
     root: PathBuf,
@@ -62,11 +62,11 @@ pub(super) async fn serve(
             let Call { tool, arguments, tell, stopped } = call;
             let params = CallToolRequestParams::new(tool).with_arguments(arguments);
             let result = answer(&peer, params, stopped, limit).await;
-            // The agent that asked may have been interrupted.
+            // The agent that called may have been interrupted.
             let _gone = tell.send(result.map_err(|why| format!("MCP server {name}: {why}")));
         });
     }
-    // It is asked to end, and then it is ended.
+    // The program is asked to end, and then killed.
     let _ended = timeout(END, running.cancel()).await;
     if let Some(process) = process {
         process.end(END).await;
@@ -75,7 +75,7 @@ pub(super) async fn serve(
 
 type Opened = (RunningService<RoleClient, Handler>, Option<Process>);
 
-/// Opens a server, and has it list its tools.
+/// Connects to a server, and lists its tools.
 async fn open(
     server: &Server,
     root: &Path,
@@ -102,7 +102,8 @@ async fn open(
     Ok((running, process))
 }
 
-/// Speaks with a server over HTTP. It follows no redirects, which would send headers elsewhere.
+/// Connects to a server over HTTP. Redirects are not followed, because they would send headers
+/// elsewhere.
 fn address(
     url: &str,
     headers: &[(String, String)],
@@ -128,7 +129,7 @@ fn address(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Calls a tool, until it answers, the user interrupts, or it takes too long.
+/// Calls a tool, until it answers, the user interrupts, or the time is up.
 async fn answer(
     peer: &Peer<RoleClient>,
     params: CallToolRequestParams,
@@ -144,12 +145,12 @@ async fn answer(
             ServerResult::CallToolResult(result) => text(&result),
             _ => Err("it answered with something that is no result".to_owned()),
         },
-        // Nothing is sent: the other end is dropped.
+        // No message comes: the other end is dropped.
         _ = stopped => "stopped by the user".to_owned(),
         () = tokio::time::sleep(limit) => format!("time-out after {} s", limit.as_secs()),
     };
     let cancelled = CancelledNotificationParam::new(Some(id), Some(why.clone()));
-    // One that has ended need not know.
+    // Errors are ignored: the server may have ended.
     let _told = peer.notify_cancelled(cancelled).await;
     Err(format!("[{why}]"))
 }
@@ -163,7 +164,7 @@ fn failure(err: &ServiceError) -> String {
     }
 }
 
-/// An error of others, as one line.
+/// A foreign error, as one line.
 pub(super) fn one_line(err: &(dyn std::error::Error + 'static)) -> String {
     clean(&sentence(err).replace('\n', " "), 500)
 }

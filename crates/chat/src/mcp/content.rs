@@ -1,18 +1,18 @@
-//! The result of a call as the text that a model reads.
+//! Converts the result of a call to text for the model.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// Bytes of a result that are kept from the beginning, and as many from the end.
+/// The most bytes of a result that are kept at the beginning, and at the end.
 const KEPT: usize = 128 << 10;
 
 /// The text of a result.
 ///
 /// # Errors
 ///
-/// The text, if the tool says that it failed.
+/// The text, if the tool reports a failure.
 pub(super) fn text(result: &CallToolResult) -> Result<String, String> {
     let mut parts: Vec<String> = result.content.iter().map(part).collect();
-    // It is the same as what is there as text, if anything is.
+    // Structured content repeats the text, so it is only used if there is none.
     if let Some(structured) = result.structured_content.as_ref().filter(|_| parts.is_empty()) {
         parts.push(structured.to_string());
     }
@@ -43,7 +43,7 @@ fn part(block: &ContentBlock) -> String {
     }
 }
 
-/// A text without its middle, if it is long.
+/// Removes the middle of a long text.
 fn cut(text: String) -> String {
     if text.len() <= 2 * KEPT {
         return text;

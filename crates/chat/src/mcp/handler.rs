@@ -1,4 +1,4 @@
-//! What a server may ask of us: where the project is. It is told nothing else.
+//! Answers the requests of a server: it may only ask for the project's folder.
 #![expect(deprecated, reason = "the servers of today ask for roots")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use rmcp::{ClientHandler, ErrorData};
 
 use super::{Found, set};
 
-/// Answers what a server asks.
+/// The handler of a server's requests.
 pub(super) struct Handler {
     root: PathBuf,
     found: Found,
@@ -38,7 +38,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, context: NotificationContext<RoleClient>) {
-        // The tools of a request stay as they are: see `Workplace::refresh_tools`.
+        // Requests keep the former tools until `Workplace::refresh_tools` is called.
         if let Ok(tools) = context.peer.list_all_tools().await {
             set(&self.found, Ok(tools));
         }

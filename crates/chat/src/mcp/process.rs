@@ -1,4 +1,4 @@
-//! The program of a server: it ends with all that it began.
+//! The program of a server, which is ended together with all its processes.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 use super::ServerAddress;
 use super::tool::clean;
 
-/// Bytes of what a program says on standard error that are kept, from the end.
+/// The most bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
-/// What is waited for the last words of a program that has ended.
+/// How long to wait for the last output of a program that has ended.
 const WORDS: Duration = Duration::from_millis(200);
 
-/// A program, and all processes of its group.
+/// A program, and all processes of its process group.
 pub(super) struct Process {
     child: Child,
-    /// The id of its group.
+    /// The id of the group.
     group: Option<u32>,
     said: Arc<Mutex<Vec<u8>>>,
 }
@@ -58,10 +58,10 @@ impl Process {
         Ok((Process { child, group, said }, (from, to)))
     }
 
-    /// Why it failed, with what it said at the end.
+    /// The reason of a failure, with the last of the program's standard error.
     pub(super) async fn last_words(&mut self, why: &str) -> String {
         let status = timeout(WORDS, self.child.wait()).await;
-        // What it wrote may still be on its way.
+        // The output may not have arrived yet.
         tokio::time::sleep(WORDS / 4).await;
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let said = String::from_utf8_lossy(&said);
@@ -76,7 +76,7 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Lets it end by itself, and ends it if it does not.
+    /// Waits until it ends by itself, and kills it if it does not.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }
@@ -88,7 +88,7 @@ impl Drop for Process {
         {
             use rustix::process::{Pid, Signal, kill_process_group};
 
-            // What it left behind has its group, even if it has ended itself.
+            // Remaining processes are in the group even if the program has ended.
             if let Some(group) = self.group.and_then(|id| Pid::from_raw(id.cast_signed())) {
                 let _gone = kill_process_group(group, Signal::KILL);
             }
@@ -96,7 +96,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads what a program says on standard error, so that it is never kept waiting.
+/// Reads standard error, so that the program is never blocked.
 async fn keep(mut from: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! The tool of a server, as it is offered to a model.
+//! The tools of a server, as they are offered to the model.
 
 use std::collections::HashSet;
 
@@ -6,24 +6,24 @@ use serde_json::{Value, json};
 
 use crate::tools::MoreTool;
 
-/// What names of tools begin with; behind it are the server and the tool.
+/// The prefix of the names of tools, which is followed by server and tool.
 const PREFIX: &str = "mcp__";
 
-/// Characters of a name that every provider takes.
+/// The most characters of a name that every provider accepts.
 const NAME: usize = 64;
-/// Characters of a description.
+/// The most characters of a description.
 const ABOUT: usize = 8_000;
-/// Bytes of the schema of the arguments.
+/// The most bytes of the schema of the arguments.
 const SCHEMA: usize = 64 << 10;
 
-/// Tools with names that providers take, each once, in the order of their names.
+/// The tools with unique names that providers accept, ordered by name.
 pub(super) fn named<'s>(
     listed: impl Iterator<Item = (&'s str, Vec<rmcp::model::Tool>)>,
 ) -> Vec<MoreTool> {
     let mut taken = HashSet::new();
     let mut all = Vec::new();
     for (server, mut tools) in listed {
-        // A server may list them in another order each time.
+        // A server may list them in a different order each time.
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         for tool in tools {
             let Some(parameters) = parameters(&tool) else { continue };
@@ -43,7 +43,7 @@ fn name(server: &str, tool: &str) -> String {
     name[..name.len().min(NAME)].to_owned()
 }
 
-/// A name that no other tool has.
+/// A name that is not taken.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
     let number = |n: u32| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };
@@ -55,7 +55,7 @@ fn free(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// The schema of a tool's arguments; none if it is none, or too long.
+/// The schema of a tool's arguments; none if it is invalid or too long.
 fn parameters(tool: &rmcp::model::Tool) -> Option<String> {
     let mut schema = Value::Object((*tool.input_schema).clone());
     if schema["type"].is_null() {
@@ -66,7 +66,7 @@ fn parameters(tool: &rmcp::model::Tool) -> Option<String> {
     (schema["type"] == "object" && text.len() <= SCHEMA).then_some(text)
 }
 
-/// Cleans all texts of a schema. Its keys are names of arguments, which have to stay.
+/// Cleans all texts of a schema. Its keys are names of arguments and must not change.
 fn cleaned(value: &mut Value) {
     match value {
         Value::String(text) => *text = clean(text, ABOUT),
@@ -76,8 +76,8 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// A text of others without what a person would not see: control characters, and those that hide,
-/// turn or tag text.
+/// Removes invisible characters from a foreign text: control characters, and those that hide,
+/// reverse or tag text.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let is_seen = |c: &char| {
         let hides = matches!(*c,

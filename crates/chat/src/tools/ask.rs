@@ -1,4 +1,5 @@
-//! `ask`: a question to the user. The machine has it answered: only the front knows the user.
+//! `ask`: a question to the user. The machine handles it, because only the interface can ask the
+//! user.
 
 use serde::Deserialize;
 
@@ -30,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
     run: |_, _, _, _| Err("the machine has this call answered".to_owned()),
 };
 
-/// Choices of one question.
+/// The most choices of a question.
 const CHOICES: usize = 9;
 
 /// A question to the user.
@@ -47,7 +48,7 @@ pub struct Question {
 ///
 /// # Errors
 ///
-/// Why it asks none, for the model.
+/// Why it is invalid, for the model.
 pub fn question(arguments: &str) -> Result<Question, String> {
     let question: Question = parsed(arguments)?;
     if question.question.trim().is_empty() {

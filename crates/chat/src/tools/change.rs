@@ -1,20 +1,20 @@
-//! What a call would change in files, for those who show it before it runs.
+//! The changes that a call would make to files, to be shown before it runs.
 
 use std::path::PathBuf;
 
 use super::{Workplace, named};
 
-/// Bytes of a text that is shown.
+/// The most bytes of a text that is shown.
 const LONGEST: usize = 1 << 20;
 
-/// What becomes of a file.
+/// A change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,
-    /// Its text, if it is there.
+    /// Its text now; none if it does not exist.
     pub before: Option<String>,
-    /// What becomes of it, if it stays.
+    /// Its text afterwards; none if it is deleted.
     pub after: Option<String>,
 }
 
@@ -26,8 +26,8 @@ impl FileChange {
 }
 
 impl Workplace {
-    /// What a call would change in files if it ran now; none if it changes no files, would fail, or
-    /// is too long to be shown.
+    /// The changes that a call would make if it ran now; none if it changes no files, would fail,
+    /// or is too long to be shown.
     pub fn planned_changes(&self, tool: &str, arguments: &str) -> Option<Vec<FileChange>> {
         let planned = named(tool)?.planned?;
         let changes = planned(self, arguments).ok()?;

@@ -1,4 +1,4 @@
-//! `compact`: the engine's own tool. The engine notices its calls and gives their results.
+//! `compact`: the engine's own tool. The engine handles its calls and gives their results.
 
 use epitome_model::ToolKind;
 

@@ -1,4 +1,4 @@
-//! `edit`: a part of a file.
+//! `edit`: replaces a part of a file.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// What a call would change.
+/// The changes that a call would make.
 fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let arguments: Arguments = parsed(arguments)?;
     let path = place.resolve(&arguments.path)?;

@@ -1,4 +1,4 @@
-//! Tools that are not of this program: those of MCP servers.
+//! Tools of MCP servers.
 
 use std::fmt;
 
@@ -17,19 +17,19 @@ pub struct MoreTool {
     pub parameters: String,
     /// The server.
     pub server: String,
-    /// What the server calls it.
+    /// The server's own name of the tool.
     pub tool: String,
 }
 
-/// Those that have such tools.
+/// A source of further tools.
 pub trait MoreTools: fmt::Debug + Send + Sync {
-    /// The tools that there are now, in an order that stays.
+    /// The current tools, in a stable order.
     fn tools(&self) -> Vec<MoreTool>;
 
     /// Calls a tool, and waits for its result.
     ///
     /// # Errors
     ///
-    /// What failed, for the model.
+    /// The error, for the model.
     fn call(&self, tool: &MoreTool, arguments: &str, stop: &Stop) -> Outcome;
 }

@@ -1,4 +1,4 @@
-//! `glob`: files by their names.
+//! `glob`: finds files by name.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub(super) const TOOL: Tool = Tool {
     },
 };
 
-/// Files that one call lists.
+/// The most files that a call lists.
 const LIMIT: usize = 500;
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ struct Arguments {
     path: Option<String>,
 }
 
-/// A pattern; `*` does not match a `/`.
+/// Compiles a pattern; `*` does not match a `/`.
 pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     Ok(glob.map_err(|err| format!("bad pattern: {err}"))?.compile_matcher())
@@ -79,7 +79,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let is_git = |entry: &ignore::DirEntry| entry.file_name() == ".git";
     walk.hidden(false).require_git(false).filter_entry(move |entry| !is_git(entry));
     walk.sort_by_file_path(|one, other| one.cmp(other));
-    // What cannot be read is left out, as a shell's pattern does.
+    // Unreadable files are left out, as in a shell's pattern.
     let entries = walk.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|it| it.is_file()));
     Ok(files.map(ignore::DirEntry::into_path).collect())

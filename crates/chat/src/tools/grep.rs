@@ -1,4 +1,4 @@
-//! `grep`: lines by their content, with ripgrep's libraries.
+//! `grep`: finds lines by content, with ripgrep's libraries.
 
 use grep_regex::RegexMatcherBuilder;
 use grep_searcher::sinks::Lossy;
@@ -34,9 +34,9 @@ pub(super) const TOOL: Tool = Tool {
     run: |place, arguments, access, stop| grep(place, &parsed(arguments)?, access, stop),
 };
 
-/// Lines that one call returns.
+/// The most lines that a call returns.
 const LIMIT: usize = 200;
-/// Characters of a line that are shown.
+/// The most characters of a line.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ fn grep(
         .build(&arguments.pattern)
         .map_err(|err| format!("bad pattern: {err}"))?;
     let include = arguments.include.as_deref().map(|include| {
-        // Without a folder it is meant anywhere.
+        // A pattern without a folder matches in any folder.
         matcher(&if include.contains('/') { include.to_owned() } else { format!("**/{include}") })
     });
     let include = include.transpose()?;
@@ -83,7 +83,7 @@ fn grep(
             found.push(format!("{name}:{number}:{line}"));
             Ok(found.len() <= LIMIT)
         });
-        // A file that cannot be read has no line.
+        // An unreadable file has no matches.
         let _unread = searcher.search_path(&regex, &path, sink);
         if found.len() > LIMIT {
             break;

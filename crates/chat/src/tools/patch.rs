@@ -1,7 +1,7 @@
-//! `patch`: several changes of one or more files, all of them or none.
+//! `patch`: several changes to one or more files, in one transaction.
 //!
-//! The text is the one that Codex takes (`*** Begin Patch`): models know it, it has no line numbers
-//! that could be wrong, and the engine finds the rule files in it that it changes.
+//! The format is Codex's (`*** Begin Patch`): models know it, it has no line numbers that could be
+//! wrong, and the engine recognises the rule files that it changes.
 
 mod apply;
 mod parse;
@@ -41,7 +41,8 @@ pub(super) const TOOL: Tool = Tool {
         let paths: Vec<&str> = files.iter().flat_map(FilePatch::paths).collect();
         let resolved = paths.into_iter().map(|path| place.resolve(path));
         let paths: Vec<PathBuf> = resolved.collect::<Result<_, _>>()?;
-        // The user is not asked about one that does not fit. What is outside is not read before.
+        // The user is not asked about a patch that does not apply. Files outside of the project are
+        // not read before the user is asked.
         if paths.iter().all(|path| path.starts_with(place.root())) {
             changes(place, &files, &paths)?;
         }
@@ -56,7 +57,7 @@ pub(super) const TOOL: Tool = Tool {
     },
 };
 
-/// The files that a patch names.
+/// The paths that a patch names.
 fn paths(arguments: &Value) -> Option<String> {
     let patch = arguments.get("patch")?.as_str()?;
     let files = patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
@@ -68,7 +69,7 @@ struct Arguments {
     patch: String,
 }
 
-/// What was done, in a line.
+/// One line about a change that was made.
 fn line(change: &FileChange, place: &Workplace) -> String {
     let name = place.display(&change.path);
     match (&change.before, &change.after) {
@@ -83,13 +84,13 @@ fn files(arguments: &str) -> Result<Vec<FilePatch>, String> {
     parse(&patch)
 }
 
-/// What a call would change, if the files stay as they are until then.
+/// The changes that a call would make if the files stay as they are until then.
 fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let Access::Patch(paths) = (TOOL.access)(place, arguments)? else { return Ok(Vec::new()) };
     changes(place, &files(arguments)?, &paths)
 }
 
-/// What becomes of each file. `paths` are where those of the patch lead, in their order.
+/// The change of each file. `paths` are the resolved paths of the patch, in its order.
 fn changes(
     place: &Workplace,
     files: &[FilePatch],
@@ -138,7 +139,7 @@ fn changes(
     }
 }
 
-/// Makes all changes. If one cannot be made, those before it are taken back.
+/// Makes all changes. If one fails, those before it are undone.
 fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
     for (at, change) in changes.iter().enumerate() {
         let Err(why) = put(place, &change.path, change.after.as_deref()) else { continue };
@@ -155,7 +156,7 @@ fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes a file have this text, or be gone.
+/// Writes a file with this text, or deletes it.
 fn put(place: &Workplace, path: &Path, text: Option<&str>) -> Result<(), String> {
     match text {
         Some(text) => replace(place, path, text),

@@ -1,20 +1,20 @@
-//! Where a path leads: absolute, without `..`, through every symbolic link, whether the file is
-//! there or not.
+//! Resolves a path: absolute, without `..`, with every symbolic link followed, whether or not the
+//! file exists.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use super::Workplace;
 
-/// Symbolic links on one way, before it counts as endless.
+/// The most symbolic links on a path, after which it counts as a cycle.
 const LINKS: usize = 40;
 
 impl Workplace {
-    /// Where a path of the model leads.
+    /// Resolves a path of the model.
     ///
     /// # Errors
     ///
-    /// If it is empty, holds a NUL, or its links lead in a circle.
+    /// If it is empty, contains a NUL, or its links form a cycle.
     pub(super) fn resolve(&self, path: &str) -> Result<PathBuf, String> {
         if path.is_empty() || path.contains('\0') {
             return Err(format!("`{}` is no path", path.escape_debug()));
@@ -44,7 +44,7 @@ impl Workplace {
         Ok(found)
     }
 
-    /// A path as the model is shown it.
+    /// A path as it is shown to the model.
     pub(super) fn display(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.root).ok();
         let inside = inside.map(|path| if path == Path::new("") { Path::new(".") } else { path });
@@ -52,7 +52,8 @@ impl Workplace {
     }
 }
 
-/// Puts the parts of a path before what is left to go; an absolute one begins at the root.
+/// Puts the components of a path before those that remain; an absolute path starts at the root
+/// again.
 fn push(rest: &mut Vec<OsString>, path: &Path, found: &mut PathBuf) {
     let mut parts = Vec::new();
     for part in path.components() {

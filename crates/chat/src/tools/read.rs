@@ -1,4 +1,4 @@
-//! `read`: the lines of a file.
+//! `read`: returns the lines of a file.
 
 use std::fs;
 
@@ -30,11 +30,11 @@ pub(super) const TOOL: Tool = Tool {
     run: |place, arguments, access, _| read(place, &parsed(arguments)?, access),
 };
 
-/// Lines that one call returns.
+/// The most lines that a call returns.
 const LINES: usize = 2_000;
-/// Bytes that one call returns.
+/// The most bytes that a call returns.
 const BYTES: usize = 100_000;
-/// Bytes of a file that is read at all.
+/// The largest file in bytes that is read.
 const LARGEST: u64 = 64 << 20;
 
 #[derive(Deserialize)]

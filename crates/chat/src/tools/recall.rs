@@ -1,4 +1,5 @@
-//! `recall`: what was shortened or left out. The machine answers it, as it holds the log.
+//! `recall`: returns text that was shortened or left out. The machine handles it, because it holds
+//! the log.
 
 use epitome_model::ToolKind;
 

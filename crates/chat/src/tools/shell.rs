@@ -1,5 +1,5 @@
-//! `shell`: a command line in a terminal of its own, with a time-out, a limit of output, and an end
-//! for all its processes.
+//! `shell`: runs a command line in a terminal of its own, with a time limit and a limit of output.
+//! At the end all its processes are killed.
 
 #[cfg(not(unix))]
 mod pipe;
@@ -55,28 +55,28 @@ pub(super) const TOOL: Tool = Tool {
     },
 };
 
-/// Seconds that a command may take.
+/// The default time limit in seconds, and the longest.
 const TIMEOUT: u64 = 120;
 const LONGEST: u64 = 600;
-/// Bytes of output that are kept from the beginning, and as many from the end.
+/// The most bytes of output that are kept at the beginning, and at the end.
 const KEPT: usize = 128 << 10;
-/// How often it is looked whether the command ended or is to be stopped.
+/// The interval between two checks whether the command ended or must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long it is waited for what was written just before a command ended.
+/// How long to wait for output that was written just before a command ended.
 const SETTLE: Duration = Duration::from_millis(50);
-/// The same, of processes that are not ended with it, and go on to write.
+/// The same for processes that are not killed with it and continue to write.
 const LEFT: Duration = Duration::from_secs(1);
-/// How long it is waited for the end of a command that writes no more.
+/// How long to wait for the end of a command that has closed its output.
 const SHORT: Duration = Duration::from_millis(2);
-/// How often what a command has printed is shown, and how many bytes of it.
+/// The interval at which output is shown, and the most bytes of it.
 const TELL: Duration = Duration::from_millis(200);
 const SHOWN: usize = 16 << 10;
-/// Bytes that are read at once.
+/// The size of the read buffer.
 const READ: usize = 64 << 10;
 
-/// What commands have in their environment: no colours, no pagers, and no questions in a terminal
-/// in which nobody answers.
+/// The environment of commands: no colours, no pagers, and no questions on a terminal that cannot
+/// answer.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
@@ -93,13 +93,13 @@ struct Arguments {
     timeout: Option<u64>,
 }
 
-/// What came of listening to a command.
+/// The result of reading a command's output.
 enum ReadResult {
-    /// So many bytes.
+    /// The number of bytes read.
     Bytes(usize),
     /// Nothing yet.
     Nothing,
-    /// No process writes any more.
+    /// All writers have closed the output.
     End,
 }
 
@@ -114,7 +114,7 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     let mut output = Output::default();
     let mut progress = Progress { place, begun: Instant::now(), told: None };
     let end = wait(&mut running, &mut output, timeout, stop, &mut progress).map_err(failed)?;
-    // What it left behind would write into nothing.
+    // Remaining processes would write to a closed terminal.
     running.kill();
     let ended = Instant::now();
     while ended.elapsed() < LEFT && output.read(&mut running, SETTLE) {}
@@ -159,16 +159,16 @@ fn wait(
     }
 }
 
-/// What is shown of a command while it runs.
+/// Shows the output of a running command.
 struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
-    /// When something was last shown, and of which second.
+    /// When something was last shown, and the second shown then.
     told: Option<(Instant, u64)>,
 }
 
 impl Progress<'_> {
-    /// Tells what was printed, at most every so often; the time at least each second.
+    /// Reports the output, at most once per interval; the time at least every second.
     fn report(&mut self, output: &mut Output) {
         let Some(on_progress) = &self.place.progress else { return };
         let (last, second) = self.told.unwrap_or((self.begun, 0));
@@ -182,14 +182,14 @@ impl Progress<'_> {
     }
 }
 
-/// The beginning and the end of an output.
+/// The beginning and the end of a command's output.
 struct Output {
     plain: Plain,
     buffer: Vec<u8>,
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: usize,
-    /// Whether something was written since it was last shown.
+    /// Whether there is output that was not shown yet.
     is_new: bool,
 }
 
@@ -201,7 +201,8 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Takes what a command writes next, if it writes something soon. Returns whether it did.
+    /// Reads the next output of a command, waiting for up to `wait`. Returns whether there was
+    /// some.
     fn read(&mut self, running: &mut Running, wait: Duration) -> bool {
         match running.read(wait, &mut self.buffer) {
             ReadResult::Bytes(read) => {
@@ -211,7 +212,7 @@ impl Output {
                 true
             }
             ReadResult::Nothing => false,
-            // It is about to end, or has closed its output.
+            // The command is about to end, or has closed its output.
             ReadResult::End => {
                 std::thread::sleep(SHORT);
                 false
@@ -224,7 +225,7 @@ impl Output {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Twice as much is kept before it is moved: each byte is moved once.
+        // Twice as much is kept before it is moved, so that each byte is moved once.
         if self.tail.len() > 2 * KEPT {
             let over = self.tail.len() - KEPT;
             self.tail.drain(..over);
@@ -232,7 +233,7 @@ impl Output {
         }
     }
 
-    /// The last of it, with what may still change.
+    /// The last of the output, including rows that may still change.
     fn so_far(&self) -> String {
         let screen = self.plain.rows();
         let room = SHOWN.saturating_sub(screen.len());
@@ -248,7 +249,7 @@ impl Output {
         text
     }
 
-    /// The text; empty, or with a line feed at its end.
+    /// The whole text; empty, or ending with a line feed.
     fn text(mut self) -> String {
         let rest = std::mem::replace(&mut self.plain, Plain::new()).end();
         self.push(rest.as_bytes());

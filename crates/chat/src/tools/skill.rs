@@ -1,5 +1,5 @@
-//! `skill`: instructions for a kind of work, from files. The engine keeps what this tool returns
-//! through every compaction, by the kind of the tool.
+//! `skill`: loads instructions for a kind of work from files. The engine keeps the results of this
+//! tool through every compaction, by the kind of the tool.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,10 @@ const PLACES: [&str; 2] = [".claude/skills", ".agents/skills"];
 /// The file with the instructions.
 const FILE: &str = "SKILL.md";
 
-/// Bytes of it that are read.
+/// The most bytes that are read of it.
 const LONGEST: u64 = 64 << 10;
 
-/// Characters of what it says of itself.
+/// The most characters of its description.
 const ABOUT: usize = 250;
 
 #[derive(Deserialize)]
@@ -61,13 +61,13 @@ struct Arguments {
 /// Instructions for a kind of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name: that of its folder.
+    /// Its name, which is that of its folder.
     pub name: String,
     /// When to use it, in one line.
     pub about: String,
-    /// Its file, free of symbolic links.
+    /// Its file, without symbolic links.
     path: PathBuf,
-    /// The folder that it must be in.
+    /// The folder in which the file must be.
     inside: PathBuf,
 }
 
@@ -83,17 +83,17 @@ impl Skill {
 }
 
 impl Workplace {
-    /// The skills that are there, by name: the user's own, then those of the project.
+    /// All skills by name: the user's own, then those of the project.
     pub fn skills(&self) -> Vec<Skill> {
         self.skills_and_refused().0
     }
 
-    /// The same, and of files of the project that are not read, why.
+    /// The same, and the reasons why files of the project were not read.
     pub(crate) fn skills_and_refused(&self) -> (Vec<Skill>, Vec<String>) {
         let mut refused = Vec::new();
         let mut all = Vec::new();
         for folder in self.skills.iter() {
-            // A user may keep skills anywhere at home, and link them.
+            // A user may keep skills anywhere in the home folder, and link them.
             let home = self.home.as_ref().filter(|home| folder.starts_with(home));
             all.extend(found(folder, home.unwrap_or(folder), &mut |_, _| {}));
         }
@@ -103,7 +103,7 @@ impl Workplace {
         }
         let mut skills: Vec<Skill> = Vec::new();
         for skill in all {
-            // The user's own count first.
+            // The user's own take precedence.
             if skills.iter().all(|known| known.name != skill.name) {
                 skills.push(skill);
             }
@@ -114,8 +114,8 @@ impl Workplace {
     }
 }
 
-/// The skills in a folder whose files are in `inside`, wherever links lead. `refuse` gets the files
-/// that are elsewhere.
+/// The skills in a folder. Their files, with links resolved, must be in `inside`; `refuse` is
+/// called for others.
 fn found(
     folder: &Path,
     inside: &Path,
@@ -138,7 +138,7 @@ fn found(
     skills
 }
 
-/// Where a skill's file is, and its text.
+/// The resolved path of a skill's file, and its text.
 fn read(inside: &Path, path: &Path) -> std::io::Result<(PathBuf, String)> {
     let FoundFile { path, bytes, is_whole } = read_in(inside, path, LONGEST)?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
@@ -149,7 +149,7 @@ fn read(inside: &Path, path: &Path) -> std::io::Result<(PathBuf, String)> {
     Ok((path, text))
 }
 
-/// The head of a skill's file, between lines of three dashes, and what is behind it.
+/// The front matter of a skill's file, between lines of three dashes, and the rest.
 fn parts(text: &str) -> (&str, &str) {
     let head = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"));
     let Some(head) = head else { return ("", text) };
@@ -163,13 +163,13 @@ fn instructions(text: &str) -> &str {
     parts(text).1.trim()
 }
 
-/// The description in the head, or else the first line.
+/// The description in the front matter, or else the first line.
 fn description(text: &str) -> String {
     let (head, rest) = parts(text);
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));
     let first = lines.next().and_then(|line| line.strip_prefix("description:")).unwrap_or("");
     let first = first.trim();
-    // A text may go on in lines that are indented.
+    // A value may continue in indented lines.
     let is_block = first.is_empty() || first.starts_with(['>', '|']);
     let more = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
     let mut words: Vec<&str> = if is_block { Vec::new() } else { vec![first] };
@@ -190,7 +190,7 @@ fn missing(name: &str, skills: &[Skill]) -> String {
     format!("there is no skill `{name}`: there are {}", names.join(", "))
 }
 
-/// That a file is not read, and why.
+/// A notice that a file is not read, and why.
 pub(crate) fn not_read(name: &str, err: &std::io::Error) -> String {
     format!("{name} is not read: {err}")
 }

@@ -1,4 +1,4 @@
-//! `task`: a piece of work for a sub-agent. The machine runs it, as a machine inside of it.
+//! `task`: work for a sub-agent. The machine runs it as a machine inside itself.
 
 use serde::Deserialize;
 
@@ -32,18 +32,18 @@ pub(super) const TOOL: Tool = Tool {
     run: |_, _, _, _| Err("the machine runs this call".to_owned()),
 };
 
-/// A piece of work for a sub-agent.
+/// Work for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Task {
-    /// What to do and what to answer.
+    /// What to do, and what to answer.
     pub prompt: String,
 }
 
-/// The task that a call gives.
+/// Parses the task of a call.
 ///
 /// # Errors
 ///
-/// Why it gives none, for the model.
+/// Why it is invalid, for the model.
 pub fn task(arguments: &str) -> Result<Task, String> {
     let task: Task = parsed(arguments)?;
     if task.prompt.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! `todo`: the list of what is to be done.
+//! `todo`: the to-do list.
 
 use serde::Deserialize;
 
@@ -35,32 +35,32 @@ struct Arguments {
     items: Vec<Todo>,
 }
 
-/// Something to be done.
+/// An item of the to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Todo {
-    /// What.
+    /// Its text.
     pub text: String,
-    /// How far it is.
+    /// Its progress.
     pub state: TodoState,
 }
 
-/// How far something is.
+/// The progress of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TodoState {
     /// It has not been begun.
     Open,
-    /// It is under way.
+    /// It is in progress.
     Doing,
     /// It is done.
     Done,
 }
 
-/// The list that a call makes.
+/// Parses the list of a call.
 ///
 /// # Errors
 ///
-/// Why it makes none, for the model.
+/// Why it is invalid, for the model.
 pub fn todo(arguments: &str) -> Result<Vec<Todo>, String> {
     let Arguments { items } = parsed(arguments)?;
     Ok(items)

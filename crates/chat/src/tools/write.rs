@@ -1,4 +1,4 @@
-//! `write`: a whole file.
+//! `write`: writes a whole file.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ struct Arguments {
     content: String,
 }
 
-/// What a call would change.
+/// The changes that a call would make.
 fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let Arguments { path, content } = parsed(arguments)?;
     let path = place.resolve(&path)?;

@@ -1,4 +1,4 @@
-//! Draws the state: the conversation, what is under way, the line that is typed, the status bar.
+//! Draws the state: the conversation, what is in progress, the input line, the status bar.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::state::{Ask, Busy, State, Work};
 use super::text::{clean, cut, width_of};
 use crate::commands::{Command, completions};
 
-/// Messages that wait, and commands that fit, of which so many are shown.
+/// The most waiting messages and matching commands that are shown.
 const WAITING: usize = 3;
 const COMPLETIONS: usize = 8;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPIN: Duration = Duration::from_millis(100);
 
-/// What is before the first line that is typed.
+/// The text before the first input line.
 const PROMPT: &str = "› ";
 
 /// Draws a state.
@@ -49,7 +49,7 @@ fn put(frame: &mut Frame<'_>, area: Rect, from: usize, lines: &[Line<'_>]) {
     }
 }
 
-/// What is below the conversation, from the top down.
+/// The lines below the conversation, from the top down.
 struct Below {
     lines: Vec<Line<'static>>,
     cursor: Option<(usize, usize)>,
@@ -68,17 +68,17 @@ impl State {
         self.width().saturating_sub(width_of(PROMPT)).max(1)
     }
 
-    /// Rows of the conversation.
+    /// The number of rows for the conversation.
     pub(super) fn transcript_height(&self) -> usize {
         self.height().saturating_sub(self.below().lines.len())
     }
 
-    /// The last line is the status bar, which is there in any case.
+    /// The lines below the conversation. The last is the status bar, which is always there.
     fn below(&self) -> Below {
         let height = self.height();
         let mut lines = Vec::new();
         if height >= if self.asks.is_empty() { 5 } else { 8 } {
-            // Where there is room, the line stays, so that nothing jumps.
+            // If there is room, an empty line keeps the layout from jumping.
             let empty = (height >= 10).then(Line::default);
             lines.extend(self.activity().or(empty));
         }
@@ -111,7 +111,7 @@ impl State {
         Below { lines, cursor }
     }
 
-    /// What is under way, and since when.
+    /// What is in progress, and for how long.
     fn activity(&self) -> Option<Line<'static>> {
         if self.armed.is_some() {
             let text = cut("press Ctrl-C again to leave", self.width());
@@ -173,7 +173,8 @@ impl State {
         found.iter().take(COMPLETIONS.min(self.height() / 3)).map(row).collect()
     }
 
-    /// The share of the window comes first and is always there; the rest as far as there is room.
+    /// The status bar: the share of the window is always shown first; the rest as far as there is
+    /// room.
     fn status(&self) -> Line<'static> {
         let percent = self.usage.map(|usage| usage.percent);
         let (text, style) = match percent {
@@ -207,7 +208,7 @@ impl State {
         ];
         for part in parts.into_iter().flatten() {
             let part = format!(" · {part}");
-            // The first one that does not fit ends it: no part changes its place.
+            // Stops at the first part that does not fit, so that parts never change places.
             let Some(rest) = left.checked_sub(width_of(&part)) else { break };
             left = rest;
             spans.push(Span::styled(part, self.theme.dim()));

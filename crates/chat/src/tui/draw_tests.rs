@@ -1,4 +1,4 @@
-//! Whole screens, at several sizes.
+//! Whole screens at several sizes.
 
 use epitome_engine::{Content, Share};
 use epitome_model::Tokens;
@@ -236,7 +236,8 @@ fn without_colours_there_are_none() {
     assert!(buffer.content.iter().all(is_plain));
 }
 
-/// No line holds what a terminal would obey or hide, and so no cell does.
+/// Checks that no line, and so no cell, contains characters that a terminal would interpret or
+/// hide.
 fn check_inert(state: &State) {
     let width = usize::from(state.size.0);
     let entries = state.entries.iter();
@@ -284,13 +285,13 @@ fn hostile_text_is_never_obeyed_wherever_it_comes_from() {
         },
     );
     check_inert(&state);
-    // It is shown, and not left out.
+    // Such characters are shown, and not left out.
     let escapes = |shown: &super::super::entry::LaidOutEntry| {
         let lines = shown.lines(60, false, Theme { colours: true });
         lines.iter().any(|line| line.to_string().contains('␛'))
     };
     let hidden = state.entries.iter().position(|shown| !escapes(shown));
-    // The first entry is of the harmless session.
+    // The first entry belongs to the harmless session.
     assert_eq!(hidden, Some(0));
     assert!(state.entries[1..].iter().all(escapes));
     state.update(Happening::Terminal(TerminalEvent::Paste(HOSTILE.to_owned())));

@@ -1,4 +1,4 @@
-//! The text that the user is typing: several lines, a cursor, and what was typed before.
+//! The input text: several lines, a cursor, and a history.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::text::{clean, columns, width_of};
 
-/// Messages that arrow up finds.
+/// The most messages that arrow up finds.
 const REMEMBERED: usize = 500;
 
 /// A text with a cursor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Editor {
     text: String,
-    /// A position between two graphemes, in bytes.
+    /// Its position in bytes, between two graphemes.
     cursor: usize,
     history: Vec<String>,
-    /// Where in the history the text comes from, and what was typed before that.
+    /// The index of the recalled history entry, and the text typed before.
     recalled: Option<(usize, String)>,
 }
 
@@ -40,7 +40,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Puts a text at the cursor. Line ends of other systems are line feeds.
+    /// Inserts a text at the cursor. Other line ends become line feeds.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         self.text.insert_str(self.cursor, &text);
@@ -48,13 +48,13 @@ impl Editor {
         self.recalled = None;
     }
 
-    /// Replaces the text, with the cursor behind it.
+    /// Replaces the text, and puts the cursor at its end.
     pub(super) fn set(&mut self, text: &str) {
         text.clone_into(&mut self.text);
         self.cursor = self.text.len();
     }
 
-    /// Takes the text, and remembers it.
+    /// Takes the text, and adds it to the history.
     pub(super) fn take(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         (self.cursor, self.recalled) = (0, None);
@@ -62,7 +62,7 @@ impl Editor {
         text
     }
 
-    /// Adds to what arrow up finds.
+    /// Adds a message to the history.
     pub(super) fn remember(&mut self, text: &str) {
         if !text.trim().is_empty() && self.history.last().is_none_or(|last| last != text) {
             self.history.push(text.to_owned());
@@ -76,7 +76,7 @@ impl Editor {
         self.cursor = self.target(to);
     }
 
-    /// Deletes from the cursor to where a movement leads.
+    /// Deletes from the cursor to the target of a movement.
     pub(super) fn delete(&mut self, to: Move) {
         let target = self.target(to);
         let range = target.min(self.cursor)..target.max(self.cursor);
@@ -107,7 +107,7 @@ impl Editor {
         }
     }
 
-    /// The row above, or what was typed before the text if there is none.
+    /// Moves a row up, or from the first row to the previous message of the history.
     pub(super) fn up(&mut self, width: usize) {
         if !self.vertical(width, -1) {
             let at = match &self.recalled {
@@ -120,7 +120,7 @@ impl Editor {
         }
     }
 
-    /// The row below, or what was typed after the text if there is none.
+    /// Moves a row down, or from the last row to the next message of the history.
     pub(super) fn down(&mut self, width: usize) {
         if self.vertical(width, 1) {
             return;
@@ -161,7 +161,7 @@ impl Editor {
         true
     }
 
-    /// The parts of the text that are shown as one row each.
+    /// The ranges of the text that are shown as one row each.
     fn rows(&self, width: usize) -> Vec<Range<usize>> {
         let width = width.max(1);
         let mut rows = Vec::new();
@@ -181,7 +181,7 @@ impl Editor {
             used += columns;
         }
         rows.push(begin..self.text.len());
-        // The cursor behind a full row is on the next one.
+        // After a full row the cursor is on the next one.
         if used >= width {
             rows.push(self.text.len()..self.text.len());
         }
@@ -194,7 +194,7 @@ impl Editor {
         (row, before.graphemes(true).map(|it| display(it).1).sum())
     }
 
-    /// The rows that are shown if there is room for `height`, and the cursor's row and column among
+    /// The rows that are shown in a height of `height`, and the row and column of the cursor among
     /// them.
     pub(super) fn view(&self, width: usize, height: usize) -> (Vec<String>, (usize, usize)) {
         let rows = self.rows(width);
@@ -207,7 +207,7 @@ impl Editor {
     }
 }
 
-/// How a grapheme is shown, and in how many columns.
+/// The displayed form of a grapheme, and its width in columns.
 fn display(grapheme: &str) -> (String, usize) {
     if grapheme == "\t" {
         return ("    ".to_owned(), 4);
@@ -280,7 +280,7 @@ mod tests {
             editor.text().to_owned()
         };
         assert_eq!(step(true), "second\nline");
-        // The cursor is in the second row: the first one is above it.
+        // The cursor is in the second row, so the first move is to the row above it.
         assert_eq!(step(true), "second\nline");
         assert_eq!(step(true), "first");
         assert_eq!(step(true), "first");

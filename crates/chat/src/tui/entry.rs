@@ -1,4 +1,4 @@
-//! What is shown of a conversation, one entry after the other, and its lines.
+//! The entries of a conversation, and their lines.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::commands::COMMANDS;
 use crate::notices::{kind, reserve};
 use crate::tools::{Fold, named, subject};
 
-/// Prose is no wider: longer lines are hard to read.
+/// The widest prose: longer lines are hard to read.
 const PROSE: usize = 120;
-/// Lines of a message that are shown if it is folded.
+/// The most lines of a folded message.
 const FOLDED_MESSAGE: usize = 20;
-/// Lines of a result that are shown if it is folded.
+/// The most lines of a folded result.
 const FOLDED: usize = 4;
-/// Lines of a difference that are shown if it is folded.
+/// The most lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// Lines of a text that are shown in any case: a screen is no pager.
+/// The most lines of any text: the screen is no pager.
 const MOST: usize = 2_000;
 
-/// Something that is shown.
+/// An entry of the conversation.
 pub(super) enum Entry {
     /// A message of the user.
     User(String),
@@ -36,21 +36,21 @@ pub(super) enum Entry {
     Thinking(Answer),
     /// A call and its result.
     Call(Card),
-    /// A line of the program.
+    /// A notice of the program.
     Note(Tone, String),
-    /// What fills the window.
+    /// The contents of the window.
     Window(WindowUse, Vec<Share>, Option<Tokens>),
-    /// Keys and commands.
+    /// The help: keys and commands.
     Help,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// In passing.
+    /// Incidental.
     Quiet,
-    /// Something was done.
+    /// Success.
     Good,
-    /// What a demo shows next.
+    /// An explanation in a demo.
     Guide,
     Warn,
     Bad,
@@ -61,7 +61,7 @@ pub(super) enum Tone {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) is_open: bool,
-    /// The lines of what does not change any more, with the end of that, by width.
+    /// The lines of the part that is final, and its length, for a width.
     settled: RefCell<Settled>,
 }
 
@@ -81,7 +81,7 @@ impl Answer {
         if !self.is_open {
             return markdown(&self.text, width, theme, true);
         }
-        // What streams in is laid out once, but for its last paragraphs.
+        // Streamed text is laid out once, except for its last paragraphs.
         let mut done = self.settled.borrow_mut();
         if done.width != width {
             *done = Settled { width, ..Settled::default() };
@@ -99,7 +99,7 @@ impl Answer {
     }
 }
 
-/// Adds a block behind an empty line.
+/// Adds a block after an empty line.
 fn append(lines: &mut Vec<Line<'static>>, block: Vec<Line<'static>>) {
     if !lines.is_empty() && !block.is_empty() {
         lines.push(Line::default());
@@ -107,13 +107,13 @@ fn append(lines: &mut Vec<Line<'static>>, block: Vec<Line<'static>>) {
     lines.extend(block);
 }
 
-/// A call and what is known of it.
+/// A call and its state.
 pub(super) struct Card {
     pub(super) id: String,
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) state: CardState,
-    /// How long it runs, and then its result is what it has printed so far.
+    /// How long it has been running; its result is then the output so far.
     pub(super) seconds: Option<u64>,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
@@ -123,7 +123,7 @@ pub(super) struct Card {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CardState {
-    /// The user is asked.
+    /// The user is being asked.
     Asked,
     Running,
     Done,
@@ -131,7 +131,7 @@ pub(super) enum CardState {
 }
 
 impl Card {
-    /// A call that begins.
+    /// A new call.
     pub(super) fn new(
         id: String,
         tool: String,
@@ -142,7 +142,8 @@ impl Card {
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
-    /// The calls of a task: folded how many there are and the last one, but what is asked whole.
+    /// The calls of a task. Folded: their number and the last one, but a call that the user is
+    /// asked about as a whole.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
         let asked = |card: &&Card| !folded || card.state == CardState::Asked;
@@ -163,7 +164,7 @@ impl Card {
     }
 
     fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
-        // What the user is to allow is shown whole.
+        // What the user has to allow is shown as a whole.
         let folded = folded && self.state != CardState::Asked;
         let (mark, style) = match self.state {
             CardState::Asked => ("?", theme.warn()),
@@ -259,10 +260,10 @@ fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
     (n > 0).then(|| Line::styled(format!("    … {more} (Ctrl-O)"), theme.dim()))
 }
 
-/// An entry with its lines, as they were last laid out.
+/// An entry with its cached lines.
 pub(super) struct LaidOutEntry {
     pub(super) entry: Entry,
-    /// Whether an empty line goes before it.
+    /// Whether an empty line comes before it.
     pub(super) gap: bool,
     cache: RefCell<Option<Cached>>,
 }
@@ -284,19 +285,19 @@ impl LaidOutEntry {
         LaidOutEntry { entry, gap, cache: RefCell::new(None) }
     }
 
-    /// The entry, to change it.
+    /// The entry, to change it; clears the cache.
     pub(super) fn change(&mut self) -> &mut Entry {
         *self.cache.borrow_mut() = None;
         &mut self.entry
     }
 
-    /// Whether its lines are known.
+    /// Whether its lines are cached.
     #[cfg(test)]
     pub(super) fn is_laid_out(&self) -> bool {
         self.cache.borrow().is_some()
     }
 
-    /// Its lines: at least one.
+    /// Its lines, at least one.
     pub(super) fn lines(&self, width: usize, folded: bool, theme: Theme) -> Rc<[Line<'static>]> {
         let mut cache = self.cache.borrow_mut();
         if let Some(cached) = &*cache
@@ -349,7 +350,7 @@ impl Entry {
     }
 }
 
-/// A message of the user; of a long one, such as a paste, the beginning.
+/// A message of the user; if it is long, such as a paste, only its beginning.
 fn message(text: &str, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
     let first = [Span::styled("› ", theme.accent())];
     let rest = [Span::raw("  ")];
@@ -364,7 +365,7 @@ fn message(text: &str, width: usize, folded: bool, theme: Theme) -> Vec<Line<'st
     lines
 }
 
-/// Folded, its last line alone.
+/// Reasoning; folded, only its last line.
 fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
     let style = theme.dim().patch(theme.italic());
     let indent = [Span::styled("  ", style)];
@@ -378,7 +379,7 @@ fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec
     lines.flat_map(|line| wrap(&[line], width, Breaks::Words, &indent, &indent)).collect()
 }
 
-/// What fills the window: a bar by kind, as a share of the window.
+/// The contents of the window: a bar for each kind.
 fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> Vec<Line<'static>> {
     let percent = usage.percent.unwrap_or_default();
     let of = usage.usable.map_or(String::new(), |usable| format!(" of {usable} tokens"));
@@ -415,7 +416,7 @@ fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> 
     lines
 }
 
-/// Keys, and what they do.
+/// The keys, and what they do.
 const KEYS: [(&str, &str); 12] = [
     ("Enter", "send; while the model works, your message is read at its next request"),
     ("Ctrl-J, Alt-Enter", "a new line (Shift-Enter where the terminal tells)"),

@@ -1,4 +1,4 @@
-//! What keys, pastes and the mouse do.
+//! Handles keys, pastes and the mouse.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::commands::{SlashOutcome, completions, parse};
 use crate::machine::Input;
 use crate::permissions::Answer;
 
-/// How long a second Ctrl-C leaves.
+/// How long a second Ctrl-C leaves the program.
 const ARMED: Duration = Duration::from_secs(2);
-/// A question is not answered by what is typed as it appears, nor without a pause before the
-/// answer.
+/// Keys that come within this time after a question appears, or without a pause before them, do not
+/// answer it: they were typed for something else.
 const UNSEEN: Duration = Duration::from_millis(400);
-/// Lines that a notch of the mouse wheel scrolls.
+/// The lines that a notch of the mouse wheel scrolls.
 const NOTCH: isize = 3;
 
 impl State {
@@ -62,7 +62,7 @@ impl State {
         }
     }
 
-    /// The first Ctrl-C clears the line or interrupts, the second leaves.
+    /// The first Ctrl-C clears the input or interrupts, the second leaves.
     fn control_c(&mut self) -> Vec<Effect> {
         if self.armed.is_some_and(|until| until > self.now) {
             return vec![Effect::Leave];
@@ -75,7 +75,7 @@ impl State {
         vec![Effect::Input(Input::Cancel)]
     }
 
-    /// Keys that do the same whatever is shown.
+    /// Keys that work everywhere.
     fn anywhere(&mut self, key: KeyEvent, control: bool) -> Option<Vec<Effect>> {
         let page = isize::try_from(self.transcript_height().saturating_sub(1).max(1)).unwrap_or(1);
         match key.code {
@@ -92,8 +92,8 @@ impl State {
         Some(Vec::new())
     }
 
-    /// Answers the question that is shown. A letter of something longer is no answer: what the
-    /// user is typing goes on, and is answered with only after a pause.
+    /// Answers the current question. A letter within a longer text is no answer: a user who is
+    /// typing can answer only after a pause.
     fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
         let Some(ask) = self.asks.front_mut() else { return Vec::new() };
         let answer = match key.code {
@@ -115,7 +115,7 @@ impl State {
         vec![Effect::Input(ask.input(input))]
     }
 
-    /// Answers the question of the model that is shown.
+    /// Answers the model's question.
     fn answer_question(&mut self, typed: String) -> Vec<Effect> {
         let Some(ask) = self.answered() else { return Vec::new() };
         let answer = match &ask.what {
@@ -180,7 +180,7 @@ impl State {
             return Vec::new();
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
-        // What was typed for something else is no answer.
+        // Text that was typed before the question appeared is no answer.
         if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();
         }
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Completes a command to what all that fit have in common.
+    /// Completes a command to the longest common prefix of all that match.
     fn complete(&mut self) {
         let found = completions(self.editor.text());
         let Some((first, others)) = found.split_first() else { return };
@@ -224,14 +224,13 @@ impl State {
 }
 
 impl Ask {
-    /// Whether it is on the screen long enough for a key that is pressed `at` this time to be an
-    /// answer.
+    /// Whether it has been on the screen for long enough that a key pressed at `at` is an answer.
     pub(super) fn is_seen(&self, at: Duration) -> bool {
         self.shown.is_some_and(|shown| at >= shown + UNSEEN)
     }
 }
 
-/// The answer that a number chooses.
+/// The choice with a number.
 fn chosen(typed: &str, choices: &[String]) -> Option<String> {
     let number: usize = typed.trim().parse().ok()?;
     choices.get(number.checked_sub(1)?).cloned()

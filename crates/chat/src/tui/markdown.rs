@@ -1,11 +1,11 @@
-//! Markdown as lines of ratatui, and how much of a text that still grows is final.
+//! Renders Markdown as lines, and finds the final part of a text that still grows.
 
 use epitome_render::markdown_lines;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
 
-/// Renders a text. Code is coloured if `highlighted`, which costs more than all the rest.
+/// Renders a text. Code is coloured if `highlighted`, which takes most of the time.
 pub(super) fn markdown(
     text: &str,
     width: usize,
@@ -17,8 +17,8 @@ pub(super) fn markdown(
     lines.map(|line| line.into_iter().map(span).collect()).collect()
 }
 
-/// Where the part of a text ends that what comes later does not change: behind the last empty line
-/// outside of code that is followed by a new paragraph.
+/// The length of the part of a growing text that is final: up to the last empty line outside of
+/// code that is followed by a new paragraph.
 pub(super) fn settled_len(text: &str) -> usize {
     let mut end = 0;
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a call would change in a file, as a difference of lines.
+//! A preview of a call's changes to files, as a diff of lines.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 use super::text::{Breaks, clean, wrap};
 use super::theme::Theme;
 
-/// What a comparison may take; a coarse one is good enough then.
+/// The time limit for computing a diff; after it the diff is coarse, which is good enough.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Lines that are shown around a change.
+/// The number of context lines around a change.
 const AROUND: usize = 3;
 
-/// A change of a file.
+/// A diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     rows: Vec<Row>,
@@ -24,7 +24,7 @@ pub struct Preview {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     kind: Kind,
-    /// The number of the line, in the new text unless it is removed.
+    /// The line number: in the new text, or in the old one for a removed line.
     number: usize,
     text: String,
 }
@@ -35,12 +35,12 @@ enum Kind {
     Added,
     Removed,
     Gap,
-    /// The name of a file.
+    /// The name of a file, as a heading.
     File,
 }
 
 impl Preview {
-    /// What a call changes in several files, each with its name.
+    /// The changes of a call to several files, each with its name.
     pub fn of_files<'t>(files: impl IntoIterator<Item = (String, &'t str, &'t str)>) -> Preview {
         let mut all = Preview { rows: Vec::new(), added: 0, removed: 0 };
         for (name, before, after) in files {
@@ -53,7 +53,7 @@ impl Preview {
         all
     }
 
-    /// The difference of two texts.
+    /// The diff of two texts.
     pub fn between(before: &str, after: &str) -> Preview {
         let mut config = TextDiff::configure();
         config.algorithm(Algorithm::Myers).timeout(PATIENCE);
@@ -84,7 +84,7 @@ impl Preview {
         format!("+{} −{}", self.added, self.removed)
     }
 
-    /// At most so many of its lines, and how many are left out.
+    /// At most so many of its lines, and the number of the others.
     pub(super) fn lines(
         &self,
         width: usize,

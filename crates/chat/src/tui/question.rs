@@ -1,4 +1,4 @@
-//! What the user is asked, as lines below the conversation.
+//! Questions to the user, as lines below the conversation.
 
 use epitome_model::plural;
 use ratatui::text::{Line, Span};
@@ -7,11 +7,11 @@ use super::state::{Ask, OpenQuestion, State};
 use super::text::{Breaks, clean, cut, width_of, wrap};
 
 impl State {
-    /// What the user is asked. A call is in the card above, too, whole.
+    /// The lines of a question. A call is also shown as a whole in its card above.
     pub(super) fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
         let width = usize::from(self.size.0);
         let height = usize::from(self.size.1);
-        // Ctrl-O shows as much as there is room for.
+        // Ctrl-O shows as much as fits.
         let most = if self.folded { height / 3 } else { height.saturating_sub(8) }.max(1);
         let mut lines = Vec::new();
         if height >= 6 {
@@ -29,7 +29,7 @@ impl State {
                 rows
             }
         };
-        // Of a long one both ends: what a command does last may be at its end.
+        // Of a long text both ends: the last part of a command may matter most.
         let left = rows.len().saturating_sub(most);
         if left > 0 {
             let tail = rows.split_off(rows.len() - most / 2);
@@ -51,7 +51,7 @@ impl State {
         lines
     }
 
-    /// A text of others behind a mark: none of its lines looks like one of the interface.
+    /// A foreign text behind a mark, so that none of its lines looks like one of the interface.
     fn marked(&self, mark: &'static str, text: &str, width: usize) -> Vec<Line<'static>> {
         let first = [Span::styled(mark, self.theme.warn().patch(self.theme.bold()))];
         let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { mark.len() }))];

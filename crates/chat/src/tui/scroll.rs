@@ -1,5 +1,4 @@
-//! Which lines of the conversation are seen. Only entries that are seen are laid out: it does not
-//! matter how many there are.
+//! Scrolling. Only visible entries are laid out, so the length of the conversation does not matter.
 
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ impl State {
         self.entries[entry].lines(usize::from(self.size.0), self.folded, self.theme)
     }
 
-    /// The lines that are seen, of which there are at most `height`.
+    /// The visible lines, at most `height`.
     pub(super) fn visible(&self, height: usize) -> Vec<Line<'static>> {
         let (mut entry, mut line) = match self.scroll {
             Scroll::End => self.last_screen(height),
@@ -28,7 +27,7 @@ impl State {
         seen
     }
 
-    /// The first line of the last screen.
+    /// The first line of the last screenful.
     fn last_screen(&self, height: usize) -> (usize, usize) {
         let mut left = height;
         for entry in (0..self.entries.len()).rev() {
@@ -41,7 +40,7 @@ impl State {
         (0, 0)
     }
 
-    /// Scrolls by so many lines: up if it is negative.
+    /// Scrolls by so many lines; negative is up.
     pub(super) fn scroll_by(&mut self, by: isize) {
         let height = self.transcript_height();
         let (mut entry, mut line) = match self.scroll {
@@ -81,7 +80,7 @@ impl State {
         self.scroll = if is_end { Scroll::End } else { Scroll::At(entry, line) };
     }
 
-    /// Whether there is more below what is seen.
+    /// Whether there are more lines below.
     pub(super) fn is_above_end(&self) -> bool {
         self.scroll != Scroll::End
     }

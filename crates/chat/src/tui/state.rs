@@ -1,4 +1,4 @@
-//! What is on the screen, and how what happens changes it. It reads and writes nothing.
+//! The state of the screen, and how events change it. It does no input or output.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,37 +15,37 @@ use crate::demo::ScriptLine;
 use crate::machine::{Cost, Ended, Event, Input};
 use crate::notices::{change, loaded, undone};
 
-/// Something that happened.
+/// An event for the interface.
 #[derive(Clone, Debug)]
 pub enum Happening {
-    /// A key, a paste, the mouse, another size, now.
+    /// A key, a paste, the mouse or a new size, now.
     Terminal(TerminalEvent),
     /// The same, at this time since the program began.
     Typed(TerminalEvent, Duration),
-    /// The agent shows an event. With a call that would write comes what it would change.
+    /// An event of the agent. For a call that would write, with a preview of its changes.
     Agent(Event, Option<Preview>),
     /// The lines of a demo: each is typed for the user once the one before is done.
     Script(Vec<ScriptLine>),
-    /// So much time has passed since the program began.
+    /// The time since the program began.
     Time(Duration),
-    /// The program is to end.
+    /// The program must end.
     Terminated,
 }
 
-/// Something to do.
+/// Something for the caller to do.
 #[derive(Debug)]
 pub enum Effect {
-    /// For the agent.
+    /// Send this to the agent.
     Input(Input),
-    /// Draw the whole screen again.
+    /// Redraw the whole screen.
     Redraw,
-    /// Give the terminal back until the shell says to go on.
+    /// Suspend the program, as Ctrl-Z does, until the shell continues it.
     Suspend,
     /// Leave.
     Leave,
 }
 
-/// The interface as data.
+/// The whole interface as data.
 pub struct State {
     pub(super) theme: Theme,
     pub(super) size: (u16, u16),
@@ -53,34 +53,34 @@ pub struct State {
     pub(super) editor: Editor,
     /// Messages that are not in the context yet.
     pub(super) queued: VecDeque<String>,
-    /// Calls about which the user is asked; the first is shown.
+    /// Calls that wait for the user; the question for the first is shown.
     pub(super) asks: VecDeque<Ask>,
     pub(super) session: SessionNames,
     pub(super) usage: Option<WindowUse>,
     pub(super) cost: Cost,
     pub(super) busy: Option<Busy>,
     pub(super) now: Duration,
-    /// When the key was pressed that is taken now.
+    /// When the current key was pressed.
     pub(super) typed: Duration,
     pub(super) folded: bool,
     pub(super) scroll: Scroll,
-    /// Until when a second Ctrl-C leaves.
+    /// The time until which a second Ctrl-C leaves.
     pub(super) armed: Option<Duration>,
-    /// The lines of a demo that are still to be typed, and whether the next one is due.
+    /// The remaining lines of a demo, and whether the next one is due.
     script: VecDeque<ScriptLine>,
     is_line_due: bool,
 }
 
-/// Where the view is.
+/// The scroll position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scroll {
-    /// At the end, and it stays there.
+    /// At the end, following new lines.
     End,
-    /// Its first line is this line of this entry.
+    /// The first visible line is this line of this entry.
     At(usize, usize),
 }
 
-/// What the status bar says of the session.
+/// The session's facts in the status bar.
 #[derive(Default)]
 pub(super) struct SessionNames {
     pub(super) id: String,
@@ -91,11 +91,11 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
-    /// The call in whose task it is.
+    /// The call of the task that it belongs to.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When it was first on the screen: what was typed before, and in that moment, is meant for
-    /// something else.
+    /// When it first appeared on the screen: keys that were pressed before, or at that moment, are
+    /// not meant for it.
     pub(super) shown: Option<Duration>,
 }
 
@@ -104,7 +104,7 @@ impl Ask {
         self.task.as_deref() == task && self.id == id
     }
 
-    /// What answers it, for the agent.
+    /// An answer as an input for the agent.
     pub(super) fn input(&self, answer: Input) -> Input {
         match &self.task {
             None => answer,
@@ -112,21 +112,21 @@ impl Ask {
         }
     }
 
-    /// Whether it is answered by a line of text.
+    /// Whether its answer is a line of text.
     pub(super) fn takes_text(&self) -> bool {
         matches!(self.what, OpenQuestion::Question { .. })
     }
 }
 
-/// What the user is asked.
+/// A question to the user.
 pub(super) enum OpenQuestion {
-    /// Whether a call may run, and what the answers "always" and "never" are about.
+    /// Whether a call may run, and what "always" and "never" would cover.
     Permission { about: String, always: String },
-    /// A question of the model, with answers to choose from.
+    /// A question of the model, with choices.
     Question { question: String, choices: Vec<String> },
 }
 
-/// What is under way.
+/// What is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
     pub(super) since: Duration,
@@ -140,7 +140,7 @@ pub(super) enum Work {
 }
 
 impl State {
-    /// An interface of a terminal with so many columns and rows.
+    /// The interface for a terminal with this size.
     pub fn new(theme: Theme, size: (u16, u16)) -> State {
         State {
             theme,
@@ -163,12 +163,12 @@ impl State {
         }
     }
 
-    /// Whether something on the screen moves by itself.
+    /// Whether something on the screen is animated.
     pub fn is_moving(&self) -> bool {
         self.busy.is_some() || self.armed.is_some()
     }
 
-    /// Takes what happened. Returns what is to be done.
+    /// Handles an event. Returns what to do.
     pub fn update(&mut self, happening: Happening) -> Vec<Effect> {
         match happening {
             Happening::Terminal(event) => {
@@ -209,12 +209,12 @@ impl State {
         }
     }
 
-    /// The next line of a demo is due once this one is done.
+    /// Makes the next line of a demo due.
     pub(super) fn line_sent(&mut self) {
         self.is_line_due = true;
     }
 
-    /// Types the next line of a demo, if it is due and the user types nothing else.
+    /// Types the next line of a demo, if it is due and the user is not typing.
     fn type_line(&mut self) {
         let is_free = self.busy.is_none() && self.asks.is_empty() && self.editor.is_empty();
         if !self.is_line_due || !is_free {
@@ -226,7 +226,7 @@ impl State {
         self.editor.set(&line);
     }
 
-    /// The screen is as this says since now.
+    /// Notes that the screen shows this state since `now`.
     pub fn drawn(&mut self, now: Duration) {
         if let Some(ask) = self.asks.front_mut() {
             ask.shown.get_or_insert(now);
@@ -243,7 +243,7 @@ impl State {
         self.push(Entry::Note(tone, text.into()));
     }
 
-    /// A message of the user goes to the agent.
+    /// Sends a message of the user to the agent.
     pub(super) fn send(&mut self, text: String) -> Effect {
         self.queued.push_back(text.clone());
         self.scroll = Scroll::End;
@@ -315,7 +315,7 @@ impl State {
             let since = self.busy.map_or(self.now, |busy| busy.since);
             self.busy = Some(Busy { since, what: Work::Turn });
         } else {
-            // Of a session that goes on: arrow up finds it.
+            // A message of a resumed session: arrow up finds it.
             self.editor.remember(&text);
         }
         self.push(Entry::User(text));
@@ -338,7 +338,7 @@ impl State {
         }
     }
 
-    /// The last entry, to change it.
+    /// The last entry, to change it, if it still grows.
     fn last(&mut self) -> Option<&mut Entry> {
         let grows = |shown: &&mut LaidOutEntry| {
             matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_))
@@ -346,7 +346,7 @@ impl State {
         self.entries.last_mut().filter(grows).map(LaidOutEntry::change)
     }
 
-    /// What streamed in is complete.
+    /// Completes the streamed entry.
     fn close(&mut self) {
         for shown in self.entries.iter_mut().rev() {
             match &shown.entry {
@@ -359,13 +359,13 @@ impl State {
         }
     }
 
-    /// What streamed in is void.
+    /// Discards the streamed entries.
     fn restart(&mut self) {
         let is_open = |shown: &LaidOutEntry| match &shown.entry {
             Entry::Answer(text) | Entry::Thinking(text) => text.is_open,
             _ => false,
         };
-        // The reasoning before a text is closed once the text begins.
+        // The reasoning before a text was completed when the text began.
         while self.entries.last().is_some_and(is_open) {
             self.entries.pop();
         }
@@ -374,7 +374,7 @@ impl State {
         }
     }
 
-    /// Changes the card of a call, of a task if it is one of its calls.
+    /// Changes the card of a call, or of a call within a task.
     fn card(&mut self, task: Option<&str>, id: &str, change: impl FnOnce(&mut Card)) {
         let outer = task.unwrap_or(id);
         let is_outer = |entry: &Entry| matches!(entry, Entry::Call(card) if card.id == outer);
@@ -393,7 +393,7 @@ impl State {
         }
     }
 
-    /// Something happened in the task that a call began.
+    /// Handles an event of the task that a call began.
     fn task(&mut self, id: &str, event: Event, preview: Option<Preview>) {
         let task = Some(id);
         match event {
@@ -410,7 +410,7 @@ impl State {
             }
             Event::Result { id: inner, error, text } => self.result(task, &inner, error, text),
             Event::Usage { cost, .. } => self.cost = cost,
-            // Its answer is the result of its call, and its context is its own.
+            // A task's answer is the result of its call, and its context is not shown.
             _ => {}
         }
     }
@@ -434,7 +434,7 @@ impl State {
         });
     }
 
-    /// The first call that waits is answered.
+    /// Removes the first waiting call, which is answered.
     pub(super) fn answered(&mut self) -> Option<Ask> {
         let ask = self.asks.pop_front()?;
         self.next_question();
@@ -451,7 +451,7 @@ impl State {
         self.card(task, id, |card| card.state = state);
     }
 
-    /// The next question is new to the user, too.
+    /// The next question has just appeared to the user.
     fn next_question(&mut self) {
         if let Some(next) = self.asks.front_mut() {
             next.shown = None;

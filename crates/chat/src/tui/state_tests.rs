@@ -1,4 +1,4 @@
-//! What keys and events do.
+//! The effects of keys and events.
 
 use ratatui::crossterm::event::{
     Event as TerminalEvent, KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind,
@@ -8,7 +8,7 @@ use super::super::testing::*;
 use super::*;
 use crate::permissions::Answer;
 
-/// What is to be done, as text.
+/// The effects as text.
 fn describe(effects: &[Effect]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
@@ -23,7 +23,7 @@ fn messages_are_sent_and_wait_until_they_are_in_the_context() {
     assert!(state.is_moving());
     shows(&mut state, user("hello"));
     assert!(state.queued.is_empty());
-    // While the model works, the next one is for its next request.
+    // While the model works, a message waits for the next request.
     assert_eq!(describe(&types(&mut state, "more\n")), [r#"Input(User("more"))"#]);
     assert_eq!(state.queued, ["more"]);
     assert_eq!(describe(&types(&mut state, "  \n")), Vec::<String>::new());
@@ -52,7 +52,7 @@ fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
     let control = |state: &mut State, c| describe(&key(state, KeyCode::Char(c), CONTROL));
     types(&mut state, "draft");
     assert_eq!(control(&mut state, 'd'), Vec::<String>::new());
-    // The first one clears the line; one that comes late is the first again.
+    // The first Ctrl-C clears the line; one that comes too late counts as the first again.
     assert_eq!(control(&mut state, 'c'), Vec::<String>::new());
     assert_eq!(state.editor.text(), "");
     at(&mut state, 2_500);
@@ -71,12 +71,12 @@ fn a_key_that_was_pressed_before_a_question_was_on_the_screen_is_no_answer() {
         let key = TerminalEvent::Key(KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE));
         state.update(Happening::Typed(key, Duration::from_millis(at))).len()
     };
-    // It is late when the keys are read, and nothing was drawn yet.
+    // The keys were pressed before the question was drawn, but are read late.
     state.update(Happening::Time(Duration::from_secs(5)));
     assert_eq!(pressed(&mut state, 4_900), 0);
     state.drawn(Duration::from_secs(5));
     state.update(Happening::Time(Duration::from_secs(9)));
-    // Nor is one that goes on with what is being typed.
+    // A key within a text that is being typed is no answer.
     for (at, answers) in [(4_999, 0), (5_399, 0), (5_450, 0), (5_849, 0), (6_249, 1)] {
         assert_eq!(pressed(&mut state, at), answers, "{at}");
     }
@@ -91,7 +91,7 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
         call(&mut state, id, "shell", "{}");
         asks(&mut state, id, "run x");
     }
-    // What was being typed when the question came is no answer.
+    // Text that was being typed when the question appeared is no answer.
     assert_eq!(describe(&types(&mut state, "yes")), Vec::<String>::new());
     let permission = |id: &str, answer: Answer| format!("Input(Permission({id:?}, {answer:?}))");
     at(&mut state, 500);
@@ -108,7 +108,7 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
     at(&mut state, 2_500);
     assert_eq!(describe(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
     assert_eq!(state.asks.len(), 0);
-    // A question that an answer to another one decides is not asked.
+    // A question that another answer decides is not asked.
     for id in ["c1", "c2"] {
         asks(&mut state, id, "run x");
     }
@@ -189,7 +189,7 @@ fn commands_reach_the_agent_or_say_what_is_wrong() {
     assert!(!state.is_moving());
     assert_eq!(sent(&mut state, "/nothing\n"), Vec::<String>::new());
     assert!(screen(&state).contains("there is no command /nothing"), "{}", screen(&state));
-    // A beginning is completed.
+    // A prefix is completed.
     types(&mut state, "/los");
     key(&mut state, KeyCode::Tab, KeyModifiers::NONE);
     assert_eq!(state.editor.text(), "/losses");
@@ -219,7 +219,7 @@ fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     };
     types(&mut state, "draft");
     asks(&mut state, "c1");
-    // What was being typed when the question came is no answer.
+    // Text that was being typed when the question appeared is no answer.
     assert_eq!(describe(&types(&mut state, "2\n")), Vec::<String>::new());
     at(&mut state, 500);
     assert_eq!(describe(&types(&mut state, "\n")), told("c1", "draft2"));
@@ -229,7 +229,7 @@ fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     at(&mut state, 1_000);
     assert_eq!(describe(&types(&mut state, "2\n")), told("c2", "two"));
     at(&mut state, 1_500);
-    // A command is one all the same.
+    // A slash command still works.
     assert_eq!(describe(&types(&mut state, "/undo\n")), ["Input(Undo)"]);
     assert_eq!(describe(&types(&mut state, "2.1\n")), told("c3", "2.1"));
     asks(&mut state, "c4");

@@ -1,4 +1,5 @@
-//! The loop: reads the terminal and what the agent shows, and draws at most sixty times a second.
+//! The main loop: reads the terminal and the agent's events, and draws at most sixty times a
+//! second.
 
 use std::io::{self, Stdout, stdout};
 use std::panic;
@@ -34,39 +35,39 @@ use crate::machine::{Event, Input};
 use crate::permissions::{Access, Answer};
 use crate::tools::{FileChange, Workplace, kind_of};
 
-/// The time between two frames, at least.
+/// The least time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
 /// The time between two frames while only the spinner moves.
 const SPIN: Duration = Duration::from_millis(100);
 
-/// Ends the interface from elsewhere, as a signal does.
+/// Ends the interface from another thread, such as that of a signal.
 #[derive(Clone)]
 pub struct Stopper(Sender<Happening>);
 
 impl Stopper {
-    /// Ends it. Whether it was still there.
+    /// Ends it. Returns whether it was still running.
     pub fn stop(&self) -> bool {
         self.0.send(Happening::Terminated).is_ok()
     }
 }
 
-/// An agent, and what is shown of it first.
+/// An agent, and what to show first.
 pub struct Started {
     /// The agent.
     pub agent: Agent,
-    /// The events with which it begins.
+    /// The events to show first.
     pub first: Vec<Event>,
-    /// Lines that are typed for the user, in a demo.
+    /// The lines of a demo, which are typed for the user.
     pub script: Vec<ScriptLine>,
 }
 
 /// Shows an agent in the terminal until the user leaves. `start` makes it while the first frame is
-/// there already, and `stoppable` gets what ends the interface from elsewhere.
+/// shown already; `stoppable` is called with the means to end the interface from elsewhere.
 ///
 /// # Errors
 ///
-/// Those of `start`; `Disk` if the terminal cannot be used, or the log cannot be written. The
-/// terminal is as it was in any case.
+/// The errors of `start`; `Disk` if the terminal cannot be used, or the log cannot be written. The
+/// terminal is restored in any case.
 pub fn run<E: From<Error> + Send + 'static>(
     start: impl FnOnce() -> Result<Started, E> + Send + 'static,
     theme: Theme,
@@ -92,11 +93,11 @@ pub fn run<E: From<Error> + Send + 'static>(
     worked.unwrap_or_else(|_| Err(bug().into()))
 }
 
-/// The channel to the agent, which may not be there yet.
+/// The channel to the agent, which may not exist yet.
 struct Inputs {
     ready: Receiver<Sender<Input>>,
     agent: Option<Sender<Input>>,
-    /// What is for it once it is there.
+    /// Inputs that wait for the agent.
     held: Vec<Input>,
 }
 
@@ -112,12 +113,12 @@ impl Inputs {
         }
         let Some(agent) = &self.agent else { return };
         for input in self.held.drain(..) {
-            // An agent that has gone says so by itself.
+            // Errors are ignored: an agent that has ended reports that itself.
             let _gone = agent.send(input);
         }
     }
 
-    /// What is under way ends with its calls closed, in the log as well.
+    /// Interrupts everything, so that all calls are closed, in the log as well.
     fn leave(&mut self) {
         if self.agent.is_none() {
             self.agent = self.ready.recv().ok();
@@ -128,7 +129,7 @@ impl Inputs {
     }
 }
 
-/// Reads keys until the program ends.
+/// Reads keys on a thread, until the program ends.
 fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     thread::spawn(move || {
         loop {
@@ -146,7 +147,7 @@ fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     });
 }
 
-/// A mouse that only moves draws nothing.
+/// Movements of the mouse are ignored.
 fn is_wheel(kind: MouseEventKind) -> bool {
     matches!(kind, MouseEventKind::ScrollUp | MouseEventKind::ScrollDown)
 }
@@ -170,7 +171,7 @@ fn serve<E: From<Error>>(
     Ok(agent.serve(&mut Teller { tell, place })?)
 }
 
-/// Ends the interface if the agent ends by itself, even by a panic.
+/// Ends the interface when the agent's thread ends, even by a panic.
 struct Ended(Sender<Happening>);
 
 impl Drop for Ended {
@@ -179,7 +180,7 @@ impl Drop for Ended {
     }
 }
 
-/// Hands what the agent shows to the interface.
+/// Sends the agent's events to the interface.
 struct Teller {
     tell: Sender<Happening>,
     place: Workplace,
@@ -188,7 +189,7 @@ struct Teller {
 impl Front for Teller {
     fn show(&mut self, event: &Event) {
         let preview = match event {
-            // What a call would change is known before it runs only.
+            // The changes of a call can only be previewed before it runs.
             Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
             Event::Task { inner, .. } => match &**inner {
                 Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
@@ -200,7 +201,7 @@ impl Front for Teller {
     }
 
     fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
-        // The event says so: the answer comes as an input.
+        // The event asks the user: the answer comes as an input.
         None
     }
 
@@ -212,7 +213,7 @@ impl Front for Teller {
 impl Teller {
     fn preview(&self, tool: &str, arguments: &str) -> Option<Preview> {
         let changes = self.place.planned_changes(tool, arguments)?;
-        // The card of a call that is about one file has its name already.
+        // A card about a single file shows its name already.
         if let (ToolKind::Write | ToolKind::Edit, [change]) = (kind_of(tool), &changes[..]) {
             let (before, after) = texts(change);
             return Some(Preview::between(before, after));
@@ -224,7 +225,7 @@ impl Teller {
     }
 }
 
-/// The text of a file before and after a change.
+/// The texts of a file before and after a change.
 fn texts(change: &FileChange) -> (&str, &str) {
     let FileChange { before, after, .. } = change;
     (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default())
@@ -259,7 +260,7 @@ impl Loop<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            // What comes before the next frame is in it.
+            // Events that come before the next frame are drawn with it.
             while let Some(left) = FRAME.checked_sub(drawn.elapsed()) {
                 let Ok(more) = self.told.recv_timeout(left) else { break };
                 if self.take(more, &mut terminal)? {
@@ -278,7 +279,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Whether it is over.
+    /// Handles an event. Returns whether to end.
     fn take(
         &mut self,
         happening: Happening,
@@ -290,8 +291,8 @@ impl Loop<'_> {
             match effect {
                 Effect::Input(input) => self.inputs.send(input),
                 Effect::Redraw => {
-                    // Not `clear`: it asks the terminal where the cursor is, and the answer goes
-                    // to the thread that reads keys.
+                    // Not `clear`: it asks the terminal for the cursor position, and the thread
+                    // that reads keys would get the answer.
                     let size = terminal.size()?;
                     terminal.resize(Rect::from((Position::ORIGIN, size)))?;
                 }
@@ -311,11 +312,11 @@ impl Loop<'_> {
     }
 }
 
-/// What panics elsewhere said: the screen is not the place for it.
+/// Panic messages of other threads, which must not be printed onto the screen.
 type PanicMessages = Arc<Mutex<Vec<String>>>;
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
-/// The terminal as the interface uses it. Dropped, it is as it was.
+/// The terminal in the state of the interface. It is restored when this is dropped.
 struct Screen {
     said: PanicMessages,
     hook: Arc<Hook>,
@@ -333,10 +334,10 @@ impl Screen {
     }
 }
 
-/// Whether the terminal is as the interface uses it.
+/// Whether the terminal is in the state of the interface.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
-/// Makes the terminal as the interface uses it.
+/// Switches the terminal to the state of the interface.
 fn prepare() -> io::Result<()> {
     IN_USE.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
@@ -345,19 +346,19 @@ fn prepare() -> io::Result<()> {
         EnterAlternateScreen,
         EnableBracketedPaste,
         EnableMouseCapture,
-        // Terminals that do not know it ignore it.
+        // Terminals without this feature ignore it.
         PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
     )
 }
 
-/// Stops the program as Ctrl-Z does elsewhere, with the terminal as it was.
+/// Suspends the program, as Ctrl-Z usually does, with the terminal restored.
 #[cfg(unix)]
 fn suspend() -> io::Result<()> {
     use rustix::process::{Signal, getpid, kill_process};
 
     restore();
     kill_process(getpid(), Signal::TSTP)?;
-    // The shell has said to go on.
+    // The shell has continued the program.
     prepare()
 }
 
@@ -366,8 +367,8 @@ fn suspend() -> io::Result<()> {
     Ok(())
 }
 
-/// A panic of the interface is printed on a terminal that is as it was. One of another thread is
-/// kept until the interface ends: a tool that fails does not end it.
+/// Handles a panic. One of the interface is printed, after the terminal is restored. One of another
+/// thread is kept until the interface ends, because a failed tool does not end it.
 fn report_panic(
     panic: &panic::PanicHookInfo<'_>,
     here: ThreadId,
@@ -382,7 +383,8 @@ fn report_panic(
     }
 }
 
-/// Makes the terminal as it was, as far as it can be. Done twice it would undo what others did.
+/// Restores the terminal as far as possible, once: a second time it would undo the changes of other
+/// programs.
 fn restore() {
     if !IN_USE.swap(false, Ordering::SeqCst) {
         return;
@@ -413,7 +415,7 @@ impl Drop for Screen {
     }
 }
 
-/// What a panic said, on standard error.
+/// Prints the message of a panic on standard error.
 fn print_error(text: &str) {
     use std::io::Write as _;
 

@@ -15,7 +15,7 @@ use super::state::{Effect, Happening, State};
 use super::theme::Theme;
 use crate::machine::{Cost, Event};
 
-/// An interface of so many columns and rows, with a session.
+/// An interface of this size, with a session.
 pub(super) fn state(width: u16, height: u16) -> State {
     let mut state = State::new(Theme { colours: true }, (width, height));
     let [id, model, recipe, log] =
@@ -39,7 +39,7 @@ pub(super) fn types(state: &mut State, text: &str) -> Vec<Effect> {
     text.chars().flat_map(|c| key(state, code(c), KeyModifiers::NONE)).collect()
 }
 
-/// The screen is drawn, and then it is so late.
+/// Draws the screen, and then sets the time.
 pub(super) fn at(state: &mut State, milliseconds: u64) {
     state.drawn(state.now);
     state.update(Happening::Time(Duration::from_millis(milliseconds)));
@@ -91,7 +91,7 @@ pub(super) fn buffer(state: &State) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-/// What is on the screen, without blanks at the ends of lines.
+/// The text of the screen, without trailing blanks.
 pub(super) fn screen(state: &State) -> String {
     let buffer = buffer(state);
     let mut text = String::new();
@@ -101,7 +101,7 @@ pub(super) fn screen(state: &State) -> String {
         while x < buffer.area.width {
             let symbol = buffer[(x, y)].symbol();
             row.push_str(symbol);
-            // A wide character has the next cell, too.
+            // A wide character also takes the next cell.
             x += u16::try_from(super::text::width_of(symbol).max(1)).unwrap();
         }
         text.push_str(row.trim_end());

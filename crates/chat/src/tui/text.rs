@@ -1,4 +1,4 @@
-//! Styled text cut into lines of a width, for ratatui.
+//! Wraps styled text into lines, for ratatui.
 
 use epitome_render::{Run, wrap as wrapped};
 use ratatui::style::Style;
@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 pub(super) use epitome_render::{Breaks, clean, columns, cut_to_width as cut, width_of};
 
-/// Cuts one line into lines of at most `width` columns. The first begins with `first`, each other
-/// one with `rest`.
+/// Wraps one line into lines of at most `width` columns. The first begins with `first`, the others
+/// with `rest`.
 pub(super) fn wrap(
     spans: &[Span<'_>],
     width: usize,

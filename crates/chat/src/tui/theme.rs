@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Effects};
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles of what is drawn. Without colours (`NO_COLOR`), attributes alone tell things apart.
+/// The styles of the interface. Without colours (`NO_COLOR`), only attributes are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// Whether colours are used.
@@ -31,7 +31,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::ITALIC)
     }
 
-    /// What the user typed, and what is chosen.
+    /// The style of the user's text, and of the chosen entry.
     pub(super) fn accent(self) -> Style {
         self.colour(Color::Cyan).add_modifier(Modifier::BOLD)
     }

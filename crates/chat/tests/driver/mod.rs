@@ -1,4 +1,4 @@
-//! The machine without a model and without tools: a test says what each of them answers.
+//! Drives the machine without a model and without tools: the test gives their results.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -13,17 +13,17 @@ use epitome_passes::{Ask, NoReply, Recipe, Reply};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
-/// A machine, and what came of it.
+/// A machine, and the results so far.
 pub struct Driver {
     pub machine: Machine,
     actions: Vec<Action>,
-    /// What was shown.
+    /// The events that were shown.
     pub shown: Vec<Event>,
-    /// Questions for summaries.
+    /// The questions for summaries.
     pub asked: Vec<Ask>,
     /// Whether a model answers them.
     pub writes: bool,
-    /// Tokens of the largest request.
+    /// The tokens of the largest request.
     pub largest: Tokens,
 }
 
@@ -44,13 +44,13 @@ impl Driver {
                     assert_eq!(ended, Ended::Answered, "{reason:?}");
                 }
                 Action::Show(event) => self.shown.push(event),
-                // It is there before anything else happens.
+                // Prepared before anything else happens.
                 Action::Prepare(n, mut prepared) => {
                     prepared.work();
                     self.input(Input::Prepared(n, Some(prepared)));
                 }
                 Action::Send(_) => {
-                    // What services refuse first of all.
+                    // Open calls are what services refuse first of all.
                     assert_eq!(self.machine.context().open_calls(), Vec::new());
                     self.largest = self.largest.max(self.machine.context().usage().tokens);
                     self.actions.push(action);
@@ -61,7 +61,7 @@ impl Driver {
         self.summarise();
     }
 
-    /// A model writes the summaries that are asked for, and says next to nothing; or there is none.
+    /// Answers a question for a summary with a short text; or there is no model.
     fn summarise(&mut self) {
         let Some(at) = self.actions.iter().position(|it| matches!(it, Action::Ask(..))) else {
             return;
@@ -76,7 +76,7 @@ impl Driver {
         self.input(Input::Summary(request, reply, None));
     }
 
-    /// The model answers the request that is under way.
+    /// Answers the current request.
     fn answers(&mut self, content: &Value) {
         let sent = self.actions.iter().position(|it| matches!(it, Action::Send(_)));
         let Some(Action::Send(request)) = sent.map(|at| self.actions.remove(at)) else {
@@ -93,7 +93,7 @@ impl Driver {
         self.answers(&json!([{"type": "text", "text": text}]));
     }
 
-    /// The model calls tools at once, each with an id, and gets what they return.
+    /// The model calls tools in parallel, each with an id, and gets these results.
     pub fn calls(&mut self, all: &[(&str, &str, Value, &str)]) {
         let call = |(id, name, input, _): &(&str, &str, Value, &str)| {
             let kind = "tool_use";
@@ -111,20 +111,20 @@ impl Driver {
             match at.map(|at| self.actions.remove(at)) {
                 Some(Action::Question(..)) => self.input(Input::Told((*id).into(), Some(text))),
                 Some(_) => self.input(Input::Result((*id).into(), Ok(text))),
-                // The machine answers it.
+                // The machine itself answers it.
                 None => {}
             }
         }
         self.actions.retain(|it| !matches!(it, Action::Check(_)));
     }
 
-    /// The body of the request, as Anthropic takes it.
+    /// The body of the request in Anthropic's format.
     pub fn body(&self) -> Value {
         let made = self.machine.context().as_it_is().body("anthropic").expect("an API");
         serde_json::from_str(&made.body).expect("JSON")
     }
 
-    /// Services accept what is sent.
+    /// Checks that services accept the request.
     pub fn accepted(&self) {
         for name in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
             let made = self.machine.context().as_it_is().body(name).expect("an API");

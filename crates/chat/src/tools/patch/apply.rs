@@ -1,14 +1,14 @@
-//! Changes of a text: each is found by its lines, from the end of the one before it on.
+//! Applies the hunks of a patch to a text: each is found by its lines, after the one before it.
 
 use super::parse::{Hunk, Kind};
 
-/// The text with all changes.
+/// The text with all hunks applied.
 ///
 /// # Errors
 ///
-/// Which change fits nowhere, or at several places.
+/// Which hunk matches nowhere, or at several places.
 pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
-    // The last one is empty if the text ends with a line feed.
+    // The last line is empty if the text ends with a line feed.
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let end = if lines.first().is_some_and(|line| line.ends_with('\r')) { "\r" } else { "" };
     let mut from = 0;
@@ -19,7 +19,7 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// Makes one change at or behind the line `from`. Returns the line behind it.
+/// Applies one hunk at or after the line `from`. Returns the line after it.
 fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result<usize, String> {
     let mut from = from;
     if let Some(below) = &hunk.below {
@@ -33,7 +33,7 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     let mut next = at;
     for (kind, text) in &hunk.lines {
         match kind {
-            // As it is in the file: white space at its end may differ.
+            // Unchanged lines are copied from the file: their trailing white space may differ.
             Kind::Stays => new.push(lines[next].clone()),
             Kind::Goes => {}
             Kind::Comes => new.push(format!("{text}{end}")),
@@ -45,12 +45,13 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     Ok(behind)
 }
 
-/// The one place of lines at or behind `from`: exactly, or else but for white space at their ends.
+/// The only match of lines at or after `from`: an exact one, or else one that ignores trailing
+/// white space.
 fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
     let is_last_empty = lines.last().is_some_and(String::is_empty);
     let last = lines.len() - usize::from(is_last_empty);
     if old.is_empty() {
-        // Nothing says where: below the line that was named, or at the end.
+        // A hunk without context lines: it goes after the named line, or to the end.
         return Ok(if hunk.below.is_some() { from } else { last });
     }
     let exact: fn(&str) -> &str = |line| line.strip_suffix('\r').unwrap_or(line);

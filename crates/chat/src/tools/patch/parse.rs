@@ -1,4 +1,4 @@
-//! The text of a patch.
+//! Parses the text of a patch.
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -8,7 +8,7 @@ const UPDATE: &str = "*** Update File: ";
 const MOVE: &str = "*** Move to: ";
 const AT_END: &str = "*** End of File";
 
-/// What a patch does with one file.
+/// The operation of a patch on one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FilePatch {
     path: String,
@@ -17,20 +17,20 @@ pub(super) struct FilePatch {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// It is created with this text.
+    /// Creates it with this text.
     Add(String),
     Delete,
     Update {
-        /// Its new path.
+        /// The new path, if it is renamed.
         to: Option<String>,
         hunks: Vec<Hunk>,
     },
 }
 
-/// One change in a file.
+/// One hunk: a change in a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk {
-    /// A line above the change.
+    /// A line somewhere above the change.
     pub(super) below: Option<String>,
     pub(super) lines: Vec<(Kind, String)>,
     /// Whether it is at the end of the file.
@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 impl FilePatch {
-    /// The paths that it touches.
+    /// The paths that it accesses.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.operation {
             Operation::Update { to, .. } => to.as_deref(),
@@ -55,7 +55,7 @@ impl FilePatch {
     }
 }
 
-/// Parses a patch, of which the first and last line may be missing.
+/// Parses a patch, whose first and last line may be missing.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let mut files: Vec<FilePatch> = Vec::new();
     let text = patch.trim();
@@ -96,7 +96,7 @@ fn headline(line: &str) -> Option<FilePatch> {
     Some(make(path, Operation::Update { to: None, hunks: Vec::new() }))
 }
 
-/// Takes a line of what is done with a file.
+/// Parses a line of an operation on a file.
 fn take(file: &mut FilePatch, line: &str) -> Result<(), String> {
     match &mut file.operation {
         Operation::Add(text) => match line.strip_prefix('+') {
@@ -120,10 +120,10 @@ fn take(file: &mut FilePatch, line: &str) -> Result<(), String> {
     }
 }
 
-/// Takes a line of a change.
+/// Parses a line of a hunk.
 fn change(hunks: &mut Vec<Hunk>, line: &str) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("@@") {
-        // `@@ -1,2 +3,4 @@` is of another form: its numbers are not trusted.
+        // In `@@ -1,2 +3,4 @@`, from another format, the numbers are ignored.
         let rest = rest.trim();
         let is_numbers = rest.starts_with('-') && rest.contains("@@");
         let below = Some(rest.to_owned()).filter(|it| !it.is_empty() && !is_numbers);
@@ -142,7 +142,7 @@ fn change(hunks: &mut Vec<Hunk>, line: &str) -> Result<(), String> {
         Some(' ') => Kind::Stays,
         Some('-') => Kind::Goes,
         Some('+') => Kind::Comes,
-        // An empty line that lost its blank.
+        // An empty line whose leading blank is missing.
         None => {
             hunk.lines.push((Kind::Stays, String::new()));
             return Ok(());

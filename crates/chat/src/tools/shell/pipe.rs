@@ -1,4 +1,4 @@
-//! A command with a pipe, where there are no terminals as on Unix.
+//! A command with a pipe, on systems without Unix terminals.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::ReadResult;
 
-/// A command.
+/// A running command.
 pub(super) struct Running {
     pub(super) child: Child,
     told: Receiver<Vec<u8>>,
@@ -19,7 +19,7 @@ impl Running {
         let (mut reader, writer) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let child = command.spawn()?;
-        // The pipe ends when the last process of the command closes it, and not before we do.
+        // The pipe ends when the last process closes it, so our own copy must be closed.
         drop(command);
         let (tell, told) = channel();
         std::thread::spawn(move || {
@@ -33,7 +33,7 @@ impl Running {
         Ok(Running { child, told })
     }
 
-    /// Reads what was written, or waits for it as long as this.
+    /// Reads output, waiting for it for up to `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         match self.told.recv_timeout(wait) {
             Ok(bytes) => {
@@ -45,9 +45,9 @@ impl Running {
         }
     }
 
-    /// Ends it.
+    /// Kills it.
     pub(super) fn kill(&mut self) {
-        // It has ended already, or ends now.
+        // Errors are ignored: it may have ended already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -1,24 +1,25 @@
-//! What a terminal would show, as plain text: colours and other escape sequences are left out, and
-//! of a line that is written over and over, such as a progress bar, the last state stays.
+//! Converts terminal output to plain text: escape sequences are removed, and of a line that is
+//! overwritten again and again, such as a progress bar, the last state is kept.
 //!
-//! Rows that have left the terminal at its top are done. Nothing is wrapped.
+//! Rows that were scrolled out of the terminal are final. Nothing is wrapped.
 
 use std::collections::VecDeque;
 use std::mem;
 
 use anstyle_parse::{Params, Parser, Perform};
 
-/// Columns and rows of the terminal that commands see.
+/// The size of the terminal that commands see.
 pub(super) const WIDTH: usize = 200;
 pub(super) const HEIGHT: usize = 50;
 
-/// Characters of a row that can still be written over. What is longer is done.
+/// The most characters of a row that can be overwritten. Beyond that the row is final.
 const LONGEST: usize = 16 << 10;
 
-/// Bytes that one escape sequence may have. A longer one is none, but a file that looks like it.
+/// The most bytes of an escape sequence. A longer one is treated as text, because it comes from a
+/// binary file.
 const SEQUENCE: usize = 4 << 10;
 
-/// Turns what a command writes into plain text.
+/// Converts terminal output to plain text.
 pub(super) struct Plain {
     parser: Parser,
     screen: Screen,
@@ -29,7 +30,7 @@ impl Plain {
         Plain { parser: <Parser>::new(), screen: Screen::new() }
     }
 
-    /// Takes what was written. Returns the text that no longer changes.
+    /// Processes output. Returns the text that is final.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
             self.screen.unseen += 1;
@@ -42,7 +43,7 @@ impl Plain {
         mem::take(&mut self.screen.done)
     }
 
-    /// The rows that may still change, as they are now.
+    /// The rows that may still change.
     pub(super) fn rows(&self) -> String {
         let mut text = String::new();
         for (n, row) in self.screen.rows.iter().enumerate() {
@@ -61,20 +62,20 @@ impl Plain {
     }
 }
 
-/// The rows of a terminal that can still change, and the cursor.
+/// The rows of a terminal that may still change, and the cursor.
 struct Screen {
     rows: VecDeque<Row>,
     row: usize,
     column: usize,
     done: String,
-    /// Bytes since the last that were a character or an escape sequence.
+    /// Bytes since the last character or complete escape sequence.
     unseen: usize,
 }
 
 #[derive(Default)]
 struct Row {
     text: Vec<char>,
-    /// Whether the cursor went back in it: spaces at its end stand where something was.
+    /// Whether the cursor moved back in it: trailing spaces then replace earlier text.
     is_rewritten: bool,
 }
 
@@ -101,7 +102,7 @@ impl Screen {
             if !is_last {
                 return;
             }
-            // The rows above it are done with it.
+            // The rows above are final.
             self.clear();
         }
         let row = &mut self.rows[self.row];
@@ -130,7 +131,7 @@ impl Screen {
         }
     }
 
-    /// All rows are done, and what follows begins where the last one ended.
+    /// Makes all rows final; the next output begins where the last row ended.
     fn clear(&mut self) {
         let rows = mem::replace(&mut self.rows, VecDeque::from([Row::default()]));
         for (n, row) in rows.iter().enumerate() {
@@ -149,7 +150,8 @@ impl Screen {
         self.column = column.min(row.text.len().max(WIDTH));
     }
 
-    /// Erases from the cursor to the end of the row, from its begin to the cursor, or all of it.
+    /// Erases from the cursor to the end of the row, from its beginning to the cursor, or all of
+    /// it.
     fn erase(&mut self, what: usize) {
         let row = &mut self.rows[self.row];
         row.is_rewritten = true;
@@ -197,7 +199,7 @@ impl Perform for Screen {
                 self.erase(0);
                 self.rows.truncate(row + 1);
             }
-            // What was there before is not lost.
+            // The erased rows become final, so that their text is not lost.
             b'J' if param(0) > 1 => {
                 self.clear();
                 self.feed_if_begun();
@@ -217,7 +219,7 @@ impl Perform for Screen {
 }
 
 impl Screen {
-    /// What follows is on a line of its own.
+    /// Begins a new line, unless it is at the beginning of one.
     fn feed_if_begun(&mut self) {
         if !self.done.is_empty() && !self.done.ends_with('\n') {
             self.done.push('\n');
@@ -231,7 +233,7 @@ mod tests {
 
     fn plain(written: &str) -> String {
         let mut plain = Plain::new();
-        // In pieces, as they arrive.
+        // In chunks, as it arrives.
         let mut text: String = written.as_bytes().chunks(7).map(|it| plain.push(it)).collect();
         text.push_str(&plain.end());
         text
@@ -243,13 +245,13 @@ mod tests {
             ("", ""),
             ("a\r\n\tb\r\n", "a\n\tb\n"),
             ("a  \nb", "a  \nb"),
-            // Line feeds alone begin a line as well.
+            // A line feed without a carriage return begins a new line as well.
             ("a\n\n\nb\n", "a\n\n\nb\n"),
             (
                 "\x1b[31;1mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 Größe 漢字",
                 "red link Größe 漢字",
             ),
-            // The last state of a line.
+            // The last state of a line that is overwritten.
             ("10%\r50%\r100%\ndone\n", "100%\ndone\n"),
             ("fetching 10 of 10\rok\x1b[K\n", "ok\n"),
             ("fetching\r        \rok\n", "ok\n"),
@@ -260,10 +262,10 @@ mod tests {
             // Several lines of progress.
             ("one 1%\ntwo 1%\n\x1b[2Aone 9%\x1b[B\rtwo 99%\n", "one 9%\ntwo 99%\n"),
             ("a\nb\nc\x1b[2F\x1b[Jz", "z"),
-            // A screen that is cleared is not lost.
+            // The text of a cleared screen is kept.
             ("before\x1b[2J\x1b[Hafter\n", "before\nafter\n"),
             ("\x1b[2J\x1b[Htop\x1b[3;5Hx", "top x"),
-            // What goes out of bounds, and what is cut off.
+            // Cursor positions out of bounds, and incomplete sequences.
             ("a\x1b[99A\x1b[99Dx\x1b[", "x"),
             ("a\x07\x00\x1b(Bb", "ab"),
         ] {
@@ -277,7 +279,7 @@ mod tests {
         let mut screen = Plain::new();
         let done = screen.push(lines.as_bytes());
         assert_eq!(done.lines().count(), 100 + 1 - HEIGHT);
-        // The cursor cannot go there any more.
+        // The cursor cannot reach the row any more.
         let rest = screen.push(b"\x1b[99Ax") + &screen.end();
         assert_eq!((done + &rest).replacen("x1\n", "51\n", 1), lines);
     }

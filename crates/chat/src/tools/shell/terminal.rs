@@ -1,4 +1,4 @@
-//! A command in a terminal of its own, which is also what its processes are known by.
+//! A command in a terminal of its own, by which all its processes are found.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,15 +12,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::ReadResult;
 use super::plain::{HEIGHT, WIDTH};
 
-/// A command, and all processes of its terminal: they end with it.
+/// A running command, and all processes of its terminal, which are killed with it.
 pub(super) struct Running {
     pub(super) child: Child,
-    /// What they write.
+    /// The output of the processes.
     written: OwnedFd,
 }
 
 impl Running {
-    /// Starts a command: in a terminal, or with a pipe if the system has no more terminals.
+    /// Starts a command in a terminal, or with a pipe if the system has no free terminal.
     pub(super) fn start(mut command: Command) -> io::Result<Running> {
         command.stdin(Stdio::null());
         let Ok((terminal, its)) = pty_process::blocking::open() else {
@@ -38,12 +38,12 @@ impl Running {
         command.stdout(writer.try_clone()?).stderr(writer);
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn()?;
-        // The pipe ends when the last process of the command closes it, and not before we do.
+        // The pipe ends when the last process closes it, so our own copy must be closed.
         drop(command);
         Ok(Running { child, written: reader.into() })
     }
 
-    /// Reads what was written, or waits for it as long as this.
+    /// Reads output, waiting for it for up to `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
@@ -56,17 +56,17 @@ impl Running {
             Ok(0) => ReadResult::End,
             Ok(read) => ReadResult::Bytes(read),
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => ReadResult::Nothing,
-            // A terminal that no process has open any more.
+            // No process has the terminal open any more.
             Err(_) => ReadResult::End,
         }
     }
 
-    /// Ends all processes: also those that made a group of their own in this terminal.
+    /// Kills all processes, including those in other process groups of this terminal.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
-            // No process is left: that is what is wanted.
+            // Errors are ignored: no process is left, as wanted.
             let _gone = kill_process_group(leader, Signal::KILL);
-            // One that is ended may have begun another just before.
+            // A killed process may have started another just before.
             for _ in 0..ROUNDS {
                 let groups = groups(leader);
                 for group in &groups {
@@ -77,7 +77,7 @@ impl Running {
                 }
             }
         }
-        // It has ended already, or ends now.
+        // Errors are ignored: it may have ended already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -89,10 +89,10 @@ impl Drop for Running {
     }
 }
 
-/// Times that it is looked for processes that are left.
+/// How many times remaining processes are looked for.
 const ROUNDS: usize = 8;
 
-/// The groups of processes of a session that have not ended.
+/// The process groups of a session that have not ended.
 #[cfg(target_os = "linux")]
 fn groups(session: Pid) -> Vec<Pid> {
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -101,7 +101,7 @@ fn groups(session: Pid) -> Vec<Pid> {
 }
 
 /// The process group in a line of `/proc/PID/stat`, `PID (NAME) STATE PARENT GROUP SESSION …`, if
-/// the process runs in `session`. NAME may hold anything; a process that is ending has −1 as GROUP
+/// the process belongs to `session`. NAME may contain anything; an ending process has −1 as GROUP
 /// and SESSION.
 #[cfg(target_os = "linux")]
 fn group_in(stat: &str, session: Pid) -> Option<Pid> {
@@ -112,7 +112,7 @@ fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     if is_meant { Pid::from_raw(group) } else { None }
 }
 
-/// Other systems say it in other ways.
+/// Other systems have no `/proc`.
 #[cfg(not(target_os = "linux"))]
 fn groups(_: Pid) -> Vec<Pid> {
     Vec::new()
