@@ -1,4 +1,4 @@
-//! A query as SQL.
+//! Translates a query to SQL.
 
 use rusqlite::types::Value;
 
@@ -6,13 +6,13 @@ use super::query::{Clause, Filter, Query};
 use super::tables;
 use super::terms;
 
-/// The messages that a query finds: what follows `SELECT …` in a statement, and its values.
+/// The messages that match a query: the part of a statement after `SELECT …`, and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
-    /// From `FROM` on.
+    /// The SQL from `FROM` on.
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
-    /// An expression for how well a message fits: more is better.
+    /// An expression for how well a message matches: more is better.
     pub(super) score: &'static str,
 }
 
@@ -27,7 +27,7 @@ impl Conditions {
         };
         if !wanted.is_empty() {
             conditions.score = "-bm25(words)";
-            // The order in which SQLite goes through the tables is the one written here.
+            // `CROSS JOIN` makes SQLite go through the tables in this order.
             conditions.sql = "FROM words CROSS JOIN messages ON number = words.rowid \
                 CROSS JOIN sessions ON key = session WHERE words MATCH ?"
                 .to_owned();
@@ -71,13 +71,13 @@ impl Conditions {
     }
 }
 
-/// Words with a space before and after each: one such text is in another where its words follow
-/// each other there.
+/// Words with a space before and after each. One such text contains another if the other's words
+/// follow each other in it.
 pub(super) fn spaced(normalized: &str) -> String {
     format!(" {normalized} ")
 }
 
-/// An expression for `MATCH`. Words are letters and digits alone, so that all in quotes is a word.
+/// An expression for `MATCH`. Words consist of letters and digits only, so quotes are enough.
 fn expression(clauses: &[&Clause], between: &str) -> Value {
     let one = |clause: &&Clause| {
         let star = if clause.is_prefix { " *" } else { "" };

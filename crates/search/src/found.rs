@@ -1,4 +1,4 @@
-//! What a search finds.
+//! The results of a search.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use super::snippet::{Run, snippet};
 use super::tables::{MessagePlace, count};
 use super::text;
 
-/// What was found, the best first.
+/// The hits of a query, the best first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hits {
-    /// The first of them.
+    /// The best hits.
     pub hits: Vec<Hit>,
-    /// How many there are in all.
+    /// The number of all hits.
     pub all: usize,
 }
 
@@ -38,8 +38,8 @@ impl Hits {
     }
 }
 
-/// One thing that is said somewhere. Its serde form is the JSON of `epitome search --json`
-/// (`docs/json.md`): members are added to it, never changed or removed.
+/// A message that matches. Its serde form is the JSON of `epitome search --json` (`docs/json.md`):
+/// members are added to it, never changed or removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
     /// The session: a file, or `DATABASE#ID`.
@@ -51,37 +51,37 @@ pub struct Hit {
     pub id: String,
     /// The folder it was run in.
     pub project: Option<String>,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// The number of the sub-agent that says it, from 0, in the order of the session's
+    /// The number of the sub-agent that has the message, from 0, in the order of the session's
     /// [`RenderSource`](epitome::render::RenderSource).
     pub sub_agent: Option<usize>,
     /// The turn, from 1; 0 before the first message of the user.
     pub turn: usize,
-    /// The anchor on the session's pages, but for what they put before those of sub-agents.
+    /// The anchor on the session's pages, without the prefix that sub-agents have there.
     pub anchor: String,
     /// The item of the transcript.
     #[serde(skip)]
     pub item: usize,
-    /// Who says it: `user`, `assistant`, `tool` or `system`.
+    /// The author: `user`, `assistant`, `tool` or `system`.
     pub role: String,
-    /// What it is: `words`, `summary`, `thinking` or `call`.
+    /// The kind of text: `words`, `summary`, `thinking` or `call`.
     pub kind: String,
-    /// When, as the session writes it.
+    /// The time, as the session writes it.
     pub time: Option<String>,
-    /// Whether a compaction took it, or a part of it, out of what a resume sends.
+    /// Whether a compaction removed it, or a part of it, from what a resume sends.
     pub archived: bool,
-    /// How well it fits.
+    /// How well it matches: more is better.
     #[serde(skip)]
     pub score: f32,
-    /// What is said there, with what was asked for marked.
+    /// A part of the text, with the matching words marked.
     pub snippet: Vec<Run>,
 }
 
-/// The best hits of a query, at most so many: of those that fit equally well the newest, and then
-/// in the order of sessions.
+/// The best hits of a query, at most `most`: of equally good ones the newest first, then in the
+/// order of sessions.
 pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
-    // One state of the index, whatever another process writes meanwhile.
+    // One transaction, so that all reads see the same state of the index.
     let reading = connection.unchecked_transaction()?;
     let Conditions { sql, mut values, score } = Conditions::from_query(query);
     let all =

@@ -21,13 +21,13 @@ const CHECKSUM: &str = "checksum";
 /// How long a process waits while another one recovers the log of a killed one.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Where the indexes of one version and one scope are.
+/// The folder of the indexes of one version and one scope.
 #[derive(Clone, Debug)]
 pub(super) struct IndexLocation {
-    /// The folder's name in that of all caches, and its path.
+    /// The folder's name in the cache folder, and its path.
     name: String,
     folder: PathBuf,
-    /// Identifies what an index was made with.
+    /// Identifies the version of the tables and the rules that the index was made with.
     version: String,
 }
 
@@ -38,20 +38,20 @@ pub(super) struct Index {
     number: u64,
 }
 
-/// The right to write. It ends with the process, also when that is killed.
+/// The lock for writing. It is released when the process ends, even if it is killed.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
 impl IndexLocation {
-    /// Creates the folder, for the user alone.
+    /// Makes the folder, readable by its owner only.
     pub(super) fn new(config: &Config, name: String, version: String) -> Result<IndexLocation> {
         let folder = config.cache(&name)?;
         Ok(IndexLocation { name, folder, version })
     }
 
-    /// The lock, unless another process or thread has it.
+    /// Takes the lock; none if another process or thread has it.
     pub(super) fn lock(&self) -> Result<Option<Lock>> {
         let lock = private().create(true).open(self.folder.join("lock"));
         let file = lock.map_err(SearchError::Folder)?;
@@ -62,7 +62,7 @@ impl IndexLocation {
         }
     }
 
-    /// The index, if there is one.
+    /// The current index, if there is one.
     pub(super) fn index(&self) -> Result<Option<Index>> {
         let of_entry = |entry: fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
@@ -73,8 +73,8 @@ impl IndexLocation {
         Ok(entries.flatten().filter_map(of_entry).max_by_key(|index| index.number))
     }
 
-    /// Puts an empty index in the place of `old`, unless another process already did, and deletes
-    /// all others: those of other versions, too.
+    /// Replaces `old` by an empty index, unless another process did so already, and deletes all
+    /// other indexes, including those of other versions.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;
@@ -98,7 +98,7 @@ impl IndexLocation {
 
 impl Index {
     fn create(&self) -> Result<()> {
-        // SQLite gives its other files the mode of the database.
+        // SQLite gives its other files the permissions of the database.
         let file = private().create_new(true).open(self.folder.join(DATABASE));
         file.map_err(SearchError::Folder)?;
         let connection = self.connect()?;
@@ -106,11 +106,11 @@ impl Index {
         Ok(tables::create(&connection)?)
     }
 
-    /// A connection to the index.
+    /// Opens a connection to the index.
     ///
     /// # Errors
     ///
-    /// One that becomes [`SearchError::Damaged`] if it is not a whole index.
+    /// An error that becomes [`SearchError::Damaged`] if the file is no valid index.
     pub(super) fn open(&self) -> rusqlite::Result<Connection> {
         let connection = self.connect()?;
         let sql = "SELECT 1 FROM pragma_user_version WHERE user_version = ?";
@@ -123,7 +123,7 @@ impl Index {
         let connection = Connection::open_with_flags(self.folder.join(DATABASE), flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // A damaged file may hold anything. What does not fit into memory goes to no other folder.
+        // A damaged file may contain anything. Temporary data stays in memory.
         connection.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
              PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
@@ -131,7 +131,7 @@ impl Index {
         Ok(connection)
     }
 
-    /// Declares that the index is about to be written.
+    /// Deletes the checksum, because the index is about to be written.
     pub(super) fn unseal(&self) -> Result<()> {
         match fs::remove_file(self.folder.join(CHECKSUM)) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(SearchError::Folder(err)),
@@ -139,8 +139,8 @@ impl Index {
         }
     }
 
-    /// Writes the checksum of an index that is no longer written. Without one if its log could not
-    /// be merged into the database, because another process reads.
+    /// Writes the checksum of an index after the last write. Writes none if the log could not be
+    /// merged into the database because another process is reading.
     pub(super) fn seal(&self, connection: Connection) -> Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_read = connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
@@ -163,8 +163,8 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether each byte is what was written. Of an index that was not sealed, because the process
-    /// was killed or another one read it: whether its parts fit each other.
+    /// Whether the index is undamaged: by its checksum, or, if it has none because the process was
+    /// killed or another one was reading, by SQLite's own consistency check.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),
@@ -184,7 +184,7 @@ impl Index {
     }
 }
 
-/// To open a file that only the user may read.
+/// Options to open a file that only its owner may read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -199,8 +199,7 @@ impl From<rusqlite::Error> for SearchError {
     }
 }
 
-/// Whether an error says that the index is not what was written, rather than that the disk or the
-/// system refuses.
+/// Whether an error means that the index is damaged, and not that the disk or the system refuses.
 fn is_damage(err: &rusqlite::Error) -> bool {
     use rusqlite::Error;
 
@@ -213,7 +212,7 @@ fn is_damage(err: &rusqlite::Error) -> bool {
         | Error::Utf8Error(..) => true,
         err => matches!(
             err.sqlite_error_code(),
-            // `Unknown`: there is no such table. All statements are right for whole indexes.
+            // `Unknown`: a table is missing. All statements are valid for an undamaged index.
             Some(
                 ErrorCode::DatabaseCorrupt
                     | ErrorCode::NotADatabase

@@ -1,17 +1,17 @@
 //! Full-text search over the sessions of all agents, on an index that is kept on disk.
 //!
 //! The index holds what the pages of a session show, without secrets and personal data. It can be
-//! deleted at any time: the next update builds it again. It knows sessions by their path, length
-//! and time, and of a changed session only what changed is written. One process at a time writes;
-//! any number search.
+//! deleted at any time: the next update builds it again. It recognises changed sessions by path,
+//! length and time, and writes only what changed in them. One process at a time writes; any number
+//! may search.
 //!
-//! The index is an SQLite database with a table of FTS5. SQLite is in the program already, for the
-//! sessions of agents that use it.
+//! The index is an SQLite database with an FTS5 table. The program needs SQLite anyway, for agents
+//! that keep sessions in it.
 //!
 //! # Absent
 //!
-//! What no page of a session shows: pictures, system prompts, records that say nothing to a model.
-//! Stems of words: sessions are of many languages, and half of them is code.
+//! Text that is on no page of a session: pictures, system prompts, records that are not sent to a
+//! model. Stemming: sessions are in many languages, and half of their text is code.
 
 mod conditions;
 mod found;
@@ -38,10 +38,10 @@ pub use update::{Progress, Update, Updated};
 
 use index::{Index, IndexLocation};
 
-/// The rules for what is redacted before it reaches the index.
+/// The kinds of rules by which text is redacted before it is indexed.
 const REDACTED: [&str; 2] = ["secrets", "pii"];
 
-/// The search, and the index in which it looks.
+/// A search index that is open.
 pub struct Search {
     config: Config,
     place: IndexLocation,
@@ -49,10 +49,10 @@ pub struct Search {
     of: AtomicUsize,
 }
 
-/// Which sessions an index is of.
+/// The sessions that an index covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// All of this machine.
+    /// All sessions of this machine.
     Machine,
     /// Those in a folder and below it.
     Below(&'a Path),
@@ -71,7 +71,7 @@ impl Scope<'_> {
     }
 }
 
-/// Why a search or an update does not work.
+/// Why a search or an update failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// There is no index yet, and another process is making it.
@@ -94,16 +94,16 @@ pub enum SearchError {
     Library(#[from] epitome::Error),
 }
 
-/// The result of what this crate does.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, SearchError>;
 
 impl Search {
-    /// Opens the index of some sessions, or makes an empty one. An index of another version, or
-    /// made with other rules for secrets, is deleted, and so is one that cannot be opened.
+    /// Opens the index of some sessions, or makes an empty one. An index of another version, one
+    /// made with other rules for secrets, and one that cannot be opened are deleted.
     ///
     /// # Errors
     ///
-    /// `Busy`, `Index`, `Folder`, and those of the user's rules.
+    /// `Busy`, `Index`, `Folder`, and the errors of the user's rules.
     pub fn open(config: &Config, scope: Scope<'_>) -> Result<Search> {
         let rules = rules(config, &[])?;
         let made_with = format!("{} {} {rules:?}", tables::VERSION, env!("CARGO_PKG_VERSION"));
@@ -112,34 +112,34 @@ impl Search {
         let config = config.clone();
         let search = Search { config, place, done: AtomicUsize::new(0), of: AtomicUsize::new(0) };
         match search.read(|_| Ok(())) {
-            // It is empty now, and as good as any.
+            // The damaged index was replaced by an empty one, which can be used.
             Ok(()) | Err(SearchError::Damaged) => Ok(search),
             Err(err) => Err(err),
         }
     }
 
-    /// What `query` finds, the best first, at most so many.
+    /// The best hits of `query`, at most `most`.
     ///
     /// # Errors
     ///
-    /// `Damaged` when the index was; `Index` and `Folder` when it cannot be read.
+    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
     pub fn find(&self, query: &Query, most: usize) -> Result<Hits> {
         self.read(|connection| found::find(connection, query, most.max(1)))
     }
 
-    /// How far an update is that this process is doing.
+    /// The progress of an update that this process is running.
     pub fn progress(&self) -> Option<Progress> {
         let of = self.of.load(Ordering::Relaxed);
         let done = self.done.load(Ordering::Relaxed);
         (done < of).then_some(Progress { done, of })
     }
 
-    /// Reads all of the index and deletes it if a byte of it is not what was written.
+    /// Reads the whole index, and deletes it if it is damaged.
     ///
     /// # Errors
     ///
-    /// `Damaged` when it was; `Busy` when it is being written; `Index` and `Folder` when it cannot
-    /// be read.
+    /// `Damaged` when it was damaged; `Busy` when it is being written; `Index` and `Folder` when it
+    /// cannot be read.
     pub fn check(&self) -> Result<()> {
         let lock = self.place.lock()?.ok_or(SearchError::Busy)?;
         let index = self.place.index()?;
@@ -148,7 +148,8 @@ impl Search {
         if is_whole { Ok(()) } else { self.delete(index.as_ref()) }
     }
 
-    /// Runs `work` on the index, and on the one that replaced it meanwhile if it was damaged.
+    /// Runs `work` on the index. If that is damaged, runs it again on the index that replaced it
+    /// meanwhile.
     fn read<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let mut damaged = None;
         loop {
@@ -164,7 +165,7 @@ impl Search {
         }
     }
 
-    /// Deletes a damaged index, and returns the error that says so.
+    /// Deletes a damaged index, and returns `Damaged`.
     fn delete<T>(&self, damaged: Option<&Index>) -> Result<T> {
         self.place.replace(&self.config, damaged)?;
         Err(SearchError::Damaged)

@@ -1,4 +1,4 @@
-//! Queries as users write them.
+//! Parses queries.
 
 use std::path::PathBuf;
 
@@ -6,37 +6,37 @@ use epitome_formats::{FORMATS, named};
 
 use super::terms;
 
-/// Characters of a query.
+/// The most characters of a query.
 const LONGEST: usize = 1_000;
-/// What `role:` takes.
+/// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
-/// Words, phrases and filters: all must be met.
+/// A query: words, phrases and filters, all of which must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,
     pub(super) filters: Vec<(Filter, String)>,
-    /// Folders, one of which the session was run in or below.
+    /// The folders of which the session must have been run in or below one.
     pub(super) folders: Vec<PathBuf>,
 }
 
-/// Why a query is refused, in words for users.
+/// Why a query is invalid, in words for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadQuery(String);
 
-/// Words that follow each other.
+/// Words that must follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clause {
-    /// At least one, in lower case.
+    /// The words in lower case, at least one.
     pub(super) words: Vec<String>,
-    /// Whether the last one is the beginning of a word.
+    /// Whether the last one is a prefix.
     pub(super) is_prefix: bool,
-    /// Whether messages that hold them are left out.
+    /// Whether messages that contain them are excluded.
     pub(super) is_excluded: bool,
 }
 
-/// What `name:value` selects by.
+/// The field that `name:value` filters by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     Agent,
@@ -58,7 +58,7 @@ impl Filter {
 }
 
 impl Query {
-    /// Reads a query: words, `"phrases"`, `beginnings*`, `-without`, and the filters `agent:`,
+    /// Parses a query: words, `"phrases"`, `prefixes*`, `-excluded`, and the filters `agent:`,
     /// `project:`, `role:` and `session:`.
     ///
     /// ```
@@ -103,7 +103,7 @@ impl Query {
         Ok(query)
     }
 
-    /// The same query, of sessions of this agent alone.
+    /// The same query, limited to sessions of this agent.
     ///
     /// # Errors
     ///
@@ -113,15 +113,14 @@ impl Query {
         Ok(self)
     }
 
-    /// The same query, of sessions alone that were run in one of these folders or below it.
+    /// The same query, limited to sessions that were run in one of these folders or below it.
     #[must_use]
     pub fn of_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;
         self
     }
 
-    /// The words that are asked for, in lower case: what a page marks. Those of `-without` are not
-    /// among them.
+    /// The words that a page marks, in lower case: all but the excluded ones.
     ///
     /// ```
     /// use epitome_search::Query;
@@ -164,12 +163,12 @@ impl Query {
         } else if quoted || is_excluded || is_prefix {
             return bad(format!("`{text}` holds no letters or digits"));
         }
-        // Punctuation alone is in no index, and excludes nothing.
+        // Punctuation alone is not indexed, and excludes nothing.
         Ok(())
     }
 }
 
-/// A word or a phrase in quotes, whether it was one, and what stands behind it.
+/// The next word or quoted phrase, whether it was quoted, and the rest of the text.
 fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     if let Some(phrase) = text.strip_prefix('"') {
         let Some((phrase, behind)) = phrase.split_once('"') else {
@@ -181,7 +180,7 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     Ok((&text[..end], false, &text[end..]))
 }
 
-/// Whether a text has a word that the index holds.
+/// Whether a text contains a word that can be indexed.
 fn has_word(text: &str) -> bool {
     let mut has = false;
     terms::each(text, |word| has |= word.is_indexed());

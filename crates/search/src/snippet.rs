@@ -1,4 +1,4 @@
-//! The part of a text in which what was asked for stands, on one line.
+//! Snippets: the part of a text around the matching words, on one line.
 
 use std::ops::Range;
 
@@ -8,25 +8,24 @@ use serde::Serialize;
 use super::query::Clause;
 use super::terms::{self, Word};
 
-/// Characters of a snippet, about.
+/// The approximate length of a snippet in characters.
 const LENGTH: usize = 200;
-/// Bytes that are shown before the first word that was found.
+/// The bytes that are shown before the first matching word.
 const BEFORE: usize = 60;
-/// Places that are looked at.
+/// The most matches that are considered.
 const PLACES: usize = 5_000;
 
-/// A part of a snippet. Characters that hide or command are shown as what they are; markup is not
-/// escaped.
+/// A part of a snippet. Control and invisible characters are made visible; markup is not escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Whether they are what was asked for.
+    /// Whether it matches the query.
     pub marked: bool,
 }
 
-/// A snippet with the words marked that these clauses ask for; the beginning of the text when they
-/// ask for nothing.
+/// A snippet in which the words of these clauses are marked; the beginning of the text if there are
+/// none to mark.
 pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     let wanted: Vec<&Clause> = clauses.iter().filter(|clause| !clause.is_excluded).collect();
     let places = places(text, &wanted);
@@ -54,7 +53,7 @@ pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     runs
 }
 
-/// Where each clause is met, in order, without places that lie in others.
+/// The places where the clauses match, in order, without those inside of others.
 fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     let mut last: Vec<Word> = Vec::new();
     let longest = wanted.iter().map(|clause| clause.words.len()).max().unwrap_or(0);
@@ -80,7 +79,7 @@ fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     places
 }
 
-/// Whether these words of a text, as many as the clause has, are those of the clause.
+/// Whether these words of a text, as many as the clause has, match the clause.
 fn is_met(clause: &Clause, found: &[Word]) -> bool {
     let last = clause.words.len() - 1;
     let mut pairs = clause.words.iter().zip(found).enumerate();
@@ -94,7 +93,7 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
     })
 }
 
-/// The place from which on the most clauses are met soon.
+/// The place from which on the most clauses match within a short distance.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     let met = |at: &usize| {
         let start = places[*at].1.start;
@@ -108,13 +107,13 @@ fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(met)
 }
 
-/// A place to begin before `at`, at a word if there is one.
+/// The beginning of a snippet before `at`, at the start of a word if possible.
 fn begin(text: &str, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
     if from == 0 {
         return 0;
     }
-    // A word is not cut, unless it is longer than half of what there is.
+    // A word is not cut, unless it is longer than half of the space.
     let words = text[from..at].char_indices().take_while(|(at, _)| *at < BEFORE / 2);
     let space = words.skip_while(|(_, c)| !c.is_whitespace()).find(|(_, c)| !c.is_whitespace());
     space.map_or(from, |(space, _)| from + space)

@@ -1,19 +1,17 @@
-//! The tables of the index, and the numbers by which it knows sessions, folders and messages.
+//! The tables of the index, and the numbers that identify sessions, folders and messages in it.
 
 use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
-/// Changes with the tables and with what is written into them: an index with another number is
-/// another index.
+/// The version of the tables and of their content. An index with another version is not used.
 pub(super) const VERSION: i32 = 4;
 
-/// `words` holds no text, only where each word is; its text is made by `words::normalized` and is
-/// split at spaces: to its tokenizer, all that is not ASCII is letters. `id_lower` and
-/// `project_words` are what the filters `session:` and `project:` compare. `archive` says what the
-/// archive held of it. `hash` is of all that a
-/// message is found by and shown with.
+/// `words` stores no text, only where each word is. Its input is made by `terms::normalized` and
+/// split at spaces: its tokenizer treats all non-ASCII characters as letters. The filters
+/// `session:` and `project:` compare `id_lower` and `project_words`. `archive` is the state of the
+/// session's packs in the archive. `hash` covers everything by which a message is found and shown.
 const TABLES: &str = "
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY,
@@ -55,31 +53,31 @@ const TABLES: &str = "
         text, content = '', contentless_delete = 1, tokenize = 'ascii'
     );";
 
-/// Writes the empty tables into an empty database.
+/// Creates the empty tables in an empty database.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;"))
 }
 
-/// A message of a session, but for its text.
+/// A message of a session, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessagePlace {
     pub(super) role: String,
     pub(super) kind: String,
-    /// The number of the sub-agent that it is of, from 0.
+    /// The number of the sub-agent that has it, from 0.
     pub(super) sub_agent: Option<usize>,
     pub(super) anchor: String,
     pub(super) item: usize,
     pub(super) turn: usize,
     pub(super) time: Option<String>,
-    /// Whether a resume does not send it any more: it is in the archive.
+    /// Whether a resume does not send it any more, so that it is only in the archive.
     pub(super) archived: bool,
 }
 
 impl MessagePlace {
-    /// The columns that [`Place::read`] takes.
+    /// The columns that [`MessagePlace::read`] takes.
     pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
-    /// Takes the first columns of a row.
+    /// Reads it from the first columns of a row.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<MessagePlace> {
         Ok(MessagePlace {
             role: row.get(0)?,
@@ -95,7 +93,7 @@ impl MessagePlace {
         })
     }
 
-    /// The values of [`Place::COLUMNS`].
+    /// The values of [`MessagePlace::COLUMNS`].
     pub(super) fn values(&self) -> [Value; 8] {
         let MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let number = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
@@ -111,7 +109,7 @@ impl MessagePlace {
         ]
     }
 
-    /// A number for a message: of all that is written about it.
+    /// The hash of the message: of all its columns and its text.
     pub(super) fn hash(&self, text: &str) -> i64 {
         let MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let sub_agent = sub_agent.map_or(u64::MAX, |number| number as u64);
@@ -123,7 +121,7 @@ impl MessagePlace {
     }
 }
 
-/// What the index says of a session. All but the path is without secrets.
+/// A session in the index. Everything but the path is redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IndexedSession {
     pub(super) path: String,
@@ -133,14 +131,14 @@ pub(super) struct IndexedSession {
     pub(super) title: String,
 }
 
-/// A number in a column that cannot be negative.
+/// Converts a number in a column that must not be negative.
 pub(super) fn count(column: usize, number: i64) -> rusqlite::Result<usize> {
     let err = rusqlite::Error::IntegralValueOutOfRange(column, number);
     usize::try_from(number).map_err(|_| err)
 }
 
-/// A number for a list of parts. That two lists on one machine have the same is as good as
-/// impossible.
+/// A hash of a list of parts, so long that equal hashes of different lists practically do not occur
+/// on one machine.
 fn number<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -152,7 +150,7 @@ fn number<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
     i64::from_le_bytes(*first)
 }
 
-/// A number for a path: of a folder, or of a session.
+/// The hash of a path, of a folder or of a session.
 pub(super) fn path(path: &Path) -> i64 {
     number([path.as_os_str().as_encoded_bytes()])
 }

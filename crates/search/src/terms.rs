@@ -1,32 +1,33 @@
-//! The words of a text: what is indexed, and what is searched for.
+//! Splits text into words, for indexing and for searching.
 
 use std::ops::Range;
 
-/// Bytes of the longest word in the index. Longer ones are hashes and pictures in base64, which no
-/// one types.
+/// The length in bytes of the longest word in the index. Longer ones are hashes and pictures in
+/// base64, which users do not type.
 pub(super) const LONGEST: usize = 64;
-/// Keeps the place of a longer word. Its character is in no word.
+/// A placeholder for a longer word. Its character is part of no word.
 const TOO_LONG: &str = "…";
 
-/// A run of letters and digits; of scripts without spaces between words, one character.
+/// A run of letters and digits; in scripts without spaces between words, a single character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// In lower case.
+    /// The word in lower case.
     pub(super) text: String,
-    /// How many words precede it.
+    /// The number of words before it.
     pub(super) place: usize,
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub(super) range: Range<usize>,
 }
 
 impl Word {
-    /// Whether the index holds it.
+    /// Whether it is short enough for the index.
     pub(super) fn is_indexed(&self) -> bool {
         self.text.len() <= LONGEST
     }
 }
 
-/// Calls `take` with each word of a text, in order, those that are too long for the index included.
+/// Calls `take` with each word of a text, in order, including those that are too long for the
+/// index.
 pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
     let mut word = Word::default();
     let mut chars = text.char_indices().peekable();
@@ -49,7 +50,8 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
     }
 }
 
-/// The words of a text with one space between two: what the index takes and splits at the spaces.
+/// The words of a text, separated by single spaces, at which the tokenizer of the index splits
+/// them.
 pub(super) fn normalized(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     each(text, |word| {
@@ -61,7 +63,7 @@ pub(super) fn normalized(text: &str) -> String {
     words
 }
 
-/// Han and kana, which are written without spaces.
+/// Whether a character is a word by itself: Han and kana, which are written without spaces.
 fn is_word_alone(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use rusqlite::types::{FromSqlError, FromSqlResult, Value, ValueRef};
 
-/// Bytes of a text from which on compressing it saves more than it costs.
+/// The length in bytes from which on compression saves more than it costs.
 const COMPRESSED: usize = 256;
-/// How much zstd tries: more makes the index slower and hardly smaller.
+/// The level of zstd: a higher one makes the index slower but hardly smaller.
 const LEVEL: i32 = 1;
-/// Bytes of the longest text: `epitome_render` cuts before.
+/// The length in bytes of the longest text: `epitome_render` truncates longer ones.
 const LONGEST: usize = 16 << 20;
 
-/// A text to be stored: as text, or compressed, as bytes.
+/// A text as it is stored: plain, or compressed as bytes.
 pub(super) fn stored(text: &str) -> Value {
     if text.len() >= COMPRESSED
         && let Ok(compressed) = zstd::bulk::compress(text.as_bytes(), LEVEL)
@@ -22,11 +22,11 @@ pub(super) fn stored(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// A stored text.
+/// Decodes a stored text.
 ///
 /// # Errors
 ///
-/// If it is not what [`stored`] returned: the index is damaged.
+/// If it was not made by [`stored`]: the index is damaged.
 pub(super) fn read(stored: ValueRef<'_>) -> FromSqlResult<Cow<'_, str>> {
     let ValueRef::Blob(compressed) = stored else { return Ok(Cow::Borrowed(stored.as_str()?)) };
     let bytes = zstd::bulk::decompress(compressed, LONGEST)

@@ -1,4 +1,4 @@
-//! Brings the index to where the sessions are.
+//! Updates the index from the sessions.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,63 +23,65 @@ use super::index::Index;
 use super::tables::{self, IndexedSession, MessagePlace};
 use super::{REDACTED, Result, Search, SearchError, terms, text};
 
-/// Of pages of the database, and of words that are not yet in them: KiB and bytes in memory while
-/// an index is written.
+/// The memory for an update: KiB for pages of the database, and bytes for words that are not yet in
+/// them.
 const PAGES: u32 = 64 << 10;
 const WORDS: u32 = 32 << 20;
-/// Messages that are prepared on one thread and then written together.
+/// The number of messages that are prepared on one thread and then written together.
 const BATCH: usize = 64;
-/// Sessions that are read at once, and the size from which on they are read one at a time.
+/// The number of sessions that are read in parallel, and the size in bytes from which on they are
+/// read one at a time.
 const READERS: usize = 4;
 const LARGE: u64 = 32 << 20;
-/// Bytes of sessions, and sessions, after which what was done can be found.
+/// The bytes of sessions, and the number of sessions, after which a transaction is committed so
+/// that its part can be found.
 const STEP: (u64, usize) = (128 << 20, 2_000);
 
-/// How far an update is, in sessions.
+/// The progress of an update, in sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Looked at.
+    /// The sessions that were done.
     pub done: usize,
-    /// To be looked at.
+    /// All sessions to do.
     pub of: usize,
 }
 
-/// What came of an update.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// The index holds what the sessions say.
+    /// The index is up to date.
     Done(Updated),
-    /// Another process is at it; what it has not done is not found yet.
+    /// Another process is updating the index; sessions that it has not done are not found yet.
     Elsewhere,
 }
 
-/// What an update did.
+/// The counts of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Updated {
     /// Sessions that are new or changed.
     pub sessions: usize,
-    /// What is said in them that was not in the index.
+    /// Messages that were added.
     pub written: usize,
-    /// Sessions that are gone.
+    /// Sessions that were removed.
     pub gone: usize,
-    /// Sessions that cannot be read.
+    /// Sessions that could not be read.
     pub unreadable: usize,
 }
 
 impl Search {
-    /// Makes the index hold what is in these sessions, and nothing else: all sessions of the scope
-    /// are to be passed. What did not change is not read.
+    /// Updates the index to these sessions and no others: all sessions of the scope must be passed.
+    /// Unchanged sessions are not read.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Index`, `Folder`, `Rules`, and those of the user's rules. What was written
+    /// `Damaged`, `Index`, `Folder`, `Rules`, and the errors of the user's rules. What was written
     /// before stays.
     pub fn update(
         &self,
         files: &[SessionFile],
         tell: &(dyn Fn(Progress) + Sync),
     ) -> Result<Update> {
-        // An empty one is as good a beginning as any.
+        // A damaged index was replaced by an empty one, which is updated from the beginning.
         let looked = match self.read(|connection| stale(&self.config, connection, files)) {
             Err(SearchError::Damaged) => {
                 self.read(|connection| stale(&self.config, connection, files))
@@ -116,7 +118,7 @@ impl Search {
         connection.execute_batch(&format!("PRAGMA cache_size = -{PAGES}"))?;
         let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
         connection.execute(sql, [WORDS])?;
-        // Another process may just have done a part of it.
+        // Another process may just have done a part of the update.
         let Stale { changed, gone } = stale(&self.config, &connection, files)?;
         self.done.store(0, Ordering::Relaxed);
         self.of.store(changed.len(), Ordering::Relaxed);
@@ -151,7 +153,7 @@ impl Search {
     }
 }
 
-/// What of an index is not as the sessions are.
+/// The differences between an index and the sessions.
 struct Stale<'a> {
     changed: Vec<&'a SessionFile>,
     gone: Vec<i64>,
@@ -163,11 +165,12 @@ impl Stale<'_> {
     }
 }
 
-/// A session's length, nanoseconds since 1970, and what the archive holds of it: what tells that
-/// it did not change.
+/// The length of a session, its modification time in nanoseconds since 1970, and the state of its
+/// packs in the archive. If all are equal, it did not change.
 type Stamp = (i64, i64, i64);
 
-/// `id` is what the archive knows it by: that in the session, which its file need not be named as.
+/// The stamp of a session. `id` is its key in the archive: the id in the session, which may differ
+/// from the file's name.
 fn stamp(config: &Config, file: &SessionFile, id: &str) -> Stamp {
     let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     let number = |it: u128| i64::try_from(it).unwrap_or(i64::MAX);
@@ -196,13 +199,13 @@ fn stale<'a>(
             changed.push(file);
         }
     }
-    // The newest first: that is what people look for.
+    // The newest first, because users most often search these.
     changed.sort_by_key(|file| std::cmp::Reverse(file.modified));
     let gone = known.into_keys().filter(|key| !seen.contains(key)).collect();
     Ok(Stale { changed, gone })
 }
 
-/// Parts of the sessions after each of which what was done can be found.
+/// Splits the sessions into steps, each of which is committed.
 fn steps<'f, 'a>(files: &'f [&'a SessionFile]) -> Vec<&'f [&'a SessionFile]> {
     let mut steps = Vec::new();
     let (mut start, mut bytes) = (0, 0);
@@ -216,7 +219,7 @@ fn steps<'f, 'a>(files: &'f [&'a SessionFile]) -> Vec<&'f [&'a SessionFile]> {
     steps
 }
 
-/// An update on its way.
+/// An update in progress.
 struct Work<'a> {
     search: &'a Search,
     connection: Mutex<Connection>,
@@ -246,8 +249,8 @@ impl Work<'_> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a session says; of what is no session nothing, and nothing at all when it could not be
-    /// read this time.
+    /// Reads the messages of a session. A file that is no session has none; returns `None` if it
+    /// could not be read this time.
     fn read(&self, file: &SessionFile) -> Option<Read> {
         let path = file.path.to_str()?;
         let stamp = stamp(&self.search.config, file, &file.id);
@@ -266,7 +269,7 @@ impl Work<'_> {
             }
             Err(_) => return None,
         };
-        // As it is, and as numbers only: what is shown of it is redacted.
+        // The folder itself is only stored as a hash; its displayed form is redacted.
         let cwd = reading.session.history.session.transcript.head.cwd.as_deref().map(Path::new);
         let folders: Vec<i64> =
             cwd.into_iter().flat_map(Path::ancestors).map(tables::path).collect();
@@ -284,7 +287,7 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
-                // Of one that has another name the id is known only now.
+                // If the file has another name, the id is known only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let known = known(id, head.cwd.as_deref(), stories[0].title());
@@ -299,7 +302,7 @@ impl Work<'_> {
         }
     }
 
-    /// Writes what is new of a session, and takes out what is gone.
+    /// Writes the new messages of a session, and deletes those that are gone.
     fn put(&self, file: &SessionFile, read: &Read) -> rusqlite::Result<()> {
         let session = tables::path(&file.path);
         let mut old = messages(&self.connection(), session)?;
@@ -320,8 +323,7 @@ impl Work<'_> {
     }
 }
 
-/// The messages of a session that are in the index: by their hashes, the numbers of those that have
-/// it.
+/// The indexed messages of a session: the numbers of the messages with each hash.
 fn messages(connection: &Connection, session: i64) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
     let sql = "SELECT hash, number FROM messages WHERE session = ? ORDER BY number DESC";
     let mut stored = connection.prepare(sql)?;
@@ -334,7 +336,7 @@ fn messages(connection: &Connection, session: i64) -> rusqlite::Result<HashMap<i
     Ok(found)
 }
 
-/// A message as it is stored.
+/// A message in the form in which it is stored.
 struct Message<'a> {
     place: &'a MessagePlace,
     hash: i64,
@@ -406,7 +408,7 @@ fn delete(connection: &Connection, messages: &[i64]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Takes out a session.
+/// Deletes a session.
 fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     let messages: Vec<i64> = messages(connection, session)?.into_values().flatten().collect();
     delete(connection, &messages)?;
@@ -414,16 +416,16 @@ fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM sessions WHERE key = ?", [session]).map(drop)
 }
 
-/// What is in a session.
+/// The content of a session.
 struct Read {
-    /// Taken before it was read.
+    /// The stamp, taken before the session was read.
     stamp: Stamp,
     known: IndexedSession,
     folders: Vec<i64>,
     said: Vec<(MessagePlace, String)>,
 }
 
-/// What one story of a session says: the first is the session's own.
+/// The messages of one story. The first story is the session's own.
 fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
     session_texts(story).map(move |said| {
         let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;

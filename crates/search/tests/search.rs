@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use epitome::{Config, agents};
 use epitome_search::{Hit, Query, Scope, Search, SearchError, Update, Updated};
 
-/// A machine with sessions of its own.
+/// A home folder with sessions.
 struct Machine {
     dir: tempfile::TempDir,
     config: Config,
@@ -26,7 +26,7 @@ impl Machine {
         Machine { dir, config }
     }
 
-    /// A session of Claude Code: of each message who says it, and what.
+    /// A session of Claude Code with these messages, each an author and a text.
     fn claude(&self, id: &str, said: &[(&str, &str)]) -> PathBuf {
         let path = self.dir.path().join(format!("claude/projects/-p/{id}.jsonl"));
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -79,7 +79,7 @@ fn find(search: &Search, query: &str) -> Vec<Hit> {
     search.find(&query, 50).expect("hits").hits
 }
 
-/// What was found: the session, the anchor, who says it, and the snippet.
+/// The hits: the session, the anchor, the author, and the snippet.
 fn describe(search: &Search, query: &str) -> Vec<String> {
     let show = |hit: Hit| {
         let marked = |run: &epitome_search::Run| {
@@ -350,7 +350,7 @@ fn a_damaged_index_is_made_anew() {
         let others = bytes.iter().map(|byte| byte ^ 0x55).collect();
         harms.extend([None, Some(Vec::new()), Some(half), Some(others)].map(|it| (&**file, it)));
     }
-    // One byte of each page.
+    // Damages one byte of each page.
     for at in (0..whole_database.len()).step_by(PAGE) {
         let mut bytes = whole_database.clone();
         bytes[at + at / 7 % PAGE] ^= 0x40;
@@ -378,7 +378,7 @@ fn a_damaged_index_is_made_anew() {
 /// Bytes of a page of the database.
 const PAGE: usize = 4096;
 
-/// Opens the index, searches and checks it: how many messages there are then.
+/// Opens the index, searches and checks it. Returns the number of messages that are then found.
 fn found_after_damage(machine: &Machine, harmed: &Path) -> usize {
     let gamma = Query::parse("gamma").expect("words");
     let search = machine.open();
