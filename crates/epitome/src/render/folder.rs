@@ -205,7 +205,7 @@ pub fn upsert(
 ///
 /// # Errors
 ///
-/// As [`RenderSource::tell`].
+/// As [`RenderSource::with_stories`].
 pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listing> {
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
