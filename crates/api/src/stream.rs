@@ -25,7 +25,7 @@ pub enum Delta<'a> {
     Retry(Retry<'a>),
 }
 
-/// What is said of a request that is sent again.
+/// The note on a request that is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     /// Why there is no response, in a few words.

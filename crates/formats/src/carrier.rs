@@ -1,25 +1,25 @@
-//! What can be done to a session, and how edits of every kind are written into it.
+//! The capabilities of a session, and the writing of edits of every kind.
 
 use epitome_model::{At, Edit, Source, Span, Splice, Summary, Transcript, Verb, WriteMode};
 
 use crate::{Format, Native, Unwritable, Writing};
 
-/// What can be done to a session; or, as a clause, why not.
+/// What can be done to a session. Each member has how it is written, or why it cannot be, as a
+/// clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Edits in the records that hold what they edit.
+    /// Edits, written as a rewrite of the records.
     pub splice: Result<(), &'static str>,
-    /// Edits in the agent's own way: by appended records, or by marks.
+    /// Edits, written in the agent's own way: by appended records, or by marks.
     pub own: Result<WriteMode, &'static str>,
-    /// Items cut out of the middle, by an appended record.
+    /// Cuts of items from the middle, written as an appended record.
     pub cut: Result<(), &'static str>,
-    /// A summary in the place of the beginning, by an appended record.
+    /// A summary that replaces the beginning, written as an appended record.
     pub summary: Result<(), &'static str>,
 }
 
 impl Capabilities {
-    /// How a session is compacted unless the user says how: in the agent's own way if that is its
-    /// default.
+    /// The default way to compact a session: the agent's own if that is its default.
     pub fn usual_mode(&self, format: &Format) -> WriteMode {
         let is_default = format.native.is_some_and(|native| native.is_default());
         match self.own {
@@ -30,7 +30,7 @@ impl Capabilities {
 }
 
 impl Format {
-    /// What can be done to a session of this format.
+    /// The capabilities of sessions of this format.
     pub fn capabilities(&self, transcript: &Transcript) -> Capabilities {
         let splice = match self.writing {
             Writing::Splices(_) => Ok(()),
@@ -55,8 +55,8 @@ impl Format {
         Capabilities { splice, own, cut, summary }
     }
 
-    /// The replacements of bytes that carry out edits of every kind, sorted and disjoint, each with
-    /// the position of its edit. A cut and a summary are written behind the end in every mode.
+    /// The byte replacements that carry out edits of every kind, sorted and disjoint, each with the
+    /// position of its edit. In every mode a cut and a summary are appended at the end.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Format {
         }
     }
 
-    /// The bytes of a summary, to be written behind the end; or why the session cannot hold it.
+    /// The bytes of a summary, to be appended; or why the session cannot hold one.
     fn summary_lines(
         &self,
         transcript: &Transcript,

@@ -45,8 +45,8 @@ impl<T> List<T> {
     }
 }
 
-/// Declares structs of the members of an object. Each member has a key, or several of which the
-/// last one in the text counts, and a way to read it:
+/// Declares structs of the members of an object. A member has a key, or several of which the last
+/// one in the text is used, and a way to read it:
 ///
 /// | way | type | reads |
 /// |---|---|---|

@@ -90,8 +90,9 @@ pub struct Format {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
-    /// What a summary of these items reads, and all that they stand for, as it was said first where
-    /// the session holds that. Behind it `kept` stays.
+    /// For a summary of the context before `kept`: the original items to summarise, and all
+    /// original items. `items` are the current ones, which are returned if the session has no
+    /// originals.
     pub fn said_before(
         &self,
         source: &dyn Source,
@@ -211,7 +212,7 @@ pub struct Append {
     pub cuts: bool,
     /// What happens to the copies in a record that is appended again.
     pub copies: CopiesBehind,
-    /// What was said of a history that is summarised, if earlier edits leave it in the session.
+    /// Finds the original entries of a history, if the session keeps them next to edited ones.
     pub said: Option<SaidBefore>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,
@@ -226,8 +227,9 @@ pub enum CopiesBehind {
     GoAlong,
 }
 
-/// Returns what a summary of all but the end of a context reads, as it was said first, and all that
-/// was said before that end and in earlier summaries: indices into `Transcript::items`.
+/// Returns the original items to summarise (the context before `kept`), and all original items
+/// before `kept`, including those that earlier summaries replaced: indices into
+/// `Transcript::items`.
 pub type SaidBefore = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
 
 /// Turns edits into bytes to append to a file.

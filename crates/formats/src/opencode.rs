@@ -38,8 +38,8 @@ pub const FORMAT: Format = Format {
     ..Format::writable("opencode", sniff, read, write::write, &invariants::OpencodeInvariants)
 };
 
-/// Kilo Code's sessions: rows of the database of a fork, which say so. Its exports cannot be told
-/// from OpenCode's.
+/// Kilo Code's sessions: rows of the database of a fork, which are marked as such. Its exports
+/// cannot be distinguished from OpenCode's.
 pub const KILO: Format = Format {
     name: "kilo",
     sniff: is_rows_of_kilo,
@@ -65,7 +65,7 @@ fn is_rows(head: &[u8]) -> bool {
     head.starts_with(b"{\"table\":\"")
 }
 
-/// Whether the first row of a conversation or of a log says that it is Kilo Code's.
+/// Whether the first row of a conversation or of a log is marked as Kilo Code's.
 fn is_rows_of_kilo(head: &[u8]) -> bool {
     let tables: [&[u8]; 2] = [b"{\"table\":\"session\",", b"{\"table\":\"event\","];
     let members = tables.iter().find_map(|begin| head.strip_prefix(*begin));

@@ -1,4 +1,4 @@
-//! A session that was opened and read.
+//! An open session: its bytes, its format and its transcript.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Fault, Source, Transcript};
@@ -8,19 +8,19 @@ use tracing::field::Empty;
 use crate::splice::if_read;
 use crate::{FORMATS, Format, Write, Writing, named, sniff};
 
-/// Bytes at the beginning of a file by which its format is known; the second number when the first
-/// records are long.
+/// Bytes at the beginning of a file that are read to recognise its format; the second number is
+/// used if the first records are long.
 pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
-/// A session: its bytes, what they say, and what could not be read.
+/// A session with its bytes, its transcript, and the faults of its records.
 pub struct Loaded<S> {
-    /// How sessions of this agent are read and written.
+    /// The format of its agent.
     pub format: &'static Format,
     /// The bytes.
     pub source: S,
-    /// What they say.
+    /// The transcript that was read from them.
     pub transcript: Transcript,
-    /// Records that are not as they should be.
+    /// Faults: records that could not be read as expected.
     pub faults: Vec<Fault>,
 }
 
@@ -29,14 +29,14 @@ impl<S: Source> Loaded<S> {
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if no format knows it; what reading its bytes says.
+    /// `UnknownFormat` if no format recognises it; the errors of reading its bytes.
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
         let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
         Ok(Loaded { format, source, transcript, faults })
     }
 }
 
-/// What a session says, its format, and what could not be understood.
+/// The format of a session, its transcript, and its faults.
 type Parsed = (&'static Format, Transcript, Vec<Fault>);
 
 fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
@@ -57,7 +57,7 @@ fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
 }
 
 impl<S> Loaded<S> {
-    /// How edits of this session are written.
+    /// Returns how edits of this session are written.
     ///
     /// # Errors
     ///
@@ -67,11 +67,11 @@ impl<S> Loaded<S> {
     }
 }
 
-/// How edits of sessions of this format are written.
+/// Returns how edits of sessions of this format are written.
 ///
 /// # Errors
 ///
-/// `ReadOnly` if they never are: the error says why.
+/// `ReadOnly`, with the reason, if they never are.
 pub fn writer(format: &Format) -> Result<Write> {
     match format.writing {
         Writing::Splices(write) => Ok(write),
@@ -83,7 +83,7 @@ pub fn writer(format: &Format) -> Result<Write> {
     }
 }
 
-/// The format that the beginning of a source is of.
+/// The format of a source, recognised by its beginning.
 pub fn format_of(source: &dyn Source) -> Option<&'static Format> {
     HEADS.iter().find_map(|&head| sniff(&source.read(0..head)))
 }

@@ -1,4 +1,4 @@
-//! A session with replacements of bytes laid over it, and reads of which each byte counts.
+//! A source with byte replacements applied, and reads that must not come short.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -7,10 +7,10 @@ use std::ops::Range;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{ReadFailure, Source, Span, Splice};
 
-/// Bytes read at once when a source is read from one end to the other.
+/// Bytes per read when a source is read from one end to the other.
 pub const CHUNK: u64 = 1 << 20;
 
-/// A source with other bytes laid over ranges of it. Nothing is copied until it is read.
+/// A source with some ranges replaced by other bytes. Nothing is copied until it is read.
 ///
 /// ```
 /// use epitome_formats::Spliced;
@@ -25,12 +25,12 @@ pub const CHUNK: u64 = 1 << 20;
 pub struct Spliced<'a> {
     base: Base<'a>,
     splices: Vec<Splice>,
-    /// Where the bytes of each splice begin, in the new coordinates.
+    /// Where the bytes of each splice begin, in coordinates of the new source.
     starts: Vec<u64>,
     len: u64,
 }
 
-/// What splices are laid over.
+/// The source to which splices are applied.
 enum Base<'a> {
     Borrowed(&'a dyn Source),
     // Not bound to `'a`: a splice may be dropped after what it borrows.
@@ -47,17 +47,17 @@ impl Base<'_> {
 }
 
 impl<'a> Spliced<'a> {
-    /// Lays `splices` over `base`. They are sorted by their place; those at the same place stay in
-    /// the order given.
+    /// Applies `splices` to `base`. They are sorted by position; those at the same position keep
+    /// their order.
     ///
     /// # Errors
     ///
-    /// `Refused` when two of them overlap or one reaches past the end of the base.
+    /// `Refused` if two of them overlap or one exceeds the end of the base.
     pub fn new(base: &'a dyn Source, splices: Vec<Splice>) -> Result<Spliced<'a>> {
         Spliced::over(Base::Borrowed(base), splices)
     }
 
-    /// As [`new`](Spliced::new), with a base of its own.
+    /// As [`new`](Spliced::new), but owns its base.
     ///
     /// # Errors
     ///
@@ -86,18 +86,18 @@ impl<'a> Spliced<'a> {
         Ok(Spliced { base, splices, starts, len })
     }
 
-    /// The splices, sorted by their place in the base.
+    /// The splices, sorted by position in the base.
     pub fn splices(&self) -> &[Splice] {
         &self.splices
     }
 
-    /// The splices back.
+    /// Returns the splices.
     pub fn into_splices(self) -> Vec<Splice> {
         self.splices
     }
 
-    /// This with more splices laid over it, in its coordinates, as one set of splices over the
-    /// same base.
+    /// Applies more splices, given in coordinates of this source. The result is one set of splices
+    /// of the same base.
     ///
     /// # Errors
     ///
@@ -118,9 +118,9 @@ impl<'a> Spliced<'a> {
         Spliced::over(self.base, joined.splices)
     }
 
-    /// The range of the base that stands at `span`, if no splice has a part in it.
+    /// The range of the base that is at `span`, if no splice overlaps it.
     pub fn in_base(&self, span: Span) -> Option<Span> {
-        // Where nothing is, the byte before is as good a neighbour as the one after.
+        // For an empty span, the byte before it is as good as the one after it.
         let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
         probes.into_iter().flatten().find_map(|probe| {
             let Run::Base { range } = (probe < self.len).then(|| self.run_at(probe))? else {
@@ -132,7 +132,7 @@ impl<'a> Spliced<'a> {
         })
     }
 
-    /// Hands the runs of a range to `joined`.
+    /// Adds the runs of a range to `joined`.
     fn runs(&self, range: Range<u64>, joined: &mut Joined) {
         let mut at = range.start;
         while at < range.end {
@@ -152,25 +152,25 @@ impl<'a> Spliced<'a> {
         }
     }
 
-    /// Where the bytes of each splice stand now: `starts[n]` belongs to `splices()[n]`.
+    /// The current position of each splice's bytes: `starts[n]` belongs to `splices()[n]`.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// Writes all of it, a mebibyte at a time.
+    /// Writes the whole source, a mebibyte at a time.
     ///
     /// # Errors
     ///
-    /// What the writer says, or `Unreadable` and `Changed` when the base gives fewer bytes than it
-    /// has.
+    /// Those of the writer; `Unreadable` or `Changed` if the base returns fewer bytes than its
+    /// length.
     pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
         copy(self, 0..self.len, out)
     }
 
-    /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must lie
-    /// before the end.
+    /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must be before
+    /// the end.
     fn run_at(&self, at: u64) -> Run {
-        // The last splice that begins at or before `at`; empty ones before it hold no byte.
+        // The last splice that begins at or before `at`; empty ones before it have no bytes.
         let idx = self.starts.partition_point(|&start| start <= at);
         let next = self.starts.get(idx).copied().unwrap_or(self.len);
         let Some(idx) = idx.checked_sub(1) else {
@@ -186,7 +186,7 @@ impl<'a> Spliced<'a> {
     }
 }
 
-/// Splices that are put together from what is kept of a base and what stands in between.
+/// Splices that are built from the kept ranges of a base and the bytes between them.
 struct Joined {
     /// Where the last kept range of the base ends.
     at: u64,
@@ -208,7 +208,7 @@ impl Joined {
 enum Run {
     /// A range of the base.
     Base { range: Range<u64> },
-    /// The bytes of a splice from an offset on; they end at `end` in the new coordinates.
+    /// The bytes of a splice from an offset on; they end at `end` in the new source.
     With { idx: usize, from: usize, end: u64 },
 }
 
@@ -256,7 +256,7 @@ pub fn copy(source: &dyn Source, range: Range<u64>, out: &mut dyn Write) -> Resu
     each_chunk(source, range, |bytes| out.write_all(bytes).map_err(Error::from))
 }
 
-/// Hands a range of a source to `take`, a mebibyte at a time.
+/// Passes a range of a source to `take`, a mebibyte at a time.
 pub fn each_chunk(
     source: &dyn Source,
     range: Range<u64>,
@@ -271,7 +271,7 @@ pub fn each_chunk(
     Ok(())
 }
 
-/// The error of the first read of `source` that failed, if one did.
+/// The error of the first failed read of `source`, if there is one.
 pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
     let failure = source.read_failure()?;
     Some(match failure.downcast_ref::<Error>() {
@@ -280,12 +280,12 @@ pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
     })
 }
 
-/// What was made of the bytes of `source`, unless a read of them failed: then that is the error,
-/// whatever came of the bytes that were read.
+/// Returns `made`, which was computed from `source`, unless a read of `source` has failed: then
+/// that is the error.
 ///
 /// # Errors
 ///
-/// The failure of `source`; else that of `made`.
+/// The failed read of `source`; else the error of `made`.
 pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> {
     failure_of(source).map_or(made, Err)
 }
@@ -294,7 +294,7 @@ pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> 
 ///
 /// # Errors
 ///
-/// The failure of `source`, or `Changed` when it gives fewer bytes without one.
+/// The failed read of `source`, or `Changed` if it returns fewer bytes without an error.
 pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
     let want = range.end.saturating_sub(range.start);
     let bytes = source.read(range);

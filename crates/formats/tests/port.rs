@@ -39,7 +39,7 @@ struct Said {
     arguments: Vec<BTreeSet<String>>,
 }
 
-/// The content of all entries except those that were `told` before the conversation.
+/// The content of all entries except those in `told`, which are sent before the conversation.
 fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
     let mut said = Said::default();
     let mut calls: Vec<(&Call, Option<&Output>)> = Vec::new();
@@ -49,7 +49,7 @@ fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) ->
                 Block::Text(text) => {
                     let text = text.read(source).into_owned();
                     let words = match entry.role {
-                        // Claude Code takes these for its own, whoever wrote them.
+                        // Claude Code takes these for its own, even if another program wrote them.
                         Role::User if text.starts_with("<system-reminder>") => &mut said.agent,
                         Role::User => &mut said.user,
                         Role::Assistant => &mut said.model,
@@ -399,7 +399,7 @@ fn what_stays_behind_is_counted() {
     }
 }
 
-/// A history that only one service can open cannot be carried elsewhere, and is told apart.
+/// A history that only one service can decrypt cannot be ported, and is reported.
 #[test]
 fn a_sealed_history_is_told() {
     let meta = json!({"type": "session_meta", "payload": {"id": "s", "cwd": "/p"}});

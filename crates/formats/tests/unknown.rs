@@ -1,4 +1,4 @@
-//! What a newer version wrote is read as far as it is understood; what is not is told, once a kind.
+//! Records of newer versions are read as far as they are known; each unknown kind is reported once.
 
 use epitome_formats::named;
 use epitome_model::Fault;

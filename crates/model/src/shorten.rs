@@ -1,12 +1,12 @@
-//! Texts that are cut between words.
+//! Shortens texts between words.
 //!
-//! A cut in the middle of a word says little, and may leave the half of a password, which no
-//! redactor knows any more. A word here is a run of letters, digits and marks as a token, a path or
-//! an address has them.
+//! A cut within a word is hard to read, and may leave half of a password, which no redactor
+//! recognises. A word here is a run of letters, digits and marks as in a token, a path or an
+//! address.
 
-/// The first words of a text: at most so many bytes of it.
+/// The first words of a text, at most `most` bytes.
 ///
-/// A word that alone is longer than seven eighths of that is cut, between characters.
+/// A single word that is longer than seven eighths of that is cut, between characters.
 ///
 /// ```
 /// assert_eq!(epitome_model::first_words("export KEY=abc123 now", 15), "export ");
@@ -22,9 +22,9 @@ pub fn first_words(text: &str, most: usize) -> &str {
     &text[..if is_cut && word > most / 8 { word } else { end }]
 }
 
-/// The last words of a text: at most so many bytes of it.
+/// The last words of a text, at most `most` bytes.
 ///
-/// A word that alone is longer than seven eighths of that is cut, between characters.
+/// A single word that is longer than seven eighths of that is cut, between characters.
 ///
 /// ```
 /// assert_eq!(epitome_model::last_words("KEY=abc123 is set", 10), " is set");
@@ -39,7 +39,7 @@ pub fn last_words(text: &str, most: usize) -> &str {
     if is_cut && left.len() > most / 8 { left } else { &text[begin..] }
 }
 
-/// `text` on one line, of at most `max` characters, ending in `…` when it was longer.
+/// `text` on one line, in at most `max` characters; it ends in `…` if it is cut.
 pub fn short(text: &str, max: usize) -> String {
     let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if flat.chars().nth(max).is_none() {
@@ -50,7 +50,7 @@ pub fn short(text: &str, max: usize) -> String {
     format!("{}{mark}", first_words(&flat, room))
 }
 
-/// So many of them: `1 session`, `2 sessions`, `2 entries`.
+/// A number with its noun: `1 session`, `2 sessions`, `2 entries`.
 pub fn plural(n: u64, one: &str) -> String {
     match one.strip_suffix('y') {
         _ if n == 1 => format!("1 {one}"),
@@ -75,7 +75,7 @@ pub fn percent_change(before: u64, after: u64) -> String {
     format!("{percent:+.1}%")
 }
 
-/// Letters of scripts that put no spaces between words are words of their own.
+/// Letters of scripts without spaces between words are words of their own.
 fn is_in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
 }
@@ -114,7 +114,7 @@ mod tests {
             (url, 37, "open postgres://admin:hunter2@host ", " postgres://admin:hunter2@host now"),
             (url, 30, "open ", " now"),
             (url, 4, "open", " now"),
-            // What would be left is too little: the word is cut.
+            // Too little would be left: the word is cut.
             ("a/long/path/of/a/file.rs b", 16, "a/long/path/of/a", "h/of/a/file.rs b"),
             (
                 "b /a/long/path/of/a/file.rs",

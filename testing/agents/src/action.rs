@@ -1,53 +1,53 @@
-//! What a scripted model wants done.
+//! The actions of the scripted model.
 
 use serde::Deserialize;
 
-/// Something the scripted model wants done, free of any agent's names for it.
+/// An action of the scripted model, independent of any agent's tool names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Read a file of the project.
     Read {
-        /// The path, from the project's folder.
+        /// The path, relative to the project's folder.
         path: String,
     },
     /// Write a file of the project.
     Write {
-        /// The path, from the project's folder.
+        /// The path, relative to the project's folder.
         path: String,
-        /// All of its content.
+        /// The whole content.
         content: String,
     },
     /// Replace one text in a file.
     Edit {
-        /// The path, from the project's folder.
+        /// The path, relative to the project's folder.
         path: String,
-        /// The text that stands there.
+        /// The text that is replaced.
         old: String,
-        /// The text that shall stand there.
+        /// The new text.
         new: String,
     },
     /// Run a command in the project's folder.
     Shell {
         /// The command line.
         command: String,
-        /// What it is for.
+        /// A description of its purpose.
         why: String,
     },
     /// Search files for a pattern.
     Search {
         /// A regular expression.
         pattern: String,
-        /// The folder, from the project's.
+        /// The folder, relative to the project's.
         path: String,
     },
-    /// Let a sub-agent do it, where there are any.
+    /// Delegate a task to a sub-agent, if the agent has them.
     Delegate {
-        /// A few words for the list of tasks.
+        /// A short name of the task.
         task: String,
-        /// What the sub-agent is told; holds the mark of its track.
+        /// The prompt of the sub-agent; it contains the mark of its track.
         prompt: String,
-        /// The command that answers the same, for an agent without sub-agents.
+        /// The command that answers the same question, for an agent without sub-agents.
         instead: String,
     },
 }

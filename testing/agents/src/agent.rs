@@ -1,4 +1,4 @@
-//! What differs between the agents.
+//! The differences between agents.
 
 use crate::action::Action;
 use crate::home::Home;
@@ -12,37 +12,37 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is known of an agent.
+/// The properties of an agent.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// The name used for folders and on the command line. That of the agent itself, and of what it
-    /// is driven with if it is driven in several ways.
+    /// The name used for folders and on the command line: that of the agent, and if it is driven in
+    /// several ways, how.
     pub name: &'static str,
-    /// What is installed from the npm registry: `@openai/codex@0.169.0`. This is the one place of a
-    /// version: another one is installed when the line changes.
+    /// The npm package to install: `@openai/codex@0.169.0`. The version is defined only here; a
+    /// change installs another one.
     pub package: &'static str,
-    /// The ways that its sessions can be compacted in.
+    /// The ways in which its sessions can be compacted.
     pub ways: &'static [Way],
-    /// What it sends in the place of a result that a native compaction marks in its record. Others
+    /// What it sends in place of a result that a native compaction marks. Agents without marks
     /// append a record instead.
     pub marked_text: Option<&'static str>,
-    /// How big the project is that it is recorded with.
+    /// The size of the project for recordings.
     pub scale: Scale,
-    /// Whether it only appends to a session that it goes on with; of others less is recorded.
+    /// Whether it only appends to a session when it resumes; for other agents less is recorded.
     pub appends: bool,
-    /// Whether its recordings have sub-agents, or what stands for one.
+    /// Whether its recordings have sub-agents, or a substitute for one.
     pub records_sub_agents: bool,
     /// Whether sessions are ported to it and from it.
     pub is_ported: bool,
-    /// The settings below the home that a hook is installed in, if it is tried that the agent calls
-    /// it.
+    /// The settings below the home where a hook is installed; set if a test checks that the agent
+    /// runs the hook.
     pub hook_settings: Option<&'static str>,
-    /// The prompt with which it is asked to compact. Others do it when their context is full.
+    /// The prompt that makes it compact. Other agents compact when their context is full.
     pub compact_command: Option<&'static str>,
 }
 
 impl Facts {
-    /// What holds of most agents.
+    /// The properties of most agents.
     pub(crate) const MOST: Self = Self {
         name: "",
         package: "",
@@ -56,16 +56,16 @@ impl Facts {
         compact_command: None,
     };
 
-    /// The version that is installed.
+    /// The installed version.
     pub fn version(&self) -> &'static str {
         self.package.rsplit_once('@').map_or("", |(_, version)| version)
     }
 }
 
-/// An agent that this crate can install and drive: a file of its own, and a line in
+/// An agent that this crate can install and drive. To add one, write a file for it and add it to
 /// [`AGENTS`](crate::AGENTS).
 pub trait Agent: Debug + Sync {
-    /// What is known of it.
+    /// Its properties.
     fn facts(&self) -> Facts;
 
     /// The name used for folders and on the command line.
@@ -73,18 +73,18 @@ pub trait Agent: Debug + Sync {
         self.facts().name
     }
 
-    /// Writes the settings into the home: where the model is, and no questions.
+    /// Writes the settings into the home: the address of the model, and no questions.
     ///
     /// # Errors
     ///
-    /// When the home cannot be written.
+    /// If the home cannot be written.
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()>;
 
-    /// Makes the agent compact its sessions by itself after a few thousand tokens, where it can.
+    /// Makes the agent compact its sessions itself after a few thousand tokens, if it can.
     ///
     /// # Errors
     ///
-    /// When the home cannot be written, or the agent is not made to compact here.
+    /// If the home cannot be written, or this agent has no such setting here.
     fn compact_early(&self, _home: &Home) -> anyhow::Result<()> {
         bail!("{} is not made to compact here", self.name())
     }
@@ -93,32 +93,32 @@ pub trait Agent: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// When the agent cannot be installed.
+    /// If the agent cannot be installed.
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command>;
 
-    /// The environment that only this agent needs.
+    /// Environment variables that only this agent needs.
     fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// The session files of the home, the one written last at the end.
+    /// The session files in the home, the one written last at the end.
     fn sessions(&self, home: &Home) -> Vec<PathBuf>;
 
     /// The bytes of a session.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
         fs::read(session).with_context(|| session.display().to_string())
     }
 
-    /// Puts a session where the agent finds it; `environment` gives a program of the agent the
-    /// environment of a turn.
+    /// Stores a session where the agent finds it; `environment` sets the environment of a turn for
+    /// a program of the agent.
     ///
     /// # Errors
     ///
-    /// When the text has no id, or the home cannot be written.
+    /// If the text has no id, or the home cannot be written.
     fn put(
         &self,
         home: &Home,
@@ -128,11 +128,11 @@ pub trait Agent: Debug + Sync {
         home.write(self.place(home, &self.session_id(text)?), text.as_bytes())
     }
 
-    /// The id of a session by its text.
+    /// The id of a session, from its text.
     ///
     /// # Errors
     ///
-    /// When it has none.
+    /// If it has none.
     fn session_id(&self, text: &str) -> anyhow::Result<String> {
         records(text)
             .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
@@ -142,12 +142,12 @@ pub trait Agent: Debug + Sync {
     /// Where below the home the agent looks for the session `id`.
     fn place(&self, home: &Home, id: &str) -> PathBuf;
 
-    /// The folder that holds what a session's sub-agents did, or a folder around it.
+    /// The folder with the sub-agents of a session, or a folder that contains it.
     fn beside(&self, session: &Path, _id: &str) -> PathBuf {
         session.with_extension("")
     }
 
-    /// The call of this agent's tools that does `action`.
+    /// The tool call of this agent that performs `action`.
     fn call(&self, project: &Path, action: &Action) -> ToolCall;
 }
 
@@ -155,9 +155,9 @@ pub trait Agent: Debug + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// In its records.
+    /// By rewriting its records.
     Rewrite,
-    /// As the agent itself does it: by a record of its own behind the end, or by its marks.
+    /// In the agent's own way: by an appended record, or by marks.
     Native,
     /// By a summary of all but the last turn, in the agent's own record.
     Summary,
@@ -174,7 +174,7 @@ impl Way {
     }
 }
 
-/// The records of a session's text; a line that is not JSON is left out.
+/// The records in a session's text, without lines that are not JSON.
 pub(crate) fn records(text: &str) -> impl Iterator<Item = Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok())
 }

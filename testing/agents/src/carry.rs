@@ -1,4 +1,4 @@
-//! A recorded session of one agent, carried to another, which goes on with it.
+//! Ports a recorded session of one agent to another, which resumes it.
 
 use crate::agent::Agent;
 use crate::home::Home;
@@ -15,32 +15,32 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What happened on the way.
+/// The result of a port.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The agent that recorded the session.
     pub from: &'static str,
-    /// The agent that went on with it.
+    /// The agent that resumed it.
     pub to: &'static str,
-    /// How long all of it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What the first agent sent when it went on with the session itself.
+    /// What the first agent sent when it resumed the session itself.
     pub sent: Counts,
     /// What the other agent sent.
     pub sent_again: Counts,
-    /// Texts of the user, of the model and of results that were looked for, and found.
+    /// The number of texts (of the user, of the model, of results) that were looked for and found.
     pub texts: usize,
-    /// What was left behind, as it was told.
+    /// What the port left behind, as it reported it.
     pub left_behind: Value,
 }
 
-/// Carries the recorded session `text` of `from` to `to` with the program `epitome`, resumes it in
-/// the real agent, and looks for everything that `from` itself would send among what was sent.
+/// Ports the recorded session `text` of `from` to `to` with the program `epitome`, resumes it in
+/// the real agent, and checks that everything `from` itself would send was sent.
 ///
 /// # Errors
 ///
-/// When any of it fails: the port, a refused history, a text or a call that did not arrive, or a
-/// resume that goes on in another file.
+/// If any of this fails: the port, a refused history, a text or a call that was not sent, or a
+/// resume that continues in another file.
 pub fn run(
     from: &'static dyn Agent,
     text: &str,
@@ -88,7 +88,7 @@ pub fn run(
     })
 }
 
-/// Runs `epitome port`, as who lives in `home`.
+/// Runs `epitome port`, with `home` as the home folder.
 fn port(epitome: &Path, session: &Path, to: &dyn Agent, home: &Home) -> anyhow::Result<Value> {
     let output = Command::new(epitome)
         .args(["port", "--json", "--to", to.name()])
@@ -102,7 +102,7 @@ fn port(epitome: &Path, session: &Path, to: &dyn Agent, home: &Home) -> anyhow::
     serde_json::from_slice(&output.stdout).context("what `port` tells")
 }
 
-/// An agent with the scenario's project, and the server it knows.
+/// An agent with the scenario's project, and its model server.
 fn play(agent: &'static dyn Agent) -> anyhow::Result<(Sandbox, Server)> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
@@ -110,7 +110,7 @@ fn play(agent: &'static dyn Agent) -> anyhow::Result<(Sandbox, Server)> {
     Ok((sandbox, server))
 }
 
-/// What the model said, and what came of its calls, in a history of any wire.
+/// The texts of the model and the results of its calls, in a history of any API format.
 fn describe(messages: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for message in messages.as_array().into_iter().flatten() {
@@ -131,7 +131,7 @@ fn describe(messages: &Value) -> Vec<String> {
 fn words(content: &Value) -> Vec<String> {
     let blocks = content.as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
-    // Claude Code puts reminders behind results when it sends them.
+    // Claude Code adds reminders after results when it sends them.
     let own = |text: &str| {
         text.split("<system-reminder>").next().unwrap_or_default().trim_end().to_owned()
     };

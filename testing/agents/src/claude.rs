@@ -13,7 +13,8 @@ const MODEL: &str = "claude-sonnet-4-6";
 const KEY: &str = "sk-ant-unused";
 const TOOLS: &str = "Agent,Bash,Edit,Grep,Read,Write";
 
-/// The stock prompt is 28 KB that every recording would repeat twice, and not ours to publish.
+/// Replaces the default prompt: its 28 KB would be twice in every recording, and we may not publish
+/// it.
 const SYSTEM: &str = "You are a careful programmer. Work in the current folder with the tools you \
                       have. Say briefly what you found and what you changed.";
 
@@ -50,7 +51,7 @@ impl Agent for Claude {
         command.args(["-p", "--model", MODEL, "--output-format", "json"]);
         command.args(["--system-prompt", SYSTEM]);
         if !prompt.starts_with('/') {
-            // The list of commands would be sent, and stored, with every session.
+            // The list of commands would be sent and stored with every session.
             command.arg("--disable-slash-commands");
         }
         command.args(["--tools", TOOLS, "--allowedTools", TOOLS]);
@@ -72,7 +73,7 @@ impl Agent for Claude {
         let own = [
             ("ANTHROPIC_BASE_URL", url),
             ("ANTHROPIC_API_KEY", KEY),
-            // A refusal has to be seen, not tried again.
+            // A refusal must be reported, not retried.
             ("CLAUDE_CODE_MAX_RETRIES", "0"),
             ("API_TIMEOUT_MS", "60000"),
         ];

@@ -14,16 +14,16 @@ use std::process::Command;
 const PROVIDER: &str = "scripted";
 const CONFIG: &str = ".codex/config.toml";
 
-/// The stock prompt is 21 KB that every recording would hold, and not ours to publish.
+/// Replaces the default prompt: its 21 KB would be in every recording, and we may not publish it.
 const PROMPT: &str = "You are a careful programmer. Work in the current folder with the tools you \
                       have. Say briefly what you found and what you changed.";
 
 /// How Codex offers its tools, which depends on the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tools {
-    /// Each by itself.
+    /// Each as a tool of its own.
     Single,
-    /// One that takes a script, which calls the others.
+    /// One tool that runs a script, which calls the others.
     Scripts,
 }
 
@@ -41,7 +41,7 @@ impl Codex {
         }
     }
 
-    /// A call of a tool, or a script that makes it and shows what it says.
+    /// A call of a tool, or a script that calls it and prints its result.
     fn tool(&self, name: &str, input: &Value) -> ToolCall {
         match self.tools {
             Tools::Single => ToolCall { name: name.to_owned(), input: input.clone() },
@@ -118,7 +118,7 @@ trust_level = "trusted"
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = install::node_program(self.facts().package, ".bin/codex")?;
-        // Hooks of a home of our own need nobody's trust.
+        // Hooks in a test's own home need no confirmation.
         command.arg("--dangerously-bypass-hook-trust");
         command.args(["exec", "--skip-git-repo-check"]);
         if let Some(id) = resume {
@@ -140,7 +140,7 @@ trust_level = "trusted"
     }
 
     fn place(&self, _home: &Home, id: &str) -> PathBuf {
-        // The time in the name is free; Codex goes by the id.
+        // The time in the name does not matter; Codex uses the id.
         let name = format!("rollout-2026-01-01T00-00-00-{id}.jsonl");
         [".codex/sessions/2026/01/01", &name].iter().collect()
     }
@@ -156,7 +156,7 @@ trust_level = "trusted"
                 self.patch(&format!("*** Add File: {path}\n{added}"))
             }
             Action::Edit { path, old, new } => {
-                // A patch goes by whole lines, and what is replaced may end within one.
+                // A patch consists of whole lines, and the replaced text may end within a line.
                 let line = |sign: char, line: &str| format!("{sign}{line}\n");
                 let (old, new) = (old.lines().next(), new.lines().next());
                 let hunk = [old.map(|it| line('-', it)), new.map(|it| line('+', it))]
@@ -168,8 +168,8 @@ trust_level = "trusted"
             Action::Search { pattern, path } => {
                 self.shell(project, &format!("grep -rn '{pattern}' {path}"))
             }
-            // Sub-agents of Codex run beside the script's order; the question is answered by
-            // looking.
+            // Sub-agents of Codex do not follow the order of the script; a command answers the
+            // question instead.
             Action::Delegate { instead, .. } => self.shell(project, instead),
         }
     }

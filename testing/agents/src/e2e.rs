@@ -1,4 +1,4 @@
-//! The whole way: record, compact, resume, restore, resume.
+//! The end-to-end test: record, compact, resume, restore, resume.
 
 use crate::agent::{Agent, Way};
 use crate::record::record;
@@ -11,48 +11,48 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// How every text begins that a compaction leaves in place of another.
+/// The beginning of every stub that a compaction leaves.
 const STUB: &str = "[epitome k";
 
-/// What stands for all but the last turn when a session is summarised.
+/// The summary of all but the last turn.
 const SUMMARY: &str = "Nothing is open: what was asked for was done, in a few steps.";
 
-/// A word that stands in every common line of the logs the session printed, and nowhere else.
+/// A word in every ordinary line of the logs that the session printed, and nowhere else.
 const BULK: &str = "checksum";
 
-/// What happened on the way.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The agent's name.
     pub agent: &'static str,
     /// How the session was compacted.
     pub way: Way,
-    /// How long all of it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
     /// The session as recorded.
     pub original: Stage,
     /// The session as compacted.
     pub compacted: Stage,
-    /// Bytes the agent appended to the compacted session.
+    /// Number of bytes that the agent appended to the compacted session.
     pub appended: usize,
-    /// What the compaction said of itself, as it printed it.
+    /// The report that `compact` printed.
     pub said: serde_json::Value,
 }
 
-/// A session's file, and what its resume sent.
+/// The size of a session's file, and what its resume sent.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stage {
     /// The size of the file.
     pub file_bytes: usize,
     /// The size of the messages sent, as JSON.
     pub history_bytes: usize,
-    /// What the messages held.
+    /// The number of blocks in the messages.
     pub counts: Counts,
-    /// Stubs among what was sent, or what the agent sends in the place of what it marks.
+    /// Number of stubs that were sent, or of texts that the agent sends for marked results.
     pub stubs: usize,
     /// How often the summary was sent.
     pub summaries: usize,
-    /// Lines of logs among what was sent.
+    /// Number of log lines that were sent.
     pub bulk: usize,
 }
 
@@ -61,8 +61,8 @@ pub struct Stage {
 ///
 /// # Errors
 ///
-/// When any of it fails: a refused history, a resume that starts from nothing, a history that did
-/// not shrink, or a restored file that is not the original and what the agent appended.
+/// If any of this fails: a refused history, a resume that starts from nothing, a history that did
+/// not become smaller, or a restored file that is not the original with what the agent appended.
 pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
     let recording = record(agent, &Scenario::full(agent)).context("record")?;
@@ -159,7 +159,7 @@ fn shrunk(report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `epitome VERB FILE ARGS…` and returns what it printed.
+/// Runs `epitome VERB FILE ARGS…` and returns its output.
 fn call(epitome: &Path, archive: &Path, file: &Path, args: &[&str]) -> anyhow::Result<String> {
     let (verb, options) = args.split_first().expect("a verb is always given");
     let output = Command::new(epitome)

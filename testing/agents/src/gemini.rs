@@ -11,7 +11,7 @@ use std::process::Command;
 
 const MODEL: &str = "gemini-3-pro-preview";
 
-/// What Gemini CLI calls the project, by the name of its folder.
+/// Gemini CLI's data folder of the project, named after the project's folder.
 const PROJECT: &str = ".gemini/tmp/project";
 
 /// Gemini CLI.
@@ -39,7 +39,7 @@ impl Agent for Gemini {
     }
 
     fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
-        // Of a window of a million tokens.
+        // The share of a window of a million tokens.
         settings(home, Some(0.004))
     }
 
@@ -67,7 +67,7 @@ impl Agent for Gemini {
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {
         let mut found = sessions_below(&home.path().join(PROJECT).join("chats"), 0);
-        // A resume leaves a file of the same id in which nobody has said anything.
+        // A resume leaves a file with the same id and without messages.
         found.retain(|path| {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             text.contains(r#""type":"gemini""#)
@@ -112,7 +112,7 @@ impl Agent for Gemini {
     }
 }
 
-/// No questions, nothing that leaves the machine, no second opinion on an edit.
+/// Settings: no questions, nothing that leaves the machine, no second model for edits.
 fn settings(home: &Home, threshold: Option<f64>) -> anyhow::Result<()> {
     let mut settings = json!({
         "security": {

@@ -1,11 +1,11 @@
-//! A private home for one agent, gone when dropped.
+//! A temporary home for one agent, which is removed when dropped.
 
 use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The home that recorded sessions speak of; it is put in and out of their text.
+/// The home in the text of recorded sessions; it is replaced by the real one and vice versa.
 pub const RECORDED_HOME: &str = "/home/dev";
 
 const RECORDED_KERNEL: &str = "6.8.0-generic";
@@ -23,10 +23,10 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// When the temporary folder cannot be made.
+    /// If the temporary folder cannot be made.
     pub fn new() -> anyhow::Result<Self> {
         let guard = TempDir::with_prefix("epitome-agent-")?;
-        // Agents ask for their working folder and get it without links: use the same name.
+        // Agents resolve links in their working folder: use the resolved name from the start.
         let path = fs::canonicalize(guard.path())?.join("home");
         let project = path.join("project");
         fs::create_dir_all(&project)?;
@@ -47,7 +47,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// When the disk refuses.
+    /// If it cannot be written.
     pub fn write(&self, relative: impl AsRef<Path>, content: &[u8]) -> anyhow::Result<PathBuf> {
         let path = self.path.join(relative);
         let folder = path.parent().context("a file has a folder")?;
@@ -56,13 +56,13 @@ impl Home {
         Ok(path)
     }
 
-    /// A recorded session's text, as it would have been recorded here.
+    /// The text of a recorded session, as if it had been recorded in this home.
     pub fn localise(&self, text: &str) -> String {
         text.replace(RECORDED_HOME, &self.path_text())
             .replace(&dashed(RECORDED_HOME), &dashed(&self.path_text()))
     }
 
-    /// A session's text without this machine's paths and kernel.
+    /// The text of a session without paths and kernel version of this machine.
     pub fn scrub(&self, text: &str) -> String {
         let kernel = rustix::system::uname();
         text.replace(&self.path_text(), RECORDED_HOME)
@@ -75,7 +75,7 @@ impl Home {
     }
 }
 
-/// A path as Claude Code names its folders: everything but letters and digits is a dash.
+/// A path as Claude Code names its folders: each character but letters and digits becomes a dash.
 pub(crate) fn dashed(path: &str) -> String {
     path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

@@ -1,33 +1,34 @@
-//! The agents themselves, from the npm registry this machine is set up with, and the SDKs that
-//! stand in for others, from that of Python.
+//! Installs the agents from the machine's npm registry, and the SDKs that are tested like agents
+//! from its Python registry.
 //!
-//! They lie in `$EPITOME_AGENTS`, or in `.cache/agents` of the workspace; each package has a folder
-//! of its own, and a mark that is written last, so that an interrupted installation is done again.
+//! They are installed in `$EPITOME_AGENTS`, or in `.cache/agents` of the workspace. Each package
+//! has a folder of its own with a mark that is written last, so that an interrupted installation is
+//! repeated.
 
 use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The agents are made for this node; whatever the machine has is only used to run `npm`.
+/// The agents run with this node; the node of the machine is only used to run `npm`.
 const NODE: &str = "node@22.23.3";
-/// pi loads it when it reads an image.
+/// A package that pi loads when it reads an image.
 const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
-/// Made for services that bring nothing along: libraries and fonts come with it.
+/// A Chromium for serverless machines: its libraries and fonts are included.
 const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const NODE_TYPES: &str = "@types/node@26.6.6";
 
-/// Programs that read sessions. Its program is in a package of its own for each system.
+/// A program that reads sessions. Its binary is in a package of its own for each system.
 pub(crate) const CCUSAGE: &str = "ccusage@20.0.24";
-/// The last one that is no name for the program above.
+/// The last version that is not a wrapper of `ccusage`.
 pub(crate) const CCUSAGE_CODEX: &str = "@ccusage/codex@18.0.11";
 pub(crate) const CLAUDE_CODE_LOG: &str = "claude-code-log@1.7.0";
 
-/// The file that is written last; it holds what was installed.
+/// The file that is written last; it contains what was installed.
 const MARK: &str = ".ok";
 
-/// The folder the agents are installed in.
+/// The folder where the agents are installed.
 pub fn cache() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/agents");
     std::env::var_os("EPITOME_AGENTS").map_or_else(default, PathBuf::from)
@@ -37,10 +38,10 @@ pub fn cache() -> PathBuf {
 ///
 /// # Errors
 ///
-/// When `npm` is missing, or the registry is out of reach and pi is not installed yet.
+/// If `npm` is missing, or the registry is unreachable and pi is not installed yet.
 pub fn pi(package: &str) -> anyhow::Result<PathBuf> {
     let folder = once("pi", &[package, PI_IMAGES], &|folder| {
-        // The bundle in the package is whole: its dependencies would be installed for nothing.
+        // The bundle in the package is complete: its dependencies are not needed.
         run_npm(folder, &["pack", "--silent", package])?;
         let archive = fs::read_dir(folder)?
             .filter_map(Result::ok)
@@ -53,12 +54,12 @@ pub fn pi(package: &str) -> anyhow::Result<PathBuf> {
     Ok(folder.join("package/dist/bundle/cli.js"))
 }
 
-/// The `node_modules` with these packages (`@openai/codex@0.169.0`), in a folder that is named for
-/// the first.
+/// The `node_modules` with these packages (`@openai/codex@0.169.0`), in a folder that is named
+/// after the first.
 ///
 /// # Errors
 ///
-/// When `npm` is missing, or the registry is out of reach and they are not installed yet.
+/// If `npm` is missing, or the registry is unreachable and they are not installed yet.
 pub fn npm(packages: &[&str]) -> anyhow::Result<PathBuf> {
     let name = packages.first().and_then(|package| package.rsplit_once('@'));
     let (name, _) = name.context("a package has a version")?;
@@ -67,7 +68,7 @@ pub fn npm(packages: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(once(&name, packages, &|folder| run_npm(folder, &line))?.join("node_modules"))
 }
 
-/// A command that runs a script of a package, named from `node_modules`, with our node.
+/// A command that runs a script of a package, given relative to `node_modules`, with our node.
 ///
 /// # Errors
 ///
@@ -78,36 +79,36 @@ pub fn node_program(package: &str, script: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Our node.
+/// The node that runs the agents.
 ///
 /// # Errors
 ///
-/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+/// If `npm` is missing, or the registry is unreachable and it is not installed yet.
 pub fn node() -> anyhow::Result<PathBuf> {
     let line = ["install", "--no-audit", "--no-fund", NODE];
     let install = |folder: &Path| checked(Command::new("npm").args(line).current_dir(folder));
     Ok(once("node", &[NODE], &install)?.join("node_modules/node/bin/node"))
 }
 
-/// A Chromium without a screen, with what a bare machine has not: the folder with the program
-/// `chromium`, libraries in `al2023/lib` and `fonts`.
+/// A headless Chromium with what a minimal machine lacks: the folder with the program `chromium`,
+/// libraries in `al2023/lib`, and `fonts`.
 ///
 /// # Errors
 ///
-/// When `npm` is missing, the registry is out of reach and it is not installed yet, or the system
-/// is none that it runs on.
+/// If `npm` is missing, the registry is unreachable and it is not installed yet, or it does not run
+/// on this system.
 pub fn chromium() -> anyhow::Result<PathBuf> {
     let node = node()?;
     once("chromium", &[CHROMIUM], &|folder| {
         run_npm(folder, &["install", "--no-audit", "--no-fund", CHROMIUM])?;
-        // It unpacks itself where temporary files go, and its libraries where it believes itself to
-        // be in such a service.
+        // It unpacks itself into the temporary folder, and its libraries only if it believes to be
+        // on a serverless machine.
         let unpack = "import('@sparticuz/chromium').then((it) => it.default.executablePath())";
         let mut command = Command::new(&node);
         command.args(["-e", unpack]).current_dir(folder);
         command.env("TMPDIR", folder).env("AWS_EXECUTION_ENV", "AWS_Lambda_nodejs22.x");
         checked(&mut command)?;
-        // That it runs is seen now: it is made for x86-64 Linux alone.
+        // Check now that it runs: it is built for x86-64 Linux alone.
         let libraries = folder.join("al2023/lib");
         checked(
             Command::new(folder.join("chromium"))
@@ -121,18 +122,18 @@ pub fn chromium() -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When there is no `python3`, or the registry is out of reach and they are not installed yet.
+/// If there is no `python3`, or the registry is unreachable and they are not installed yet.
 pub fn python() -> anyhow::Result<PathBuf> {
     let pins =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/requirements.txt"))?;
     Ok(pip("python", &pins.split_whitespace().collect::<Vec<_>>())?.join("python"))
 }
 
-/// The compiler of TypeScript, for node, with the types of node in the same `node_modules`.
+/// The TypeScript compiler, for node, with node's types in the same `node_modules`.
 ///
 /// # Errors
 ///
-/// When `npm` is missing, or the registry is out of reach and they are not installed yet.
+/// If `npm` is missing, or the registry is unreachable and they are not installed yet.
 pub fn typescript() -> anyhow::Result<PathBuf> {
     Ok(npm(&[TYPESCRIPT, NODE_TYPES])?.join("typescript/bin/tsc"))
 }
@@ -141,13 +142,13 @@ pub fn typescript() -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When there is no `python3`, or the registry is out of reach and it is not installed yet.
+/// If there is no `python3`, or the registry is unreachable and it is not installed yet.
 pub fn claude_code_log() -> anyhow::Result<PathBuf> {
     let package = CLAUDE_CODE_LOG.replace('@', "==");
     Ok(pip("claude-code-log", &[&package])?.join("claude-code-log"))
 }
 
-/// The programs of an environment of Python with these packages.
+/// The programs of a Python environment with these packages.
 fn pip(name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let install = |folder: &Path| {
         checked(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(folder))?;
@@ -157,7 +158,7 @@ fn pip(name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(once(name, packages, &install)?.join("venv/bin"))
 }
 
-/// Runs `install` in an empty folder, unless it has already been run to its end for these packages.
+/// Runs `install` in an empty folder, unless it was completed before for these packages.
 fn once(
     name: &str,
     packages: &[&str],
@@ -167,7 +168,7 @@ fn once(
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
     let cache = fs::canonicalize(cache)?;
     let folder = cache.join(name);
-    // Tests of several processes may want the same agent; the lock goes with the open file.
+    // Tests in several processes may need the same agent; the lock is released with the file.
     let lock = File::create(cache.join(format!("{name}.lock")))?;
     lock.lock()?;
     let installed = packages.join(" ");

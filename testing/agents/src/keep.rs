@@ -1,5 +1,5 @@
-//! A session that ends by itself: the agent calls `epitome`, which keeps a page of it and compacts
-//! it.
+//! A session that ends by itself: the agent's hook runs `epitome`, which renders a page of it and
+//! compacts it.
 
 use crate::agent::Agent;
 use crate::record::record_in;
@@ -12,29 +12,29 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// After so long nothing comes any more.
+/// Maximum time to wait for the hook's work.
 const PATIENCE: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(100);
 
-/// What happened.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The agent's name.
     pub agent: &'static str,
     /// The size of the page that was kept, in bytes.
     pub page: u64,
-    /// The lines of the log, without times and paths.
+    /// The lines of the hook's log, without times and paths.
     pub log: Vec<String>,
-    /// How long after the agent's end all was done, in seconds.
+    /// The seconds from the end of the agent until all was done.
     pub after: f64,
 }
 
-/// Installs `epitome` in an agent, lets a session of one turn end, and waits for the page, the
-/// commit and the compaction; takes the installation back then.
+/// Installs `epitome` in an agent, ends a session of one turn, waits for the page, the commit and
+/// the compaction, and removes the installation.
 ///
 /// # Errors
 ///
-/// When any of it does not happen, or something is left behind.
+/// If any of this does not happen, or something is left behind.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let file = agent.facts().hook_settings.context("no hook is tried with this agent")?;
     let mut scenario = Scenario::full(agent);

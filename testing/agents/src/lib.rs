@@ -1,10 +1,10 @@
-//! The real coding agents, installed at pinned versions and driven without a terminal.
+//! Runs the real coding agents, installed at pinned versions, without a terminal.
 //!
-//! An [`Agent`] runs in a [`Sandbox`]: a private home, a generated project, and a scripted model
-//! server as the only service it knows. [`record`](record::record) plays a [`scenario`] and hands
-//! back the session the agent stored; [`resume`](resume::resume) gives a session to a fresh agent
-//! and tells what it sent to the model; [`e2e`] puts a compaction in between, [`carry`] another
-//! agent, [`keep`] a session that ends by itself.
+//! An [`Agent`] runs in a [`Sandbox`]: a temporary home, a generated project, and a scripted model
+//! server, the only service it can reach. [`record`](record::record) plays a [`scenario`] and
+//! returns the session that the agent stored; [`resume`](resume::resume) resumes a session in a
+//! fresh agent and returns what it sent to the model; [`e2e`] adds a compaction in between,
+//! [`carry`] a port to another agent, and [`keep`] a session that ends by itself.
 
 mod action;
 mod agent;
@@ -36,7 +36,7 @@ pub use home::{Home, RECORDED_HOME};
 pub use process::Finished;
 pub use sandbox::{Placed, Sandbox};
 
-/// Every agent, in the order they are shown.
+/// All agents, in the order of display.
 pub static AGENTS: &[&dyn Agent] = &[
     &pi::Pi { api: pi::Api::Anthropic },
     &pi::Pi { api: pi::Api::Chat },
@@ -49,11 +49,11 @@ pub static AGENTS: &[&dyn Agent] = &[
     &qwen::Qwen,
 ];
 
-/// The agent of a name: `claude`.
+/// The agent with this name: `claude`.
 ///
 /// # Errors
 ///
-/// When there is none.
+/// If there is none.
 pub fn named(name: &str) -> anyhow::Result<&'static dyn Agent> {
     let agent = AGENTS.iter().copied().find(|agent| agent.name() == name);
     let known = || AGENTS.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");

@@ -1,8 +1,8 @@
 //! OpenCode: the `opencode` program of `opencode-ai`; and Kilo Code's fork of it, `kilo` of
 //! `@kilocode/cli`.
 //!
-//! Its sessions are rows of a database. They are read here as epitome reads them, a line a row, by
-//! statements of our own; a recorded one is put back with `opencode import`.
+//! Its sessions are rows of a database. They are read here as epitome reads them, one row per line,
+//! with SQL of this crate; a recorded session is imported with `opencode import`.
 
 use crate::action::Action;
 use crate::agent::{Agent, Facts, records};
@@ -22,7 +22,7 @@ const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
 const SESSION: &str = "{\"table\":\"session\",";
 
-/// The rows of the session `?1`: what stands before the JSON of each, and the JSON.
+/// Selects the rows of the session `?1`: the part of a line before the JSON, and the JSON.
 const ROWS: &str = "
     SELECT head, data FROM (
         SELECT 0 AS at, 0 AS time, '' AS message, 0 AS kind, '' AS part,
@@ -43,7 +43,7 @@ const ROWS: &str = "
 /// OpenCode, or a fork that differs in names.
 #[derive(Debug)]
 pub(crate) struct Opencode {
-    /// That of the program, and of its files and folders.
+    /// The name of the program, and of its files and folders.
     pub(crate) name: &'static str,
     /// As in [`Facts::package`].
     pub(crate) package: &'static str,
@@ -59,7 +59,7 @@ impl Opencode {
         format!(".config/{0}/{0}.json", self.name)
     }
 
-    /// How the row of a session begins: that of a fork says whose it is.
+    /// The beginning of a session's row, which differs in the fork.
     fn session_head(&self) -> String {
         match self.name {
             "opencode" => SESSION.to_owned(),
@@ -98,7 +98,7 @@ impl Agent for Opencode {
         let config = json!({
             "$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
             "model": name, "small_model": name, "permission": { "*": "allow" },
-            // Its own compaction would make requests that no script has a step for.
+            // Its own compaction would send requests for which no script has a step.
             "compaction": { "auto": false, "prune": false },
             "provider": { PROVIDER: provider },
         });
@@ -152,7 +152,7 @@ impl Agent for Opencode {
             let ids = statement.query_map([], |row| row.get::<_, String>(0))?;
             ids.collect::<rusqlite::Result<Vec<String>>>()
         };
-        // Before the first session there is no database.
+        // There is no database before the first session.
         read().unwrap_or_default().iter().map(|id| address(&database, id)).collect()
     }
 

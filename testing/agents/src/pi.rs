@@ -16,14 +16,14 @@ const MODEL: &str = "scripted-1";
 const WINDOW: usize = 1_000_000;
 const TOOLS: &str = "read,bash,edit,write";
 
-/// The wire pi speaks.
+/// The API that pi uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Api {
     Anthropic,
     Chat,
 }
 
-/// pi on one of its wires.
+/// pi with one of its APIs.
 #[derive(Debug)]
 pub(crate) struct Pi {
     pub(crate) api: Api,
@@ -52,7 +52,7 @@ impl Agent for Pi {
             json!({ "baseUrl": base, "apiKey": "unused", "api": api, "models": [model] });
         let models = json!({ "providers": { PROVIDER: provider } });
         home.write(".pi/agent/models.json", models.to_string().as_bytes())?;
-        // Its own compaction and its retries would make requests that no script has a step for.
+        // Its own compaction and its retries would send requests for which no script has a step.
         let settings = json!({ "compaction": { "enabled": false }, "retry": { "enabled": false } });
         home.write(".pi/agent/settings.json", settings.to_string().as_bytes())?;
         Ok(())
@@ -104,7 +104,7 @@ impl Agent for Pi {
     fn place(&self, home: &Home, id: &str) -> PathBuf {
         let project = home.project().display().to_string();
         let folder = format!("--{}--", project.trim_matches('/').replace('/', "-"));
-        // The time in the name is free; pi goes by the id in the header.
+        // The time in the name does not matter; pi uses the id in the header.
         let name = format!("2026-01-01T00-00-00-000Z_{id}.jsonl");
         [".pi/agent/sessions", &folder, &name].iter().collect()
     }
@@ -125,7 +125,7 @@ impl Agent for Pi {
             Action::Search { pattern, path } => {
                 ("bash", json!({ "command": format!("grep -rn '{pattern}' {path}") }))
             }
-            // pi has no sub-agents; the question is answered by looking.
+            // pi has no sub-agents; a command answers the question instead.
             Action::Delegate { instead, .. } => ("bash", json!({ "command": instead })),
         };
         ToolCall { name: name.to_owned(), input }

@@ -1,4 +1,4 @@
-//! One run of a program, with an end that is certain.
+//! Runs a program with a timeout.
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// A program that left something behind which holds its output open is given this long.
+/// Time after its end for processes that still hold its output open.
 const LINGER: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a program left.
+/// The result of a program.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// Its exit status; nothing when a signal or the timeout ended it.
+    /// Its exit status; `None` if a signal or the timeout ended it.
     pub status: Option<i32>,
     /// Whether the timeout ended it.
     pub timed_out: bool,
@@ -26,13 +26,13 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether it came to its own, good end.
+    /// Whether it ended by itself with status 0.
     pub fn success(&self) -> bool {
         self.status == Some(0)
     }
 }
 
-/// Runs `command` in a process group of its own and ends the whole group after `timeout`.
+/// Runs `command` in a process group of its own, and kills the whole group after `timeout`.
 pub(crate) fn run(command: &mut Command, timeout: Duration) -> anyhow::Result<Finished> {
     let mut child = command
         .process_group(0)
@@ -52,7 +52,7 @@ pub(crate) fn run(command: &mut Command, timeout: Duration) -> anyhow::Result<Fi
         }
         if Instant::now() >= end {
             timed_out = true;
-            // The group may have ended in this very moment; then there is nothing to end.
+            // The group may have ended at this very moment.
             let _ = kill_process_group(group, Signal::KILL);
             break child.wait()?;
         }
@@ -70,15 +70,15 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe ends the output like any other end.
+        // A broken pipe ends the output as any other end does.
         let _ = pipe.read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });
     receiver
 }
 
-/// A process that still holds the pipe keeps the group's id from being given to another one, so
-/// the group can be ended by it.
+/// Collects the output. While a process still holds the pipe, the group's id cannot be reused, so
+/// that the group can be killed by it.
 fn collect(output: &Receiver<Vec<u8>>, group: Pid) -> String {
     let bytes = output.recv_timeout(LINGER).or_else(|_| {
         let _ = kill_process_group(group, Signal::KILL);

@@ -1,12 +1,12 @@
-//! The project the agents work on: small awk programs, a failing test, a long log.
+//! The project that the agents work on: small awk programs, a failing test, a long log.
 //!
-//! It is made from nothing but a seed, so that every machine has the same bytes, and it needs no
-//! more than `sh` and `awk` to run.
+//! It is generated from a seed, so that it has the same bytes on every machine, and it needs only
+//! `sh` and `awk` to run.
 
 use crate::home::Home;
 use std::fmt::Write as _;
 
-/// The country whose rate is wrong in the sources; the tests tell the right one.
+/// The country with a wrong rate in the sources; the tests have the right one.
 const WRONG: &str = "HU";
 const WRONG_RATE: usize = 25;
 const RIGHT_RATE: usize = 27;
@@ -28,7 +28,7 @@ const WORDS: &str = "amount archive balance batch branch buffer carrier category
                      tender terminal threshold total trade transfer transit unit update value \
                      vendor voucher warehouse weight window yearly zone";
 
-/// How much of everything there is.
+/// The size of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// Countries in the tax table, at most 56; each is about 350 bytes of source.
@@ -51,7 +51,7 @@ impl Scale {
     pub const SMALL: Self = Self { countries: 18, cases: 4, columns: 16, batches: 66, sections: 5 };
 }
 
-/// A generator of numbers that are the same everywhere (the constants are Knuth's MMIX).
+/// A generator of reproducible numbers (the constants are those of Knuth's MMIX).
 struct Dice(u64);
 
 impl Dice {
@@ -77,7 +77,7 @@ impl Dice {
 ///
 /// # Errors
 ///
-/// When the disk refuses.
+/// If it cannot be written.
 pub fn write(home: &Home, scale: Scale) -> anyhow::Result<()> {
     let files: [(&str, Vec<u8>); 8] = [
         ("README.md", readme().into_bytes()),

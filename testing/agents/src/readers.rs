@@ -1,4 +1,4 @@
-//! Other programs that read agents' sessions: what they show is the same before and after a
+//! Other programs that read agents' sessions: their output must be the same before and after a
 //! compaction.
 
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Finished, install, process};
 
-/// Longer than any of them takes.
+/// Longer than any of them needs.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The agents whose sessions `ccusage` reads.
@@ -22,7 +22,7 @@ const AGENTS: [&str; 5] = ["claude", "codex", "pi", "gemini", "opencode"];
 pub enum Reader {
     /// Usage and costs of sessions of five agents.
     Ccusage,
-    /// The same of Codex, in an implementation of its own.
+    /// The same for Codex, in an implementation of its own.
     CcusageCodex,
     /// Pages of sessions of Claude Code.
     ClaudeCodeLog,
@@ -41,7 +41,7 @@ impl Reader {
         }
     }
 
-    /// Whether the program that installs it is there.
+    /// Whether the program that installs it is available.
     pub fn has_installer(self) -> bool {
         match self {
             Reader::Ccusage | Reader::CcusageCodex => {
@@ -53,11 +53,11 @@ impl Reader {
         }
     }
 
-    /// What it shows of the sessions in a home: tokens, costs, times and ids.
+    /// Its output for the sessions in a home: tokens, costs, times and ids.
     ///
     /// # Errors
     ///
-    /// When it cannot be installed, ends with an error, or shows nothing.
+    /// If it cannot be installed, fails, or shows nothing.
     pub fn figures(self, home: &Path) -> anyhow::Result<Vec<String>> {
         let usage = |command: &mut Command| -> anyhow::Result<String> {
             command.args(["session", "--json", "--offline", "--timezone", "UTC"]);
@@ -88,8 +88,8 @@ impl Reader {
     }
 }
 
-/// What `claude-code-log` says of a session as a whole, and of lines that it could not read. The
-/// number of messages and their positions are left out: reasoning that is gone is one less.
+/// The output of `claude-code-log` for a session as a whole, with lines that it could not read.
+/// The number of messages and their positions are left out, as they change if reasoning is removed.
 fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
     let out = home.join("page.json");
     let mut command = Command::new(program);
@@ -117,14 +117,14 @@ fn run(command: &mut Command, home: &Path) -> anyhow::Result<Finished> {
 ///
 /// # Errors
 ///
-/// When one of them cannot be compacted.
+/// If one of them cannot be compacted.
 pub fn compact(epitome: &Path, home: &Path, options: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(epitome);
     command.args(["compact", "--all", "--keep-turns", "1"]).args(options);
     run(&mut command, home).map(drop)
 }
 
-/// Where an agent keeps a session with this text, below the home.
+/// The path below the home where an agent stores a session with this text.
 pub fn place(agent: &str, name: &str, text: &str) -> Option<PathBuf> {
     let head: Value = serde_json::from_str(text.lines().next()?).ok()?;
     let place = match agent {

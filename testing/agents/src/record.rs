@@ -9,12 +9,12 @@ use model_server::{Outcome, Script, Server};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A session in the home it was recorded in.
+/// A recorded session, in the home where it was recorded.
 #[derive(Debug)]
 pub struct Recording {
     /// The home, with the project as the session left it.
     pub sandbox: Sandbox,
-    /// The server the home knows.
+    /// The model server of the home.
     pub server: Server,
     /// The session.
     pub session: Placed,
@@ -23,29 +23,29 @@ pub struct Recording {
 /// A file of a recording without this machine's paths.
 #[derive(Debug)]
 pub struct Scrubbed {
-    /// Its name, or its path below the folder named like the session.
+    /// Its name, or its path below the folder that is named like the session.
     pub name: PathBuf,
     /// Its text.
     pub text: String,
 }
 
-/// Plays a scenario: one run of the agent for each of the user's turns.
+/// Plays a scenario: one run of the agent for each user turn.
 ///
 /// # Errors
 ///
-/// When the agent cannot run, a turn fails, a history is refused or a step is not played.
+/// If the agent cannot run, a turn fails, a history is refused or a step is not played.
 pub fn record(agent: &'static dyn Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
     record_in(agent, scenario, |_| Ok(()))
 }
 
-/// The same, in a home in which `prepare` did something before.
+/// As `record`, in a home that `prepare` has changed first.
 pub(crate) fn record_in(
     agent: &'static dyn Agent,
     scenario: &Scenario,
     prepare: impl FnOnce(&Sandbox) -> anyhow::Result<()>,
 ) -> anyhow::Result<Recording> {
-    // The script holds paths of the home, and the home holds the server's address: the address
-    // comes first.
+    // The script contains paths of the home, and the home contains the server's address: so the
+    // server is started first.
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
     project::write(sandbox.home(), scenario.scale)?;
@@ -92,19 +92,19 @@ fn played_to_the_end(server: &Server, scenario: &Scenario) -> anyhow::Result<()>
 }
 
 impl Recording {
-    /// The session's file and those in the folder beside it (sub-agents), without this machine's
+    /// The session's file and those in the folder next to it (sub-agents), without this machine's
     /// paths.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn scrubbed(&self) -> anyhow::Result<Vec<Scrubbed>> {
         let file = &self.session.path;
         let name = file.file_name().context("a session is a file")?;
         let mut found = vec![Scrubbed { name: name.into(), text: self.text(file)? }];
         let beside = self.sandbox.beside(&self.session);
         if beside.is_dir() {
-            // Recorded sessions have their sub-agents in a folder of this name, whatever the agent.
+            // Recorded sessions have their sub-agents in a folder with this name, for every agent.
             let flat = fs::read_dir(&beside)?.flatten().all(|entry| entry.path().is_file());
             let below = Path::new(if flat { "subagents" } else { "" });
             self.collect(&beside, below, &mut found)?;

@@ -1,4 +1,4 @@
-//! Does a real agent go on with this session, and what does it send?
+//! Resumes a session in a real agent, and records what it sends.
 
 use crate::agent::Agent;
 use crate::process::Finished;
@@ -13,17 +13,17 @@ use serde_json::Value;
 pub struct Sent {
     /// How the agent ended.
     pub finished: Finished,
-    /// The messages of its first request that was answered; null when there was none.
+    /// The messages of its first answered request; null if there was none.
     pub messages: Value,
     /// The refusals of the service, in order.
     pub refusals: Vec<String>,
     /// The size of [`messages`](Self::messages) as JSON.
     pub bytes: usize,
-    /// What the messages hold.
+    /// The number of blocks in the messages.
     pub counts: Counts,
 }
 
-/// How many blocks of each kind a history holds.
+/// The number of blocks of each kind in a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Messages.
@@ -42,7 +42,7 @@ pub struct Counts {
 ///
 /// # Errors
 ///
-/// When the agent cannot be installed or started. What the agent makes of the session is in the
+/// If the agent cannot be installed or started. Whether the agent accepts the session is in the
 /// result: see [`Sent::accepted`].
 pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent> {
     let server = Server::start(Script::default())?;
@@ -52,7 +52,7 @@ pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent>
     resume_in(&sandbox, &server, &placed)
 }
 
-/// Resumes a session that lies where the agent finds it.
+/// Resumes a session that is stored where the agent finds it.
 ///
 /// # Errors
 ///
@@ -78,11 +78,11 @@ pub fn resume_in(sandbox: &Sandbox, server: &Server, session: &Placed) -> anyhow
 }
 
 impl Sent {
-    /// Whether the agent went on with the session as if nothing had happened.
+    /// Checks that the agent continued the session as usual.
     ///
     /// # Errors
     ///
-    /// When it failed, was refused, or started from nothing.
+    /// If it failed, was refused, or started from nothing.
     pub fn accepted(&self) -> anyhow::Result<()> {
         let done = &self.finished;
         ensure!(self.refusals.is_empty(), "refused: {}", self.refusals.join("; "));
@@ -102,13 +102,13 @@ impl Sent {
     }
 }
 
-/// What a request of any wire tells of the conversation so far.
+/// The conversation in a request of any API format.
 fn history(body: &Value) -> &Value {
     let names = ["messages", "input", "contents"];
     names.iter().map(|name| &body[name]).find(|it| it.is_array()).unwrap_or(&Value::Null)
 }
 
-/// Counts the blocks of a history of any wire.
+/// Counts the blocks of a history in any API format.
 pub fn count(messages: &Value) -> Counts {
     let mut counts = Counts::default();
     for message in messages.as_array().into_iter().flatten() {
@@ -161,11 +161,11 @@ fn occurrences(value: &Value, text: &str) -> usize {
     own + items + inside(&mut value.as_object().into_iter().flat_map(|map| map.values()))
 }
 
-/// The part of a session file that came after `before`.
+/// The part of a session file that was appended to `before`.
 ///
 /// # Errors
 ///
-/// When the file does not begin with `before`: the agent did more than append.
+/// If the file does not begin with `before`: the agent did more than append.
 pub fn appended<'a>(before: &[u8], after: &'a [u8]) -> anyhow::Result<&'a [u8]> {
     after.strip_prefix(before).context("the agent changed what was there, not only appended")
 }

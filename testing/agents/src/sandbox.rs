@@ -1,4 +1,4 @@
-//! An agent, a private home and the server it talks to.
+//! An agent with a temporary home and its model server.
 
 use crate::action::Action;
 use crate::agent::Agent;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// No scripted turn takes longer than a few seconds, but a busy machine may.
+/// Timeout of a turn: it takes a few seconds, but more on a busy machine.
 const TURN: Duration = Duration::from_secs(120);
 
 /// An agent in a home of its own.
@@ -21,7 +21,7 @@ pub struct Sandbox {
     url: String,
 }
 
-/// A session that has been put where the agent finds it.
+/// A session that is stored where the agent finds it.
 #[derive(Debug, Clone)]
 pub struct Placed {
     /// The session's id.
@@ -35,7 +35,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When the home cannot be written.
+    /// If the home cannot be written.
     pub fn new(agent: &'static dyn Agent, url: &str) -> anyhow::Result<Self> {
         let home = Home::new()?;
         agent.prepare(&home, url)?;
@@ -47,7 +47,7 @@ impl Sandbox {
         &self.home
     }
 
-    /// Makes the agent compact its sessions by itself after a few thousand tokens, where it can.
+    /// Makes the agent compact its sessions itself after a few thousand tokens, if it can.
     pub(crate) fn compact_early(&self) -> anyhow::Result<()> {
         self.agent.compact_early(&self.home)
     }
@@ -56,7 +56,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When the agent cannot be installed or started; its own failure is in the result.
+    /// If the agent cannot be installed or started; a failure of the agent is in the result.
     pub fn new_session(&self, prompt: &str) -> anyhow::Result<Finished> {
         self.turn(None, prompt)
     }
@@ -65,7 +65,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When the agent cannot be installed or started; its own failure is in the result.
+    /// If the agent cannot be installed or started; a failure of the agent is in the result.
     pub fn resume(&self, id: &str, prompt: &str) -> anyhow::Result<Finished> {
         self.turn(Some(id), prompt)
     }
@@ -79,7 +79,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When there is none, or its id is not to be found.
+    /// If there is none, or its id cannot be found.
     pub fn latest(&self) -> anyhow::Result<Placed> {
         let path = self.sessions().pop().context("the agent stored no session")?;
         let id = self.agent.session_id(&self.text(&path)?)?;
@@ -90,7 +90,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
         self.agent.read(session)
     }
@@ -99,16 +99,16 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is none.
+    /// If it cannot be read, or is not UTF-8.
     pub fn text(&self, session: &Path) -> anyhow::Result<String> {
         String::from_utf8(self.read(session)?).context("a session is UTF-8")
     }
 
-    /// Puts a recorded session where the agent finds it, with this home's paths in it.
+    /// Stores a recorded session where the agent finds it, with the paths of this home.
     ///
     /// # Errors
     ///
-    /// When the text holds no session id or the home cannot be written.
+    /// If the text has no session id or the home cannot be written.
     pub fn place(&self, recorded: &str) -> anyhow::Result<Placed> {
         let text = self.home.localise(recorded);
         let id = self.agent.session_id(&text)?;
@@ -116,12 +116,12 @@ impl Sandbox {
         Ok(Placed { id, path })
     }
 
-    /// The folder that holds what a session's sub-agents did, or a folder around it.
+    /// The folder with the sub-agents of a session, or a folder that contains it.
     pub(crate) fn beside(&self, session: &Placed) -> PathBuf {
         self.agent.beside(&session.path, &session.id)
     }
 
-    /// The call of this agent's tools that does `action` in the project.
+    /// The tool call of this agent that performs `action` in the project.
     pub fn call(&self, action: &Action) -> ToolCall {
         self.agent.call(self.home.project(), action)
     }
@@ -132,7 +132,7 @@ impl Sandbox {
         run(&mut command, TURN)
     }
 
-    /// The folder and the environment of every program of the agent.
+    /// Sets the folder and the environment for a program of the agent.
     pub(crate) fn dress(&self, command: &mut Command) {
         command
             .current_dir(self.home.project())

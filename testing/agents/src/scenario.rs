@@ -1,4 +1,4 @@
-//! What happens in a recorded session: `assets/scenario.toml`, played with the tools of an agent.
+//! The script of a recorded session: `assets/scenario.toml`, played with the tools of an agent.
 
 use crate::action::Action;
 use crate::agent::Agent;
@@ -17,19 +17,19 @@ pub struct Move {
     actions: Vec<Action>,
 }
 
-/// What the user says, and all the model answers to it.
+/// A user message, and all answers of the model to it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Turn {
-    /// The user's words.
+    /// The text of the user.
     pub prompt: String,
-    /// The model's answers; the last one calls nothing.
+    /// The model's answers; the last one has no call.
     pub moves: Vec<Move>,
 }
 
-/// Which session is played.
+/// The session that is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Play {
-    /// Every kind of call, over five turns.
+    /// All kinds of calls, in five turns.
     Full,
     /// A turn, the agent's own compaction, and a turn after it.
     OwnCompaction,
@@ -38,16 +38,16 @@ pub enum Play {
 /// A whole session.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// What is played.
+    /// The session that is played.
     pub play: Play,
-    /// How big the project is.
+    /// The size of the project.
     pub scale: Scale,
-    /// The user's turns, each a run of the agent.
+    /// The user's turns; each is a run of the agent.
     pub turns: Vec<Turn>,
 }
 
 impl Scenario {
-    /// The session every agent is recorded with.
+    /// The session that is recorded with every agent.
     pub fn full(agent: &dyn Agent) -> Self {
         let facts = agent.facts();
         let mut names = vec!["fix", "document", "import", "delegate", "recall"];
@@ -60,8 +60,8 @@ impl Scenario {
         Self { play: Play::Full, scale: facts.scale, turns }
     }
 
-    /// A session that the agent itself compacts after the first turn: because it is asked to, or
-    /// because its context is full.
+    /// A session that the agent itself compacts after the first turn: by command, or because its
+    /// context is full.
     pub fn own_compaction(agent: &dyn Agent) -> Self {
         let scale = Scale::SMALL;
         let compact = turn("compact", scale);
@@ -72,7 +72,7 @@ impl Scenario {
         Self { play: Play::OwnCompaction, scale, turns }
     }
 
-    /// The script for `sandbox`: the same moves, in its agent's own tools.
+    /// The script for `sandbox`: the same actions, with its agent's tools.
     pub fn script(&self, sandbox: &Sandbox) -> Script {
         let summary = turn("compact", self.scale).last_words();
         let count = turn("count", self.scale);
@@ -86,12 +86,12 @@ impl Scenario {
 }
 
 impl Turn {
-    /// The turn with which a session is resumed: one call of a tool, then the last words.
+    /// The turn with which a session is resumed: one tool call, then a final text.
     pub fn resume() -> Self {
         turn("resume", Scale::SMALL)
     }
 
-    /// The answers of the model, in the tools of the sandbox's agent.
+    /// The answers of the model, with the tools of the sandbox's agent.
     pub fn steps(&self, sandbox: &Sandbox) -> Vec<Step> {
         let step = |one: &Move| Step {
             thinking: one.thinking.clone(),
@@ -102,7 +102,7 @@ impl Turn {
         self.moves.iter().map(step).collect()
     }
 
-    /// What the model says at the end: that it was said shows that the turn was played to its end.
+    /// The final text of the model: if it was sent, the turn was played to its end.
     pub fn last_words(&self) -> String {
         self.moves.last().and_then(|last| last.text.clone()).unwrap_or_default()
     }

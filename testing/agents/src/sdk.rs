@@ -1,5 +1,5 @@
-//! The providers' own SDKs as clients of the server: a small agent on each keeps its context with
-//! `epitome engine`, and the scripted model takes every request or says why not.
+//! Tests with the providers' own SDKs as clients: a small agent on each keeps its context with
+//! `epitome engine`, and the scripted model accepts every request or reports why not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::install;
 use crate::process;
 
-/// The wires, and whose SDK speaks them.
+/// The APIs, and the SDK of each.
 pub const WIRES: [(&str, &str); 3] =
     [("anthropic", "anthropic"), ("openai-chat", "openai"), ("openai-responses", "openai")];
 
-/// Longer than any of them takes.
+/// Longer than any of them needs.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What recipes leave in the place of something.
+/// The beginnings of texts that recipes leave.
 const LEFT: [&str; 7] = [
     "[Digest of the conversation",
     "[epitome k",
@@ -30,31 +30,31 @@ const LEFT: [&str; 7] = [
     "[output: ",
 ];
 
-/// What became of a talk.
+/// The result of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Requests that were sent and accepted.
+    /// Number of requests that were sent and accepted.
     pub requests: usize,
     /// Bytes of the longest history that was sent.
     pub longest: usize,
     /// Bytes of the last one.
     pub last: usize,
-    /// Texts that the recipe left in the last one.
+    /// Number of texts that the recipe left in the last one.
     pub left: usize,
 }
 
-/// Whether there is a Python to run them with.
+/// Whether Python is available to run them.
 pub fn has_python() -> bool {
     let mut python = Command::new("python3");
     let asked = python.args(["-c", "import venv"]).stdout(Stdio::null()).stderr(Stdio::null());
     asked.status().is_ok_and(|status| status.success())
 }
 
-/// Holds a talk on a wire with a recipe.
+/// Holds a conversation through an API with a recipe.
 ///
 /// # Errors
 ///
-/// When the SDKs cannot be installed, the model refuses a request, or the talk breaks off.
+/// If the SDKs cannot be installed, the model refuses a request, or the conversation breaks off.
 pub fn run(epitome: &Path, wire: &str, recipe: &str) -> anyhow::Result<Report> {
     let python = install::python()?;
     let server = Server::start(script())?;
@@ -96,7 +96,7 @@ pub fn run(epitome: &Path, wire: &str, recipe: &str) -> anyhow::Result<Report> {
 ///
 /// # Errors
 ///
-/// When the program does not list them.
+/// If the program does not list them.
 pub fn recipes(epitome: &Path) -> anyhow::Result<Vec<String>> {
     let output = Command::new(epitome).args(["recipes", "--json"]).output()?;
     let rows = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -107,11 +107,11 @@ pub fn recipes(epitome: &Path) -> anyhow::Result<Vec<String>> {
     .collect()
 }
 
-/// A client in TypeScript: the types are checked, and it holds a talk. Returns what it said.
+/// Checks the types of a client in TypeScript and runs a conversation with it. Returns its output.
 ///
 /// # Errors
 ///
-/// When node or the compiler cannot be installed, a type is wrong, or the client fails.
+/// If node or the compiler cannot be installed, a type is wrong, or the client fails.
 pub fn typescript(epitome: &Path) -> anyhow::Result<String> {
     let (node, compiler) = (install::node()?, install::typescript()?);
     let client = client("engine.ts");
@@ -143,7 +143,7 @@ fn history(body: &Value) -> &Value {
     if body["input"].is_array() { &body["input"] } else { &body["messages"] }
 }
 
-/// Single and parallel calls, with reasoning and without, and a file that is read twice.
+/// Single and parallel calls, with and without reasoning, and a file that is read twice.
 fn script() -> Script {
     let step = |thinking: Option<&str>, text: Option<&str>, files: &[u8]| Step {
         thinking: thinking.map(Into::into),

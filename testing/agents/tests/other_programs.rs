@@ -1,4 +1,4 @@
-//! Other programs read sessions before and after `epitome compact`: they show the same figures.
+//! Other programs show the same figures of sessions before and after `epitome compact`.
 //!
 //! They are installed from npm and PyPI, and `EPITOME_PROGRAM` names the program:
 //! `cargo lab e2e tools` runs this.
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use agents::readers::{self, Reader};
 use anyhow::{Context, ensure};
 
-/// Sessions of real work that are read too, where they are, each with its agent. In some versions
-/// of Claude Code the records of a response have different usage.
+/// Sessions of real work, each with its agent, which are read too if they are available. In some
+/// versions of Claude Code the records of a response have different usage.
 const REAL: [(&str, &str); 5] = [
     ("entire-02", "claude"),
     ("entire-08", "claude"),
@@ -19,7 +19,7 @@ const REAL: [(&str, &str); 5] = [
     ("pimono-02", "pi"),
 ];
 
-/// How sessions are compacted: as when nothing else is asked for, and in their records.
+/// How sessions are compacted: in the default way, and as a rewrite.
 const WAYS: [&[&str]; 2] = [&[], &["--rewrite"]];
 
 fn check(reader: Reader) -> anyhow::Result<()> {
@@ -43,7 +43,7 @@ fn check(reader: Reader) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts the recorded sessions where their agents keep them.
+/// Stores the recorded sessions where their agents keep them.
 fn fill(home: &Path) -> anyhow::Result<()> {
     for fixture in fixtures::all() {
         let bytes = fixture.bytes();
@@ -57,7 +57,7 @@ fn fill(home: &Path) -> anyhow::Result<()> {
         }
         let text = String::from_utf8_lossy(&bytes);
         let place = readers::place(&fixture.agent, &fixture.name, &text);
-        // None of the programs reads sessions of that agent.
+        // No program reads sessions of that agent.
         let Some(place) = place else { continue };
         let path = home.join(place);
         fs::create_dir_all(path.parent().context("a file has a folder")?)?;

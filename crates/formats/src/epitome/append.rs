@@ -182,12 +182,12 @@ pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// Who undoes a compaction.
+/// The reason for which a compaction is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// The user, to get back what was removed.
+    /// The user wants to get back what was removed.
     Asked,
-    /// The compactor, because the compaction was of no use.
+    /// The engine takes it back, because it was of no use.
     Refused,
 }
 
@@ -199,9 +199,9 @@ pub fn undo(by: Undone) -> &'static str {
     }
 }
 
-/// The line that goes back to so many client messages, line feed included: what was said in these
-/// items is no part of the conversation any more. It cannot be undone. An older epitome reads it as
-/// entries of which nothing is left.
+/// The line that goes back to an earlier number of client messages, including its line feed: the
+/// items in `said` no longer belong to the conversation. It cannot be undone. An older epitome
+/// reads it as entries that became empty.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! What was said, of what is sent no more: a summary is made of that and not of what edits left.
+//! Finds the original entries of a history, so that a summary is made of these and not of what
+//! edits left.
 
 use std::collections::HashSet;
 
@@ -7,14 +8,15 @@ use epitome_model::{Block, Source, Transcript};
 use super::Log;
 use crate::lines;
 
-/// What goes now as it was said, and all that went ever: see [`SaidBefore`](crate::SaidBefore).
+/// The original items to summarise, and all original items: see [`SaidBefore`](crate::SaidBefore).
 pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut log = Log::default();
     lines(source, |line| log.line(&line, &mut ()));
     (first_said(&log, kept), as_said(log.transcript(), kept))
 }
 
-/// What goes now, as it was said: also what edits left nothing of. Summaries as they stand.
+/// The original items of the context up to `kept`, including those that edits emptied. Summaries
+/// are included as they are.
 pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
     let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
     let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
@@ -22,8 +24,8 @@ pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
     goes.map(|&item| log.as_said(item)).collect()
 }
 
-/// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what
-/// was said, others are what it says since.
+/// All original items up to `kept`, including those that earlier summaries replaced. The first item
+/// with an id is the original, later ones are edited versions.
 pub fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
     let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();

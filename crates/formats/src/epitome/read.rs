@@ -15,7 +15,7 @@ use crate::Line;
 use crate::lines::{self, lines, record};
 use crate::place::Place;
 
-/// Edits of a line that are looked for in the context one by one.
+/// The maximum number of edits in a line that are looked up in the context one by one.
 const FEW: usize = 16;
 
 /// Kinds of reasoning in the APIs.
@@ -95,9 +95,9 @@ pub struct Log {
     messages: u64,
     /// The items of each client message.
     message_items: Vec<Vec<usize>>,
-    /// The items said behind these.
+    /// The items added after these.
     unnumbered: Vec<usize>,
-    /// Where the conversation is held now.
+    /// The current origin of the conversation.
     origin: Origin,
 }
 
@@ -163,7 +163,7 @@ impl Log {
         self.cuts.keys().copied()
     }
 
-    /// Where the conversation is held now, and how its context is kept small.
+    /// The current origin of the conversation: folder, model and recipe.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -173,18 +173,18 @@ impl Log {
         self.messages
     }
 
-    /// The items in which each client message was said, in order.
+    /// The items of each client message, in order.
     pub fn message_items(&self) -> &[Vec<usize>] {
         &self.message_items
     }
 
-    /// The items that were said behind the last client message.
+    /// The items that were added after the last client message.
     pub fn unnumbered(&self) -> &[usize] {
         &self.unnumbered
     }
 
     /// The number of compactions to undo, from the last one on, so that none is left that changed
-    /// what was said in these items.
+    /// these items.
     pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
         let is_about = |undo: &Undo| {
             let items: Vec<usize> = match undo {
@@ -416,8 +416,8 @@ impl Log {
         self.send();
     }
 
-    /// Goes back to so many client messages: these entries are no part of the conversation any
-    /// more, and nothing reads them again.
+    /// Goes back to an earlier number of client messages: these entries no longer belong to the
+    /// conversation, and are not read again.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
         let gone: HashSet<usize> =
@@ -483,9 +483,9 @@ impl Log {
         }
     }
 
-    /// Sends items in the places of others, each with the one that it replaces. Returns false if
-    /// that is not possible, or all of it is made as quickly: a result that was just said is found
-    /// at the end, however long the context is.
+    /// Replaces items in the context by others. Returns false if that is not possible, or if making
+    /// the context again is as fast: the search begins at the end, where a new result is found at
+    /// once however long the context is.
     fn replace(&mut self, replaced: &[(usize, usize)]) -> bool {
         let context = &mut self.transcript.context;
         replaced.len() <= FEW
@@ -501,7 +501,7 @@ impl Log {
             })
     }
 
-    /// An entry that edits emptied is not sent.
+    /// Makes the context again, without entries that edits emptied.
     fn send(&mut self) {
         let sent = self.slots.iter().copied();
         self.transcript.context = sent.filter(|item| !self.emptied.contains(item)).collect();

@@ -92,23 +92,23 @@ pub struct Speaker<'a> {
     pub message: Option<u64>,
 }
 
-/// What a line begins with that says an origin.
+/// The beginning of a line that sets the origin.
 pub(super) const ORIGIN: &str = r#"{"type":"origin""#;
 
-/// Where a conversation is held, and how its context is kept small. The first line of a log says
-/// it, and later lines say what has changed since.
+/// The origin of a conversation: its folder, model and recipe. It is in the first line of a log;
+/// later lines have what has changed since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The folder that the agent works in.
+    /// The working folder of the agent.
     pub cwd: Option<String>,
-    /// The model that answers.
+    /// The model of the conversation.
     pub model: Option<String>,
     /// The recipe.
     pub recipe: Option<String>,
 }
 
 impl Origin {
-    /// Its members, as JSON, each behind a comma.
+    /// Its members as JSON, each preceded by a comma.
     fn members(&self) -> String {
         let all = [("cwd", &self.cwd), ("model", &self.model), ("recipe", &self.recipe)];
         let member = |(name, value): (&str, &Option<String>)| {
@@ -117,7 +117,7 @@ impl Origin {
         all.into_iter().filter_map(member).collect()
     }
 
-    /// Takes over what another one says.
+    /// Takes over the members that another one sets.
     pub fn update(&mut self, later: Origin) {
         let Origin { cwd, model, recipe } = later;
         self.cwd = cwd.or(self.cwd.take());
@@ -126,25 +126,25 @@ impl Origin {
     }
 }
 
-/// The first line of a log, line feed included.
+/// The first line of a log, including its line feed.
 pub fn header(id: &str, origin: &Origin) -> String {
     let members = origin.members();
     format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{members}}}\n", encode(id))
 }
 
-/// The line that says that the origin is another from here on, line feed included.
+/// The line that changes the origin from here on, including its line feed.
 pub fn origin_line(origin: &Origin) -> String {
     format!("{ORIGIN}{}}}\n", origin.members())
 }
 
-/// The line that gives an entry another text from here on, line feed included: a prompt is made
-/// again. It cannot be undone.
+/// The line that replaces the text of an entry (a prompt) from here on, including its line feed. It
+/// cannot be undone.
 pub fn said_again(id: &str, text: &str) -> String {
     let (id, text) = (encode(id), encode(text));
     format!("{{\"type\":\"birth\",\"edits\":[{{\"of\":{id},\"blocks\":[{{\"text\":{text}}}]}}]}}\n")
 }
 
-/// The line of an entry, line feed included.
+/// The line of an entry, including its line feed.
 pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
     let mut line = Vec::new();
     add_line(&mut line, id, speaker, said);
@@ -187,7 +187,7 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Sai
     line.extend_from_slice(b"}\n");
 }
 
-/// Adds a list of blocks. They may have hundreds of megabytes: they are copied once.
+/// Adds a list of blocks. They may have hundreds of megabytes, and are copied only once.
 fn list(line: &mut Vec<u8>, said: &[Said<'_>]) {
     line.push(b'[');
     for (idx, said) in said.iter().enumerate() {

@@ -52,7 +52,7 @@ pub static DATABASE: Database = Database {
     documents: &[CONVERSATION, EVENTS],
 };
 
-/// `kilo.db` of Kilo Code, a fork: the same tables and more. The rows say whose they are.
+/// `kilo.db` of Kilo Code, a fork: the same tables and more. The rows are marked as its own.
 pub static KILO: Database = Database {
     agent: "kilo",
     tables: &["session", "message", "part", "kilo_board"],

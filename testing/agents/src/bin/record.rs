@@ -1,4 +1,4 @@
-//! Records the sessions of `testing/fixtures` anew: `record AGENT OUT`.
+//! Records the sessions of `testing/fixtures` again: `record AGENT OUT`.
 
 use agents::Agent;
 use agents::scenario::Scenario;
@@ -13,9 +13,9 @@ struct Args {
     /// The name of an agent: pi, claude, codex …
     #[arg(value_parser = agents::named)]
     agent: &'static dyn Agent,
-    /// The session file to write; files of sub-agents go into a folder beside it.
+    /// The session file to write; files of sub-agents are written to a folder next to it.
     out: PathBuf,
-    /// A shorter session that the agent itself compacts.
+    /// Record a shorter session that the agent itself compacts.
     #[arg(long)]
     own_compaction: bool,
 }
