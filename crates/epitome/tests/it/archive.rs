@@ -1,4 +1,4 @@
-//! The archive as its users see it: through real folders, threads and killed processes.
+//! The archive through its public interface, with real folders, threads and killed processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use epitome::storage::Spliced;
 use epitome_model::{Bytes, Ref, Span, Splice, Tokens};
 use jiff::{SignedDuration, Timestamp};
 
-/// A compaction of `{<raw>}` that leaves `{-}`.
+/// A compaction that replaces the content of `{<raw>}` by `-`.
 fn draft(raw: &[u8]) -> Draft {
     let file = [b"{", raw, b"}\n"].concat();
     let span = Span { start: 1, end: 1 + raw.len() as u64 };
@@ -52,13 +52,13 @@ fn add(archive: &Archive, key: &SessionKey, raw: &[u8]) -> Generation {
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// Twenty days after all that is made here.
+/// A grace period that is over: twenty days after everything in these tests was made.
 const LATER: Grace = Grace {
     now: Timestamp::constant(20 * 24 * 60 * 60, 0),
     period: SignedDuration::from_hours(14 * 24),
 };
 
-/// Imports what is of a session whose file is as `draft` leaves it.
+/// Imports a pack for a session whose file is the result of `draft`.
 fn import(archive: &Archive, tar: &[u8]) -> epitome::Result<epitome::archive::ImportReport> {
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), "{-}\n").expect("written");
@@ -71,7 +71,7 @@ fn home() -> (tempfile::TempDir, Archive) {
     (home, archive)
 }
 
-/// All files below a folder by their path in it.
+/// All files below a folder, by relative path.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in fs::read_dir(folder).expect("a folder") {
@@ -201,7 +201,7 @@ fn two_writers_at_once_make_forty_packs() {
     assert_eq!(archive.verify().expect("a report").faults.len(), 0);
 }
 
-/// What the killed process of the next test does.
+/// The process that the next test kills.
 #[test]
 fn write_until_killed() {
     let Some(home) = std::env::var_os("EPITOME_TEST_KILL_HOME") else { return };
@@ -299,7 +299,7 @@ fn only_what_nobody_refers_to_is_collected() {
     let mark = |n| PathBuf::from(format!("archive/pi/drop/00000{n}.removed"));
     assert_eq!(names, [trashed(1), trashed(2), pack(1), pack(2), mark(1), mark(2)]);
     assert_eq!(archive.sessions().expect("a listing"), [keep]);
-    // They leave the trash after as long again.
+    // They are deleted from the trash after another grace period.
     let report = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
     assert_eq!((report.emptied, report.trash_bytes), (0, Bytes(stored as u64)));
     let much_later = Grace { now: LATER.now + LATER.period, ..LATER };
@@ -365,7 +365,7 @@ fn what_is_exported_is_imported_to_the_byte() {
     let added =
         |idx: usize| Imported { key: key.clone(), number: idx as u64 + 1, stored: sizes[idx] };
     assert_eq!((report.added.clone(), report.known), (vec![added(0), added(1)], 0));
-    // The same generations, marked.
+    // The imported generations are the same, but marked as imported.
     let there_before = files(there.path());
     let mut whole = theirs.generations(&key).expect("a listing").whole;
     for generation in &mut whole {
@@ -413,7 +413,7 @@ fn a_hostile_import_puts_nothing_in_place() {
     hurt[middle] ^= 1;
     let entry = |name: &str, kind: tar::EntryType, bytes: &[u8]| {
         let mut head = tar::Header::new_ustar();
-        // Set by hand: the library refuses to write such names.
+        // Set byte by byte, because the library refuses to write such names.
         head.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         head.set_entry_type(kind);
         head.set_size(bytes.len() as u64);
@@ -442,8 +442,7 @@ fn a_hostile_import_puts_nothing_in_place() {
         assert_eq!(err.kind(), ErrorKind::Refused, "{name}: {err:?}");
         assert_eq!(files(there.path()), BTreeMap::new(), "{name}");
     }
-    // A name that leads elsewhere says nothing but the number, and one that would leave a gap
-    // is another here.
+    // Of a hostile path only the number is used, and a number that would leave a gap is replaced.
     for name in ["../../../tmp/000003.pack", "claude/s/900000.pack"] {
         let (there, theirs) = self::home();
         let mut tar = tar::Builder::new(Vec::new());
@@ -479,7 +478,8 @@ fn what_joins_nothing_here_is_not_imported() {
     assert_eq!(files(there.path()), BTreeMap::new());
 }
 
-/// As an attacker makes it: what is put in front of a session, as if it had been there.
+/// A pack as an attacker would make it: restoring it would insert text that was never in the
+/// session.
 fn planted(archive: &Archive, key: &SessionKey, left: &[u8]) -> Vec<u8> {
     let file = [b"{\"EVIL\":1}\n", left].concat();
     let span = Span { start: 0, end: 11 };
@@ -504,7 +504,7 @@ fn records_cannot_be_planted_by_an_import() {
     let (there, theirs) = home();
     assert_eq!(import(&theirs, &tar).expect_err("empty").kind(), ErrorKind::Refused);
     assert_eq!(files(there.path()), BTreeMap::new());
-    // What fits the first line of a session that was compacted here.
+    // It matches the first line of a session that was compacted here.
     let (_home, archive) = home();
     let tar = planted(&archive, &key, b"{-}\n");
     let (there, theirs) = home();
@@ -540,7 +540,7 @@ fn a_pack_copied_over_another_is_noticed() {
     assert_eq!(archive.verify().expect("a report").faults.len(), 1);
 }
 
-/// A pack that an earlier epitome wrote is read by this one, always.
+/// Packs that earlier versions wrote can always be read.
 #[test]
 fn packs_of_every_format_are_read() {
     let (home, archive) = home();

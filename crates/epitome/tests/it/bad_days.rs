@@ -1,4 +1,4 @@
-//! What becomes of a context when the model that is to write its summary has a bad day.
+//! The context after a model has failed, in various ways, to write a summary.
 
 use std::path::Path;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn begin(path: &Path) -> Context {
     context
 }
 
-/// What the passes alone leave.
+/// The context after the passes alone.
 fn mechanical() -> String {
     let mut context = Context::in_memory(setup());
     work(&mut context).expect("memory is written");

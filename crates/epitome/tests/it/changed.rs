@@ -1,5 +1,4 @@
-//! Files that others changed after a compaction: only what an edit is certain to have made is
-//! undone.
+//! Files that were edited after a compaction: only what an edit certainly made is undone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
-/// Removed bytes of a few generations.
+/// The generations and their removed bytes.
 #[derive(Default)]
 struct Memory {
     generations: Vec<Generation>,
@@ -34,15 +33,15 @@ impl Blobs for Memory {
     }
 }
 
-/// A compacted file and the places where something was removed, in the order of the file.
+/// A compacted file, and its edits in the order of the file.
 struct Compacted {
     bytes: Vec<u8>,
-    /// The first byte in the compacted file, the bytes that are there, and those that were.
+    /// The offset in the compacted file, the bytes there, and the original bytes.
     edits: Vec<(usize, Vec<u8>, Vec<u8>)>,
 }
 
 impl Memory {
-    /// Compacts a session as `epitome compact --keep-turns` does. None: there is nothing to do.
+    /// Compacts a session like `epitome compact --keep-turns`. None if there is nothing to do.
     fn compact(&mut self, bytes: &[u8], turns: u64) -> Option<Compacted> {
         let session = Loaded::read(bytes.to_vec(), None).ok()?;
         let mut recipe = built_in("epitome").expect("a recipe");
@@ -96,7 +95,7 @@ impl Memory {
     }
 }
 
-/// Whether `restored` is `file` with some of the edits undone, and nothing else.
+/// Whether `restored` is `file` with some of the edits undone, and no other difference.
 fn is_undone_in_part(restored: &[u8], file: &[u8], edits: &[(usize, Vec<u8>, Vec<u8>)]) -> bool {
     let mut ends = BTreeSet::from([0]);
     let mut from = 0;
@@ -115,7 +114,7 @@ fn is_undone_in_part(restored: &[u8], file: &[u8], edits: &[(usize, Vec<u8>, Vec
     ends.into_iter().any(|end| restored[end..] == file[from..])
 }
 
-/// The compacted file with another byte in a line that no edit touched, or a byte more.
+/// The compacted file with one byte changed or added in a line that no edit touched.
 fn changed(compacted: &Compacted, place: Index, longer: bool) -> Option<Compacted> {
     let Compacted { bytes, edits } = compacted;
     let mut starts = vec![0];
@@ -140,7 +139,7 @@ fn changed(compacted: &Compacted, place: Index, longer: bool) -> Option<Compacte
     Some(Compacted { bytes, edits: edits.iter().map(moved).collect() })
 }
 
-/// With all edits undone.
+/// The file with all edits undone.
 fn undone(file: &Compacted) -> Vec<u8> {
     let mut bytes = file.bytes.clone();
     for (at, with, raw) in file.edits.iter().rev() {
@@ -164,9 +163,9 @@ proptest! {
         failure_persistence: None, ..ProptestConfig::with_cases(300)
     })]
 
-    /// One line changed: what is restored is the file with edits undone where they were made, all
-    /// of them unless some are counted as missing. Old generations do not know which of their
-    /// records look like other lines.
+    /// After one line was changed, a restore undoes edits exactly where they were made, and all of
+    /// them unless some are counted as missing. Old generations do not know which of their records
+    /// equal other lines.
     #[test]
     fn one_changed_line_changes_nothing_else(
         bytes in sessions(), place: Index, longer: bool, old: bool,
@@ -180,7 +179,7 @@ proptest! {
         let (restored, outcome) = match memory.restore(&file.bytes) {
             Ok(done) => done,
             Err(err) => {
-                // Left as it is.
+                // The file is unchanged.
                 prop_assert_eq!(err.kind(), epitome::ErrorKind::Refused);
                 return Ok(());
             }
@@ -194,7 +193,7 @@ proptest! {
     }
 }
 
-/// A document as a person would look at it; anything else as it is.
+/// A document, pretty-printed; other files unchanged.
 fn pretty(bytes: &[u8]) -> Vec<u8> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(document) => serde_json::to_vec_pretty(&document).unwrap_or_default(),
@@ -202,8 +201,8 @@ fn pretty(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What `opencode export` writes of a session of so many turns, with results whose copies an edit
-/// takes out with their member: lines like `},` are left.
+/// The output of `opencode export` for a session of so many turns. Its results have copies in
+/// members that an edit removes as a whole, which leaves lines like `},`.
 fn export(turns: usize) -> Vec<u8> {
     let turn = |n: usize| {
         let output = format!("line {n} of a long result\n").repeat(40);

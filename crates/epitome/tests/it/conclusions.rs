@@ -7,11 +7,11 @@ use epitome_model::{Block, Counter, Entry, Role, Source, Tokens, Transcript};
 use epitome_passes::{Recipe, Target, built_in};
 use epitome_tokens::Estimate;
 
-/// Tokens of a text that is short.
+/// The most tokens of a short text.
 const SHORT: Tokens = Tokens(80);
 
-/// The short texts of the model among these entries, in their order, each with its tokens; of equal
-/// ones the last.
+/// The short texts of the model in these entries, in order, each with its tokens; of equal texts
+/// the last.
 pub fn short_texts<'t>(
     entries: impl Iterator<Item = (usize, &'t Entry)>,
     source: &dyn Source,
@@ -42,7 +42,8 @@ pub fn sent(transcript: &Transcript, source: &dyn Source) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Those that are not sent and should be: with a budget, the newest that are a tenth of it.
+/// The texts that should be sent and are not. With a budget, only the newest that take a tenth of
+/// it must be.
 pub fn lost(said: &[(String, Tokens)], sent: &str, budget: Option<Tokens>) -> Vec<String> {
     let mut newest = Tokens(0);
     let should_be = said.iter().rev().take_while(|(_, tokens)| {

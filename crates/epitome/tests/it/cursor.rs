@@ -1,4 +1,4 @@
-//! Conversations of Cursor: where they are found, and that reading them leaves no trace.
+//! Conversations of Cursor are found, and reading them leaves no trace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl World {
         path
     }
 
-    /// The editor's database, of these documents.
+    /// The editor's database with these documents.
     fn editor(&self, names: &[&str]) -> PathBuf {
         let path = self.path("Cursor/User/globalStorage/state.vscdb");
         let composers: Vec<Vec<u8>> = names.iter().map(|name| made(name)).collect();
@@ -252,11 +252,11 @@ fn what_a_running_cursor_wrote_is_read_and_its_files_stay() {
     let write =
         "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";
     cursor.execute(write, []).expect("an update");
-    // And it is in the middle of something.
+    // Cursor is in the middle of a transaction.
     cursor.execute_batch("BEGIN IMMEDIATE; DELETE FROM cursorDiskKV").expect("a transaction");
     let folder = database.parent().expect("it has one");
     let kept = |files: Vec<(PathBuf, String)>| -> Vec<(PathBuf, String)> {
-        // What readers tell each other is in `-shm`; SQLite keeps no data there.
+        // Readers coordinate in `-shm`; it holds no data.
         files
             .into_iter()
             .filter(|(path, _)| !path.display().to_string().ends_with("-shm"))

@@ -1,4 +1,4 @@
-//! What each preset makes of one made history: the numbers of its source can be read off.
+//! The view of each preset for one history, in which the limits of the preset's source can be seen.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use epitome_passes::{Recipe, Reply, StopReason, built_in};
 use epitome_tokens::Estimate;
 use insta::assert_snapshot;
 
-/// A result of so many bytes, in lines that say which they are.
+/// A result of so many bytes, whose lines can be told apart.
 fn text(name: &str, bytes: usize) -> String {
     let mut text = String::new();
     let mut line = 1;
@@ -65,7 +65,7 @@ fn history(setup: Setup) -> Context {
     context
 }
 
-/// What is sent, a line a block; of long texts the beginning and their size.
+/// The context that is sent, a line per block; of long texts the beginning and the size.
 fn view(context: &Context) -> String {
     let sent = context.as_it_is();
     let source = sent.source();
@@ -94,7 +94,7 @@ fn view(context: &Context) -> String {
     shown
 }
 
-/// A text on one line, whole if it is short or was left by a recipe.
+/// A text on one line, as a whole if it is short or was left by a recipe.
 fn short(text: &str) -> String {
     let line = text.replace('\n', "↵");
     let chars = line.chars().count();
@@ -107,7 +107,7 @@ fn short(text: &str) -> String {
     format!("{head}⋯{left_out}⋯{tail} ({chars} chars)")
 }
 
-/// The numbers of a recipe that decide when, and how much.
+/// The numbers in a recipe that say when it compacts, and how much.
 fn numbers(recipe: &Recipe) -> String {
     let json = |value: serde_json::Value| match value {
         serde_json::Value::Object(object) => {
@@ -130,7 +130,8 @@ fn numbers(recipe: &Recipe) -> String {
     told
 }
 
-/// What a preset makes of the history in a window of so many tokens; asked for, if it would wait.
+/// The view of a preset for the history in a window of so many tokens. `asked` requests a
+/// compaction that would not be due.
 fn golden(name: &str, window: u64, asked: bool) -> String {
     let recipe = built_in(name).expect("a built-in recipe");
     let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
@@ -187,11 +188,11 @@ fn s08_previews_the_largest_of_a_batch_and_then_of_all_if_that_is_not_enough() {
         .map(|(n, (id, size))| Said::output(&**id, text(&format!("{}.rs", n + 1), size)))
         .collect();
     context.tool(&results).expect("memory is written");
-    // 240,100 characters in one batch: the largest is shown by its beginning, and all others whole,
-    // but they are more than 50,000.
+    // 240,100 characters in one batch: only the largest is shortened to its beginning, but the
+    // others still have more than 50,000.
     context.view().expect("memory is written");
     let first = view(&context);
-    // Once they are answered and older than three, previews go, too.
+    // Once they are answered and older than three results, previews are removed as well.
     for n in 6..10 {
         read(&mut context, n, 12_000);
     }

@@ -14,7 +14,7 @@ fn context() -> Context {
     Context::in_memory(Setup::new(recipe).with_counter(counter))
 }
 
-/// A question and a call, as each wire spells them.
+/// A question and a call in an API format.
 fn begun(wire: &str) -> Vec<Value> {
     match wire {
         "anthropic" => vec![
@@ -39,7 +39,7 @@ fn begun(wire: &str) -> Vec<Value> {
     }
 }
 
-/// Says these, and returns the error.
+/// Pushes messages, and returns the error.
 fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(ErrorKind, String)> {
     let texts: Vec<String> = messages.iter().map(Value::to_string).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -97,7 +97,7 @@ fn what_stands_beside_words_is_let_alone() {
     for [wire, message] in fields(BESIDE) {
         let mut context = context();
         context.push_json(wire, message).unwrap_or_else(|err| panic!("{message}: {err}"));
-        // A prompt alone is no request.
+        // A prompt alone is no valid request.
         let question = begun(wire).remove(0);
         context.push_json(wire, &question.to_string()).expect("a question");
         assert!(view(wire, &context).contains("Hi"), "{message}: {}", view(wire, &context));
@@ -302,7 +302,7 @@ proptest! {
             for words in words {
                 prop_assert!(said.contains(words), "{words:?} is not in {view}");
             }
-            // Of calls with one id, the later ones have another. Gemini's have none.
+            // Of several calls with one id, the later ones get another id. Gemini's have none.
             if let Some(id) = id.filter(|id| wire != "gemini-api" && !ids.contains(id)) {
                 let times = said.iter().filter(|it| *it == id).count();
                 prop_assert_eq!(times, 2, "{} in {}", id, view);

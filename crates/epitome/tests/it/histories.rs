@@ -1,5 +1,5 @@
 //! Histories of a session and its sub-agents: compactions, appended records, restores, undone runs
-//! and collections of garbage, in any order. Whatever the order, all bytes come back.
+//! and garbage collections, in any order. Whatever the order, all bytes can be restored.
 //!
 //! `EPITOME_FUZZ=20` runs twenty times as many histories.
 
@@ -27,13 +27,13 @@ enum Step {
     Append { file: usize, bytes: Vec<u8> },
     /// Restores a session.
     Restore { session: usize },
-    /// Restores a session to what its generation of this number left, counted from the newest.
+    /// Restores a session to the result of a generation, counted from the newest.
     RestoreTo { session: usize, newest: usize },
     /// Undoes a run, counted from the newest.
     Undo { newest: usize },
     /// The user copies the session to another folder of the agent.
     Copy,
-    /// Removes from the archive what is not needed, and empties the trash.
+    /// Removes unneeded generations from the archive, and empties the trash.
     Gc,
 }
 
@@ -55,24 +55,24 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A file, and what its agent wrote into it.
+/// A file, and everything that its agent wrote into it.
 struct File {
     path: PathBuf,
     written: Vec<u8>,
 }
 
-/// The sessions of a home: one, and perhaps a copy of it. The first file of each is the session
+/// The sessions of a home: one, and possibly a copy of it. The first file of each is the session
 /// itself, the others belong to it.
 struct Home {
     _dir: tempfile::TempDir,
     config: Config,
     sessions: Vec<Vec<File>>,
-    /// Where a copy of the session is put.
+    /// The paths of a copy of the session.
     copies: Vec<PathBuf>,
 }
 
 impl Home {
-    /// `files` are below the home, the session first; `copies` are their places in a copy.
+    /// `files` are relative to the home, the session first; `copies` are their paths in a copy.
     fn new(files: &[(&str, Vec<u8>)], copies: &[&str]) -> Home {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
@@ -90,7 +90,7 @@ impl Home {
         &self.sessions[n % self.sessions.len()]
     }
 
-    /// The bytes of all files as they are.
+    /// The current bytes of all files.
     fn bytes(&self) -> Vec<Vec<u8>> {
         let files = self.sessions.iter().flatten();
         files.map(|file| fs::read(&file.path).expect("a session")).collect()
@@ -202,7 +202,7 @@ impl Home {
         self.sessions.push(copy);
     }
 
-    /// A restore would lead to what the agent wrote, of every session.
+    /// Checks that a restore of every session would give what the agent wrote.
     fn check(&self) {
         for session in &self.sessions {
             let planned = Restore::default().plan(&self.open(&session[0].path));
@@ -235,7 +235,7 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("a session");
 }
 
-/// A history, checked after every step; at its end everything is restored.
+/// Runs a history and checks every step; at the end everything is restored.
 fn history(mut home: Home, steps: &[Step]) {
     home.check();
     for step in steps {
@@ -246,7 +246,7 @@ fn history(mut home: Home, steps: &[Step]) {
     }
 }
 
-/// What a sub-agent of Claude Code did, of a session.
+/// A session, rewritten as that of a sub-agent of Claude Code.
 fn of_sub_agent(session: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(session);
     let id = "\"agentId\":\"a\",\"sessionId\"";
@@ -262,8 +262,8 @@ fn append_compaction(session: usize, recipe: &str, results: Option<u64>) -> Step
     Step::Compact { session, recipe, keep, way: Some(Way::Native) }
 }
 
-/// The third compaction appends to the copy what the first has appended to the session: it must
-/// not be taken for the last one of the session, and nothing of it may be collected as garbage.
+/// The third compaction appends the same record to the copy as the first did to the session. It
+/// must not be taken for the last one of the session, and its generation must not be collected.
 #[test]
 fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session() {
     let of = |day| format!(".codex/sessions/2026/01/{day}/rollout-{day}.jsonl");
@@ -285,7 +285,7 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     home.take(&Step::Restore { session: 1 });
 }
 
-/// An export of OpenCode is one document: with a line behind it, its id cannot be read any more.
+/// An export of OpenCode is one document: with a line appended, its id cannot be read any more.
 #[test]
 fn a_run_on_a_session_that_lost_its_id_is_still_in_effect() {
     let info = r#"{"id":"ses_a","directory":"/p","title":"t","version":"1.18.33"}"#;
@@ -324,8 +324,8 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// A restore refuses a session with a stub of which the archive has no bytes, so the pasted one in
-/// generated sessions is broken here.
+/// A restore refuses a session with a stub whose bytes are not in the archive, so the pasted stub
+/// in generated sessions is made invalid here.
 fn session(agent: &'static str) -> impl Strategy<Value = Bytes> {
     let (stub, broken) = ("epitome k7f3a9c2", "epitome k7f3a9-2");
     fixtures::generate::session(agent).prop_map(move |bytes| {
@@ -384,7 +384,7 @@ proptest! {
         history(Home::new(&[(&of("01"), bytes.0)], &[&of("02")]), &steps);
     }
 
-    /// What `opencode export` writes, and rows as lines.
+    /// The output of `opencode export`, and rows as lines.
     #[test]
     fn nothing_of_opencode_is_lost(bytes in session("opencode"), steps in steps()) {
         history(Home::new(&[("s.json", bytes.0)], &[]), &steps);

@@ -1,4 +1,4 @@
-//! What was hidden before a compaction stays hidden after it, in every output.
+//! What was redacted before a compaction stays redacted after it, in every output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use epitome_redact::{Finder, Redactor, Rules};
 use epitome_render::{Detail, Html, json, markdown, terminal};
 use epitome_tokens::Estimate;
 
-/// Spelt in pieces, so that none is taken for a real one.
+/// Split into pieces, so that scanners do not report them as real secrets.
 const PASSWORD: &str = concat!("hunter2", "-Secret_pw9X");
 const WORD: &str = concat!("tr0ub4dor", "-and-3");
 const KEY: &str = concat!("Zk3vQ8xW2mN7bL5t", "R1yP9sD4fG6hJ0kC");
@@ -39,13 +39,13 @@ fn explained(text: &str) -> String {
     )
 }
 
-/// What a later result, and what the model writes, says of it.
+/// The texts of a later result and of the model, which contain the secrets without context.
 fn bare(text: &str) -> String {
     format!("{text}\ntried {PASSWORD}, then {WORD} and {KEY}, all refused\n")
 }
 
-/// A recorded session with secrets planted: explained early, bare later. None: it has too few
-/// results.
+/// A recorded session with planted secrets: with context in an early result, without it later. None
+/// if it has too few results.
 fn planted(bytes: &[u8]) -> Option<Vec<u8>> {
     let session = Loaded::read(bytes, None).ok()?;
     let texts = |entry: &epitome_model::Entry| -> Vec<Span> {
@@ -137,7 +137,7 @@ fn finder() -> &'static Finder {
     FINDER.get_or_init(|| Finder::new(Rules::built_in()).expect("rules"))
 }
 
-/// The session without what is found in it.
+/// The session without its secrets.
 fn copy(history: &History) -> String {
     let copy = history.redacted(&mut Redactor::new(finder())).expect("splices lie apart");
     let source = &copy.session.source;
@@ -150,7 +150,7 @@ fn secrets() -> Vec<String> {
     secrets
 }
 
-/// A session with what is planted in it, and the copy of it that is hidden what is secret in.
+/// A session with planted secrets, and its redacted copy.
 struct Planted {
     agent: &'static str,
     bytes: Vec<u8>,
@@ -158,7 +158,7 @@ struct Planted {
 }
 
 impl Planted {
-    /// What is hidden before: made once for all that is done to the session.
+    /// The outputs before the compaction, made once for all recipes.
     fn new(agent: &'static str, bytes: Vec<u8>) -> Planted {
         let outputs = Case::new(&bytes).outputs(Version::AsItWas);
         for (name, output) in &outputs {
@@ -170,7 +170,8 @@ impl Planted {
     }
 }
 
-/// What is hidden before must be hidden after, and what is shown as it was is what was shown.
+/// Checks that what was redacted before is redacted after, and that the view of the original is the
+/// same.
 fn check(session: &Planted, recipe: &Recipe, way: Way) -> bool {
     let Planted { agent, bytes, copy } = session;
     let case = Case::new(bytes);
@@ -213,17 +214,17 @@ fn check(session: &Planted, recipe: &Recipe, way: Way) -> bool {
 fn recipes() -> impl Iterator<Item = Recipe> {
     BUILT_IN.iter().map(|(name, _)| {
         let recipe = built_in(name).expect("a built-in recipe");
-        // The recorded sessions are shorter than what most recipes keep whole.
+        // The recorded sessions are shorter than what most recipes keep.
         let keep = Keep { turns: Some(1), unanswered: true, ..Keep::default() };
         Recipe { keep, trigger: Default::default(), ..recipe }
     })
 }
 
-/// One of so many pairs of a session and a recipe is tried: all take minutes. Each recipe meets
-/// several agents, each session several recipes.
+/// Only one in so many pairs of a session and a recipe is tested, because all take minutes. Each
+/// recipe meets several agents, and each session several recipes.
 const ONE_OF: usize = 7;
 
-/// Tries a part of the recipes; `least` compactions must have been made.
+/// Tests a part of the recipes; at least `least` compactions must have been made.
 fn check_part(part: usize, least: usize) {
     let mut compacted = 0;
     for (idx, fixture) in fixtures::all().iter().enumerate() {
@@ -251,7 +252,7 @@ fn check_part(part: usize, least: usize) {
     assert!(compacted >= least, "{compacted}");
 }
 
-/// Tests that may run at the same time.
+/// The number of tests that may run in parallel.
 const PARTS: usize = 4;
 
 #[test]
@@ -274,7 +275,7 @@ fn what_was_hidden_stays_hidden_with_recipes_3_7() {
     check_part(3, 2);
 }
 
-/// A session that was compacted twice, with what was appended in between and since.
+/// A session that was compacted twice, with records appended in between and afterwards.
 #[test]
 fn a_session_is_read_as_a_restore_would_give_it_back() {
     for fixture in fixtures::all() {

@@ -28,7 +28,7 @@ impl Blobs for Removed {
     }
 }
 
-/// A recipe of those in the program, with some other rules of what is kept.
+/// A built-in recipe, with other keep rules.
 fn recipe() -> impl Strategy<Value = Recipe> {
     let keep = (
         proptest::option::of(0_u64..3),
@@ -75,7 +75,7 @@ fn check(
     let session = load(agent, before);
     let planned = match CompactionPlan::new(&session, recipe, counter) {
         Ok(planned) => planned,
-        // Rules that the target has no room for.
+        // The rules do not fit into the target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return before.to_vec();
         }
@@ -101,12 +101,12 @@ fn check(
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
 
-    // What other programs read stays; an agent's own record may follow.
+    // What other programs read is unchanged; an agent's own record may follow.
     let (was, is) = (accounting::values(before), accounting::values(&after));
     let changed = was.iter().enumerate().find(|(idx, value)| is.get(*idx) != Some(value));
     assert_eq!(changed, None, "accounting stays");
 
-    // What is saved where comes to what all edits save; each is weighed alone.
+    // The savings by tool and by file add up to those of all edits.
     let savings = planned.savings(counter);
     let of_tools: Tokens = savings.tools.iter().map(|saving| saving.tokens).sum();
     let of_files: Tokens = savings.files.iter().map(|saving| saving.tokens).sum();
@@ -135,15 +135,15 @@ fn check(
     after
 }
 
-/// Whether a session is as its agent writes it.
+/// Whether a session is as its agent writes it, or damaged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
     Sound,
     Damaged,
 }
 
-/// Compacts in the agent's own way, and checks every invariant on the way. Something damaged may be
-/// what the record cannot hold; then it is refused.
+/// Compacts in the agent's own way, and checks every invariant on the way. A damaged session may
+/// contain what the record cannot hold; then it is refused.
 fn check_native(
     agent: &str,
     (before, is): (&[u8], Is),
@@ -156,7 +156,7 @@ fn check_native(
     let planned = match plan(&session) {
         Ok(planned) => planned,
         Err(err) if err.kind() == ErrorKind::Refused && is_passed_over(&session) => return,
-        // Rules that the target has no room for.
+        // The rules do not fit into the target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return;
         }
@@ -196,7 +196,8 @@ fn check_native(
     let again = load(agent, &after);
     match plan(&again) {
         Ok(second) => assert_eq!(second.splices, [], "it is left alone"),
-        // A digest is no record of this kind: where these are refused, nothing is written either.
+        // A digest is another kind of record: where such records are refused, nothing is written
+        // either.
         Err(err) => assert_eq!((is, err.kind()), (Is::Damaged, ErrorKind::Refused), "{err:?}"),
     }
     // 8: Same input, same bytes.
@@ -204,7 +205,7 @@ fn check_native(
     assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
 }
 
-/// Whether the agent would not read records of its own way in this session.
+/// Whether the agent would not read its own kind of record in this session.
 fn is_passed_over(session: &Loaded<Vec<u8>>) -> bool {
     match session.format.native {
         Some(Native::Append(append)) => (append.passed_over)(&session.transcript).is_some(),
@@ -212,7 +213,7 @@ fn is_passed_over(session: &Loaded<Vec<u8>>) -> bool {
     }
 }
 
-/// A marked result is as it was, but that the agent sends its own words in the place of it.
+/// Checks that a marked result is unchanged, except that the agent sends its own text in its place.
 fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
     let session = planned.session;
     let after = bytes_of(&planned.spliced().expect("the splices lie apart"));
@@ -239,7 +240,7 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let plan = |session| CompactionPlan::summarised(text, session, recipe, &Estimate);
     let planned = match plan(&session) {
         Ok(planned) => planned,
-        // A short history is shorter than any summary of it, too.
+        // A short history is also shorter than any summary of it.
         Err(err) => {
             assert_eq!(err.kind(), ErrorKind::Refused);
             return;

@@ -1,4 +1,4 @@
-//! What the rules keep, counted by the results that stay as they were.
+//! The keep rules, tested by the number of unchanged results.
 
 use epitome::Loaded;
 use epitome::compaction::CompactionPlan;

@@ -1,4 +1,4 @@
-//! Contexts that are in use.
+//! Live contexts.
 
 mod breaker;
 mod features;
@@ -19,7 +19,7 @@ fn setup(recipe: &str, window: u64) -> Setup {
     Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(window))
 }
 
-/// With the passes that a recipe has for stored sessions, and without a digest.
+/// A setup with the passes that a recipe has for stored sessions, without a digest.
 fn with_stored_passes(recipe: &str) -> Setup {
     let mut recipe = built_in(recipe).expect("a built-in recipe");
     recipe.stages.live = recipe.stages.stored.clone();
@@ -38,7 +38,7 @@ fn messages(wire: &Api, body: &[u8]) -> Vec<Value> {
     body[wire.list].as_array().expect("messages").clone()
 }
 
-/// What is sent, entry by entry.
+/// The entries that are sent.
 fn describe(view: &Outgoing<'_>) -> Vec<String> {
     let bytes = view.source();
     let context = view.transcript().context();
@@ -49,18 +49,18 @@ fn describe(view: &Outgoing<'_>) -> Vec<String> {
     words.collect()
 }
 
-/// A model that is made up.
+/// A scripted model.
 #[derive(Clone, Copy, Debug)]
 enum Model {
-    /// There is none.
+    /// No model.
     None,
-    /// It says something under every heading, some of it made up.
+    /// It writes something under every heading, some of it invented.
     Tells,
-    /// It does not.
+    /// It fails.
     Fails,
 }
 
-/// Does what is due with a made-up model.
+/// Runs the context until nothing is due, with a scripted model.
 fn drive(context: &mut Context, model: Model, rule: &SummaryRule) {
     if matches!(model, Model::None) {
         context.view().expect("memory is written");
@@ -78,7 +78,7 @@ fn drive(context: &mut Context, model: Model, rule: &SummaryRule) {
     }
 }
 
-/// A block that is sent: the call that it is the result of, if it is one, and its words.
+/// A block that is sent: its text, and the call whose result it is, if it is one.
 #[derive(Clone, Debug, PartialEq)]
 struct Sent {
     result_of: Option<String>,
@@ -108,7 +108,7 @@ fn lines(name: &str, n: usize) -> String {
     (0..n).map(|n| format!("line {n} of {name} says something\n")).collect()
 }
 
-/// Reads a file in a turn of its own.
+/// Reads a file in a new turn.
 fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     let id = format!("c{n}");
     let arguments = format!(r#"{{"path":"{name}"}}"#);
@@ -116,7 +116,7 @@ fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     context.tool(&[Said::output(id, text)]).expect("memory is written");
 }
 
-/// Reads so many lines of a file, whose name is the id of the call.
+/// Reads so many lines of a file, whose name is also the id of the call.
 fn read_lines(context: &mut Context, name: &str, n: usize) {
     let arguments = format!(r#"{{"path":"{name}"}}"#);
     context.assistant(&[Said::call(name, "Read", arguments)]).expect("a disk");
@@ -142,7 +142,7 @@ fn results(context: &Context) -> Vec<String> {
     texts.collect()
 }
 
-/// What a model answers that says the same under every heading.
+/// A model's answer with the same text under every heading.
 fn reply(rule: &SummaryRule, body: &str) -> Reply {
     let sections = rule.sections.all();
     let text = sections.iter().map(|it| format!("## {}\n{body}\n\n", it.title)).collect();

@@ -1,4 +1,4 @@
-//! The library, from outside.
+//! The library through its public interface.
 
 mod archive;
 mod bad_days;

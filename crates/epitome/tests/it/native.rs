@@ -1,4 +1,4 @@
-//! Sessions for which an agent has no records of its own way: refused, and not as a bug.
+//! Sessions that cannot hold the agent's own compaction records: refused, and not as a bug.
 
 use epitome::compaction::{CompactionPlan, Note, Way};
 use epitome::{ErrorKind, Loaded};
@@ -40,7 +40,7 @@ fn a_session_of_gemini_that_is_one_object() {
     refused(serde_json::to_vec_pretty(&head).expect("JSON"));
 }
 
-/// The context is repeated in the record that Codex reads: for a little of it that is not worth it.
+/// The record that Codex reads repeats the context, which is not worth it for a small saving.
 #[test]
 fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
     let bytes = fixtures::get("codex", "pricing").bytes();
@@ -66,7 +66,7 @@ fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
     assert_eq!(planned_with(400_000), (true, true, true));
 }
 
-/// What the user asks to keep is not in the digest, and what is behind it neither.
+/// Neither what the user keeps nor what follows it is in the digest.
 #[test]
 fn a_digest_stands_for_nothing_that_is_kept() {
     let session = fixtures::get("claude", "pricing").bytes();

@@ -1,5 +1,5 @@
-//! What sets rules is in the context after every compaction of a stored session: with every
-//! recipe, of every format, however often the session goes on and is compacted again.
+//! Texts that set rules are in the context after every compaction of a stored session: with every
+//! recipe, in every format, however often the session is continued and compacted again.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ const RULES: [&str; 5] = [
     "CLAUDE.md that a command showed forbids force pushes",
 ];
 
-/// A session that someone goes on with.
+/// A session that is continued.
 struct Session {
     agent: &'static str,
     bytes: Vec<u8>,
     said: u64,
-    /// The id of the newest record, as far as it is known.
+    /// The id of the newest record, if known.
     newest: Option<String>,
 }
 
-/// What a tool is called with and returns.
+/// A call of a tool.
 enum Used<'a> {
     Read(&'a str),
     Shell(&'a str),
@@ -53,7 +53,7 @@ impl Session {
             "gemini" => json!({"sessionId": "s-1", "projectHash": "ab12", "kind": "main",
                 "startTime": "2026-01-01T00:00:00.000Z",
                 "lastUpdated": "2026-01-01T00:00:00.000Z"}),
-            // Its first key tells the format.
+            // The first key identifies the format.
             "opencode" => {
                 let row = r#"{"table":"session","id":"ses_a","parent_id":null,"directory":"/p",
                     "title":"A title","version":"1.18.33","time_created":1,"data":null}"#;
@@ -77,7 +77,7 @@ impl Session {
         format!("00000000-0000-4000-8000-{:012}", self.said)
     }
 
-    /// What is appended behind the newest record.
+    /// Appends records after the newest one.
     fn append(&mut self, mut records: Vec<Value>) {
         for record in &mut records {
             self.said += 1;
@@ -218,7 +218,7 @@ impl Session {
         self.append(records);
     }
 
-    /// The rules, each from where it comes.
+    /// A session with every rule from its source.
     fn begin(agent: &'static str) -> Session {
         let mut session = Session::new(agent);
         let [user, marked, agents, skill, shown] = RULES;
@@ -231,7 +231,7 @@ impl Session {
         session
     }
 
-    /// A turn with results that are long.
+    /// A turn with long results.
     fn go_on(&mut self, turn: usize) {
         self.user(&format!("Turn {turn}: read on."));
         for n in 0..5 {
@@ -243,7 +243,7 @@ impl Session {
         self.say("assistant", "I have read them.");
     }
 
-    /// Carries out what was planned; says whether there was anything.
+    /// Applies a plan. Returns whether there was anything to do.
     fn take(&mut self, planned: &CompactionPlan<'_, Vec<u8>>, what: &str) -> bool {
         assert_eq!(planned.violations, [], "{what}");
         let spliced = planned.spliced().expect("splices apart from each other");
@@ -254,7 +254,7 @@ impl Session {
         is_new
     }
 
-    /// All that a resume sends.
+    /// Everything that a resume sends.
     fn sent(&self) -> String {
         let Loaded { transcript, source, .. } = self.load();
         let mut sent = String::new();
@@ -282,7 +282,7 @@ impl Session {
     }
 }
 
-/// A recipe that begins whatever the size, and goes as far as it can.
+/// A recipe that compacts whatever the size, as far as possible.
 fn recipe(name: &str) -> Recipe {
     let recipe = built_in(name).expect("a built-in recipe");
     let mut recipe = Recipe { trigger: Default::default(), target: Default::default(), ..recipe };
@@ -313,14 +313,14 @@ fn rules_survive_five_compactions_with_every_recipe() {
                 }
                 session.check(&what);
             }
-            // pi has nothing but summaries, and ion keeps twelve messages: all that OpenCode has.
+            // pi has only summaries, and ion keeps twelve messages, which is all that OpenCode has.
             let may_not = name == "pi" || name == "ion" && agent == "opencode";
             assert!(did || may_not, "{agent} {name} {way:?} does something");
         }
     }
 }
 
-/// A summary as a model writes it that wants no rules: under every heading the same words.
+/// A model's summary without rules: the same text under every heading.
 fn summary(session: &Session, recipe: &Recipe) -> Option<String> {
     let Loaded { transcript, source, .. } = session.load();
     let rule = SummaryRule::default();

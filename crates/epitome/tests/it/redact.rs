@@ -1,4 +1,4 @@
-//! What redaction promises, over generated sessions of all formats with something planted in them.
+//! Properties of redaction, over generated sessions of all formats with planted secrets.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -24,7 +24,7 @@ fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
     Loaded { format, source, transcript, faults: Vec::new() }
 }
 
-/// The bytes of a session without what is found, and what they say.
+/// The redacted bytes of a session, and their transcript.
 fn redact(agent: &str, bytes: &[u8]) -> (Vec<u8>, Transcript) {
     let session = load(agent, bytes);
     let copy = redacted(&session, &mut Redactor::new(finder())).expect("splices lie apart");
@@ -46,22 +46,22 @@ fn plant() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// How something is written in a string of JSON.
+/// The encoding of a text in a JSON string.
 #[derive(Clone, Copy, Debug)]
 enum Dress {
     Plain,
-    /// Every character is an escape.
+    /// Every character is escaped.
     Escaped,
-    /// JSON in the string holds it.
+    /// It is in JSON in the string.
     Nested,
-    /// Its base64 is in the string.
+    /// It is in the string as base64.
     Base64,
     /// It is a key of JSON in the string.
     Key,
 }
 
 impl Dress {
-    /// The inside of a literal.
+    /// The content of the string literal.
     fn put(self, text: &str) -> String {
         let inside = |text: &str| {
             let literal = encode(text);
@@ -90,7 +90,7 @@ fn dress() -> impl Strategy<Value = Dress> {
     prop::sample::select(vec![Plain, Escaped, Nested, Base64, Key])
 }
 
-/// Literals of the session that are values, quotes included.
+/// The string literals of the session that are values, with their quotes.
 fn values(bytes: &[u8]) -> Vec<(usize, usize)> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(start) = bytes[at..].iter().position(|&byte| byte == b'"').map(|n| at + n) {
@@ -110,7 +110,7 @@ fn values(bytes: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// A session with something in the place of one of its strings.
+/// A session in which one string was replaced.
 fn with(bytes: &[u8], at: prop::sample::Index, inside: &str) -> Option<(Vec<u8>, usize)> {
     // Only where every line is JSON: elsewhere strings cannot be told from the text between them.
     let text = std::str::from_utf8(bytes).ok()?;
@@ -197,7 +197,7 @@ fn check(
     dress: Dress,
     at: prop::sample::Index,
 ) -> Result<(), TestCaseError> {
-    // What chance wrote into the session is gone before.
+    // Random text that looks like a secret is removed first.
     let (clean, _) = redact(agent, session);
     prop_assert_eq!(&redact(agent, &clean).0, &clean, "twice is once");
     let Some((planted, place)) = with(&clean, at, &dress.put(text)) else { return Ok(()) };
@@ -207,7 +207,7 @@ fn check(
     prop_assert!(!holds(&shown, secret), "{secret:?} stands in {shown}");
     prop_assert_eq!(shape(&transcript), shape(&before.transcript), "the structure stays");
     prop_assert_eq!(&redact(agent, &after).0, &after, "twice is once");
-    // Strings in which nothing is found stay to the byte.
+    // Strings without a secret are unchanged to the byte.
     prop_assert_eq!(&after[..place], &planted[..place]);
     let behind = planted.len() - place - dress.put(text).len() - 2;
     prop_assert_eq!(&after[after.len() - behind..], &planted[planted.len() - behind..]);
@@ -226,7 +226,7 @@ fn cases() -> ProptestConfig {
     ProptestConfig { cases: 60, max_global_rejects: 100_000, ..ProptestConfig::default() }
 }
 
-/// A session of any agent, or a body of a request.
+/// A session of any agent, or a request body.
 fn session() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     let agents = prop::sample::select(&AGENTS[..]);
     let wires = prop::sample::select(&WIRES[..]);
@@ -251,7 +251,7 @@ proptest! {
         check(session.0, &session.1, &plant, dress, at)?;
     }
 
-    /// Damaged sessions are redacted once and for all, too.
+    /// Redacting a damaged session twice changes nothing either.
     #[test]
     fn twice_is_once_for_any_bytes(
         session in session(),
@@ -268,7 +268,7 @@ proptest! {
     }
 }
 
-/// Recorded sessions hold nothing but what a real agent writes.
+/// Recorded sessions contain only what a real agent writes.
 #[test]
 fn recorded_sessions_hold_no_secrets_and_keep_their_structure() {
     let rules = Rules::built_in().only(&["secrets"]).expect("a kind");
@@ -282,7 +282,8 @@ fn recorded_sessions_hold_no_secrets_and_keep_their_structure() {
     }
 }
 
-/// Signed reasoning that says a secret loses its signature: the signature holds what it signs.
+/// Signed reasoning with a secret loses its signature, because the signature contains what it
+/// signs.
 #[test]
 fn reasoning_that_says_a_secret_is_not_sent_on() {
     let token = planted::like("ghp_[a-zA-Z0-9]{36}", 7);

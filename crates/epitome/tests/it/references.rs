@@ -1,4 +1,4 @@
-//! Removed bodies that a file or the project's repository holds are marked so.
+//! Removed texts that are also in a file or in the project's repository get a reference to it.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn session(project: &Path) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// What the archive says of each removed body: the file's name, and whether a blob is named.
+/// The reference of each removed text: the file's name, and whether a git blob is named.
 fn references(project: &Path, home: &Path) -> Vec<(String, bool)> {
     let path = project.join("session.jsonl");
     fs::write(&path, session(project)).expect("the session is written");
@@ -99,7 +99,7 @@ fn bodies_that_git_keeps_name_their_blob() {
     fs::write(project.path().join("read.txt"), text()).expect("written");
     git(&["add", "."]);
     fs::write(project.path().join("read.txt"), "something else\n").expect("written");
-    // The words are those of both: what was read, and what was written.
+    // Both texts have a reference: that which was read, and that which was written.
     let both = ["read.txt", "written.txt"].map(|name| (name.to_owned(), true));
     assert_eq!(references(project.path(), home.path()), both);
 }

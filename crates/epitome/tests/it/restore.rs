@@ -1,4 +1,4 @@
-//! Everything comes back: random files, random generations, random bytes appended in between.
+//! Everything can be restored: random files, random generations, random bytes appended in between.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,12 +20,12 @@ fn choices() -> impl Strategy<Value = Choice> {
     vec((any::<Index>(), any::<Index>(), text()), 0..6)
 }
 
-/// Few letters, so that lines and pieces are often alike.
+/// Few different letters, so that lines and pieces are often equal.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(prop::sample::select(b"ab\n".to_vec()), 0..8)
 }
 
-/// Splices for `len` bytes: sorted and apart.
+/// Splices for `len` bytes, sorted and disjoint.
 fn splices(len: usize, choice: &Choice) -> Vec<Splice> {
     let mut ends: Vec<usize> =
         choice.iter().flat_map(|(a, b, _)| [a.index(len + 1), b.index(len + 1)]).collect();
@@ -55,7 +55,7 @@ struct Memory {
 
 impl Blobs for Memory {
     fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>, Error> {
-        // What is missing is asked of an empty archive, for the error that it gives.
+        // For missing bytes, an empty archive is asked for its error.
         let nothing = Archive::new("/nowhere".as_ref());
         match self.blobs.get(&(generation, *hash)) {
             Some(raw) => Ok(raw.clone()),
@@ -65,7 +65,7 @@ impl Blobs for Memory {
 }
 
 impl Memory {
-    /// Lays `splices` over `file`, archives what goes, and returns what is left.
+    /// Applies `splices` to `file`, archives the removed bytes, and returns the result.
     fn compact(&mut self, file: &[u8], splices: Vec<Splice>) -> Vec<u8> {
         let file = file.to_vec();
         let after = Spliced::new(&file, splices).expect("sorted and apart");
@@ -133,7 +133,7 @@ fn draft(file: &dyn Source, after: &Spliced<'_>) -> Draft {
     }
 }
 
-/// Replaces the one place of `what` in `file`.
+/// Replaces the only occurrence of `what` in `file`.
 fn swap(file: &[u8], what: &str, with: &str) -> Vec<Splice> {
     let start = memchr::memmem::find(file, what.as_bytes()).expect("it is there");
     vec![Splice { span: span(start, start + what.len()), with: with.as_bytes().into() }]
@@ -166,11 +166,11 @@ proptest! {
         prop_assert_eq!(naive(&base, joined.splices()), naive(&middle, &other));
     }
 
-    /// Whatever is compacted, appended to and compacted again comes back, with all that was
-    /// appended behind it; and each generation on the way is reached.
+    /// After any sequence of compactions and appended bytes, a restore gives everything back, with
+    /// all that was appended, and can reach each generation.
     ///
-    /// Numbers keep the generations apart: a file that looks like one of an earlier generation
-    /// with something appended is that, to anyone.
+    /// Numbers in the file keep the generations apart: a file that looks like an earlier generation
+    /// with something appended could not be told from it.
     #[test]
     fn everything_comes_back(
         first in text(), steps in vec((choices(), text()), 1..5),
@@ -207,8 +207,7 @@ proptest! {
         }
     }
 
-    /// Whatever became of the file, restoring it neither fails nor loses a line that was not
-    /// edited.
+    /// Whatever was done to the file, a restore neither fails nor loses a line that was not edited.
     #[test]
     fn a_file_that_others_changed_is_restored_or_left(
         first in text(), choice in choices(), hand in choices(),
@@ -217,7 +216,7 @@ proptest! {
         let file = memory.compact(&first, splices(first.len(), &choice));
         let file = naive(&file, &splices(file.len(), &hand));
         let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
-        // What looks untouched is undone exactly: the invariants above are about that.
+        // A file that looks untouched is restored exactly, which is tested above.
         if matches!(outcome, Restored::Exact { .. }) {
             return Ok(());
         }
@@ -234,7 +233,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The same through files, an archive on disk and replacements.
+    /// The same with files, an archive on disk and replacements.
     #[test]
     fn everything_comes_back_through_the_disk(
         first in text(), steps in vec((choices(), text()), 1..4),
@@ -282,7 +281,7 @@ proptest! {
 const FILE: &str =
     "{\"id\":1,\"a\":\"AAAA\"}\n{\"id\":2,\"b\":\"BBBB\",\"c\":\"CCCC\"}\n{\"id\":3}\n";
 
-/// `AAAA` goes first, then `BBBB` and `CCCC` in one.
+/// Removes `AAAA` first, and then `BBBB` and `CCCC` together.
 fn twice() -> (Memory, Vec<u8>) {
     let mut memory = Memory::default();
     let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", "-"));
@@ -303,14 +302,14 @@ fn a_file_changed_by_hand_is_restored_record_by_record() {
         memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("{\"id\":3}", "{\"id\":33}"));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
-    // Back to the first generation: only what the second one did.
+    // Back to the first generation: only the edits of the second are undone.
     let first = memory.restore(file.as_bytes(), RestoreTarget::Generation(1)).expect("restored");
     let expect = FILE.replace("{\"id\":3}", "{\"id\":33}").replace("AAAA", "-");
     assert_eq!(
         first,
         (expect.into_bytes(), Restored::ByRecord { undone: vec![], restored: 1, missing: 0 })
     );
-    // A record that was itself changed stays.
+    // A record that was edited by hand is unchanged.
     let file = file.replace("\"id\":2", "\"id\":22");
     let (restored, outcome) =
         memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
@@ -350,7 +349,7 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
     );
 }
 
-/// What the first generation left is still the beginning of what the second one left.
+/// The result of the first generation is still the beginning of that of the second.
 #[test]
 fn the_newest_generation_is_undone_first() {
     let mut memory = Memory::default();
@@ -364,7 +363,7 @@ fn the_newest_generation_is_undone_first() {
     assert_eq!(one, (b"{-}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2] }));
 }
 
-/// What only an exact step shows is given back in the same go.
+/// Edits that are only found after an exact step are undone in the same restore.
 #[test]
 fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
     let mut memory = Memory::default();
@@ -375,7 +374,7 @@ fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
     let (whole, outcome) = memory.restore(&small, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&whole), text_of(&original));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![2], restored: 1, missing: 0 });
-    // It is archived as a generation of its own: there is nothing more to give back.
+    // The restore is archived as a generation: there is nothing more to restore.
     let splices = vec![Splice { span: span(0, small.len()), with: whole[..].into() }];
     assert_eq!(memory.compact(&small, splices), whole);
     memory.generations[2].recipe = "restore".into();
@@ -397,7 +396,7 @@ fn a_way_back_is_not_exact_while_older_stubs_stand() {
     let half = memory.restore(&small, RestoreTarget::Original).expect("restored");
     let outcome = Restored::ByRecord { undone: vec![2], restored: 0, missing: 1 };
     assert_eq!(half, (changed, outcome));
-    // One that was given back before the change has left nothing: that is exact.
+    // A piece that was restored before the change leaves no trace: the restore is exact.
     let mut memory = Memory::default();
     memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
     let changed = FILE.replace("\"id\":1", "\"id\":11").into_bytes();
@@ -412,10 +411,10 @@ fn one_piece_comes_back_alone() {
     let (file, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
     assert_eq!(text_of(&file), FILE.replace("AAAA", "-").replace("CCCC", "-"));
     assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 0 });
-    // Of an earlier generation, in a record that a later one did not touch.
+    // A piece of an earlier generation, in a record that a later one did not touch.
     let (both, _) = memory.restore_block(&twice().1, b"AAAA").expect("restored");
     assert_eq!(text_of(&both), FILE.replace("BBBB", "-").replace("CCCC", "-"));
-    // It is archived as a generation of its own: then all the rest comes back, too.
+    // The restore is archived as a generation: then everything else can be restored, too.
     let compacted = twice().1;
     let splice = swap(&compacted, "\"b\":\"-\"", "\"b\":\"BBBB\"");
     assert_eq!(memory.compact(&compacted, splice), file);
@@ -451,14 +450,14 @@ fn what_cannot_be_restored_is_said() {
         kind(Memory::default().restore(&file, RestoreTarget::Original)),
         ErrorKind::NotFound
     );
-    // A generation of another past of this file.
+    // A generation from another history of this file.
     let mut other = memory.generations[0].clone();
     other.number = 3;
     other.after = Digest::from_bytes(b"another file");
     memory.generations.push(other);
     assert_eq!(kind(memory.restore(&file, RestoreTarget::Generation(3))), ErrorKind::NotFound);
     memory.generations.pop();
-    // Bytes that are missing, and bytes that are others.
+    // Missing bytes, and wrong bytes.
     let (key, raw) = ((1, Hash::compute(b"AAAA")), b"AAAA".to_vec());
     memory.blobs.remove(&key);
     let err = memory.restore(&file, RestoreTarget::Original).expect_err("it cannot");

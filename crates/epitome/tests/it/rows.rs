@@ -36,7 +36,7 @@ const TABLES: &str = "
         ('prt_1', 'msg_1', 'ses_a', 1, 2, '{\"type\":\"text\",\"text\":\"Go\"}');
 ";
 
-/// A database of one session, in a folder of its own.
+/// A database with one session, in a temporary folder.
 struct World {
     dir: TempDir,
 }
@@ -66,7 +66,7 @@ impl World {
         world
     }
 
-    /// Another session, with one message.
+    /// Adds another session with one message.
     fn with_session(self, id: &str, parent: Option<&str>) -> World {
         let connection = self.connection();
         let insert = "INSERT INTO session VALUES (?1, ?2, '/q', 'Two', '1', NULL, 2, 6)";
@@ -94,7 +94,7 @@ impl World {
         self.store().open_for_edit(&self.database()).expect("a session")
     }
 
-    /// Everything in the tables, in order.
+    /// The content of all tables, in order.
     fn all(&self) -> Vec<String> {
         let connection = self.connection();
         let mut all = Vec::new();
@@ -130,7 +130,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Lays `splices` over the session, as a compaction does.
+/// Replaces a text in the session, as a compaction does.
 fn replaced(session: &Session, from: &str, to: &str) -> epitome::Result<Replaced> {
     let lines = text(session.source()).replace(from, to);
     session.replace(|out| Ok(out.write_all(lines.as_bytes())?))

@@ -1,5 +1,5 @@
-//! Two logs in one file, as a broken tool or a hand leaves them: what was compacted as one session
-//! is found again as that session, or it is not compacted.
+//! Two logs in one file, as a broken tool may leave them: after a compaction the file still has the
+//! same key, or it is not compacted.
 
 use epitome::archive::Archive;
 use epitome::compaction::{CompactionPlan, Way, apply_to};
@@ -8,9 +8,9 @@ use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
 
-/// Tenths of the first log that are kept, and of the second that are left out.
+/// How many tenths of the first log are kept, and of the second left out.
 const CUTS: [(usize, usize); 3] = [(2, 8), (5, 5), (8, 2)];
-/// Longer recorded sessions are left out: every one is put together with every other.
+/// Longer recorded sessions are skipped, because every one is combined with every other.
 const LONGEST: usize = 300_000;
 
 #[test]
@@ -34,7 +34,7 @@ fn two_logs_in_one_file_are_one_session_before_and_after_a_compaction() {
     assert!(compacted > logs.len(), "{compacted} of {} pairs were compacted", logs.len().pow(2));
 }
 
-/// Whether there was something to compact, after which the session has the key that it had.
+/// Whether there was something to compact. Checks that the session has the same key afterwards.
 fn is_found_again(name: &str, session: Vec<u8>) -> bool {
     let mut recipe = built_in("epitome").expect("a built-in recipe");
     recipe.trigger = Default::default();

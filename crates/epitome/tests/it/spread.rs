@@ -1,4 +1,4 @@
-//! Sessions that are spread over many files: read as one, and never written.
+//! Sessions in many files: read as one, and never written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use epitome_model::{Block, Bytes, Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The folder of OpenCode before 1.2, in which one session is stored.
+/// A folder of OpenCode before 1.2, with one session.
 struct World {
     dir: TempDir,
-    /// Files that are no records.
+    /// The number of files that are no records.
     faults: usize,
 }
 
@@ -55,7 +55,7 @@ impl World {
         self.put(&format!("session/global/{id}"), &session)
     }
 
-    /// As OpenCode writes them: over several lines.
+    /// Writes JSON like OpenCode, over several lines.
     fn put(&self, name: &str, value: &Value) -> PathBuf {
         self.write(name, &serde_json::to_string_pretty(value).expect("JSON"))
     }
@@ -123,7 +123,7 @@ fn files_are_only_read_and_it_is_said_why() {
     assert_eq!(err.kind(), ErrorKind::ReadOnly);
     assert!(err.to_string().starts_with("files of opencode are only read: "), "{err}");
     assert!(!world.dir.path().join("home").exists(), "nothing is made on disk");
-    // A file elsewhere is what it is.
+    // A file outside of the store is an ordinary session.
     let export = world.dir.path().join("ses_a.json");
     fs::copy(world.path(), &export).expect("a copy");
     assert!(matches!(Place::parse(&export), Place::File(_)));

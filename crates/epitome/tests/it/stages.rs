@@ -1,4 +1,4 @@
-//! The stages of a recipe on stored sessions: they leave what a context in use would have.
+//! The stages of a recipe on stored sessions have the same result as on a live context.
 
 use epitome::compaction::{CompactionPlan, Note};
 use epitome::live::{Context, Said, Setup};
@@ -10,7 +10,7 @@ use epitome_passes::{BatchRule, IngestRule, Recipe, Stages, TrimRule, built_in};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
-/// A message of the user, and so many calls, each with a result of so many characters.
+/// A user message, and so many calls, each with a result of so many characters.
 fn talk(setup: Setup, calls: usize, chars: usize) -> Context {
     let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
     context.user("Read them.").expect("memory is written");
@@ -27,7 +27,7 @@ fn talk(setup: Setup, calls: usize, chars: usize) -> Context {
     context
 }
 
-/// The texts that are sent, in order; results by the call that they answer.
+/// The texts that are sent, in order; a result with the id of its call.
 fn texts(transcript: &Transcript, source: &dyn Source) -> Vec<String> {
     let text = |block: &Block| match block {
         Block::Text(text) => text.read(source).into_owned(),
@@ -39,7 +39,7 @@ fn texts(transcript: &Transcript, source: &dyn Source) -> Vec<String> {
     entries.flat_map(|entry: &Entry| &entry.blocks).map(text).collect()
 }
 
-/// What a stored log becomes, and what a context in use with the same recipe sends.
+/// The compacted stored log, and what a live context with the same recipe sends.
 fn both(recipe: &Recipe, calls: usize, chars: usize) -> (Loaded<Vec<u8>>, Vec<String>) {
     let setup = |recipe: &Recipe| Setup::new(recipe.clone());
     let mut live = talk(setup(recipe), calls, chars);
@@ -120,7 +120,7 @@ fn a_stored_log_has_previews_where_a_context_in_use_has_them() {
     assert_eq!((planned.violations.clone(), texts(&planned.after, &spliced)), (vec![], sent));
 }
 
-/// A session of Claude Code with a model, and results of so many characters.
+/// A session of Claude Code with a model, and so many results of so many characters.
 fn claude(model: &str, results: usize, chars: usize) -> Loaded<Vec<u8>> {
     let (mut text, mut parent) = (String::new(), Value::Null);
     let mut add = |role: &str, message: Value| {
@@ -168,12 +168,13 @@ fn per_cent_of_a_window_are_those_of_the_settings_or_of_the_sessions_model() {
     let note = "per cent of the window are left out: the window of unheard-of is not known; \
                 set `live.window`";
     assert_eq!(notes, [note]);
-    // The context has some 130,000 tokens: all of it in a million, and 60 per cent of 200,000.
+    // The context has some 130,000 tokens: all fit into a window of a million, but the target for
+    // 200,000 is 60 per cent.
     let note = format!("the context has {before} tokens, within the target of 590.4k");
     assert_eq!(left("unheard-of", Some(1_000_000)), (before, before, vec![note]));
     let (_, some, notes) = left("claude-haiku-4-5", None);
     assert_eq!(notes, [""; 0]);
-    // The first pass is enough, the second one would leave less.
+    // The first pass is enough; the second one would remove more.
     assert!(least < some && some < Tokens(110_400), "{least} {some} {before}");
 }
 
@@ -183,7 +184,7 @@ fn an_agent_without_a_record_for_it_is_named_where_messages_are_not_trimmed() {
     let note =
         Note::NoTrim { agent: "claude", why: "they have no record for messages that are left out" };
     assert_eq!(report.file.notes, [note.to_string()]);
-    // 40,000 characters are the target, not everything that can go.
+    // The target is 40,000 characters, and not everything that can be removed.
     let edits = report.file.edits["results"];
     assert!((1..40).contains(&edits), "{edits}");
     let few = self::report("s08", &claude("claude-haiku-4-5", 4, 2_000), None);

@@ -1,4 +1,4 @@
-//! Session files as agents leave them: links, pipes, read-only, written to meanwhile.
+//! Session files as agents leave them: links, pipes, read-only files, files written to meanwhile.
 #![cfg(unix)]
 
 use std::fs::{self, File, FileTimes};
@@ -180,7 +180,7 @@ fn a_session_that_is_cut_while_it_is_read_is_left_alone() {
     assert_eq!(&*session.source().read(0..3), b"o");
     let failure = session.source().failure().expect("it is remembered");
     assert_eq!(failure.kind(), ErrorKind::Changed);
-    // Even if it looks untouched again.
+    // Even if its size and time are the same again.
     fs::write(&path, "new").expect("grown");
     let times = FileTimes::new().set_modified(before.modified().expect("a time"));
     File::options().write(true).open(&path).expect("open").set_times(times).expect("times");
@@ -196,7 +196,7 @@ fn what_a_killed_epitome_left_is_swept() {
         fs::write(case.folder.join(name), "torn").expect("a leftover");
     }
     symlink("s.jsonl", case.folder.join(".epitome-link.tmp")).expect("a link");
-    // One that is being written by another epitome.
+    // A file that another epitome is writing.
     let live = File::create(case.folder.join(".epitome-live.tmp")).expect("a file");
     live.lock().expect("a lock");
     let session = case.store.open_for_edit(&path).expect("a session");
@@ -229,7 +229,7 @@ fn who_has_a_session_open_is_named() {
     assert_eq!(session.users(), []);
 }
 
-/// A shell that has a file open as a redirection says, until it is killed or its input ends.
+/// A shell that keeps a file open with a redirection, until it is killed or its input ends.
 fn holding(shell: &Path, path: &Path, redirection: &str) -> Child {
     let script = format!("exec 3{redirection}\"$0\"; echo ready; read line");
     let mut child = Command::new(shell)
@@ -280,7 +280,7 @@ fn touch(path: &Path) {
     File::options().write(true).open(path).expect("open").set_times(times).expect("times");
 }
 
-/// Another file of the same length and times takes its place.
+/// Replaces the file by another one with the same length and times.
 fn replace(path: &Path) {
     let modified = fs::metadata(path).expect("a session").modified().expect("a time");
     let other = path.with_extension("other");

@@ -1,4 +1,4 @@
-//! Summaries that are given again, and others behind them.
+//! Repeated summaries, and further ones after them.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const OTHER: &str = "all tests pass";
 const GO_ON: &str =
     "Go on with the next country, and tell me what its price was before it was settled anew.";
 
-/// A session that someone goes on with.
+/// A session that is continued.
 struct Session {
     agent: &'static str,
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ impl Session {
         Loaded { format, source: self.bytes.clone(), transcript, faults }
     }
 
-    /// The ids of the records that a summary puts behind the end; none if there is nothing to do.
+    /// The ids of the records that a summary appends; none if there is nothing to do.
     fn summarise(&mut self, text: &str, keep: u64) -> Option<HashSet<String>> {
         let loaded = self.load();
         let recipe = built_in("transcript").expect("a recipe");
@@ -44,7 +44,7 @@ impl Session {
         Some(ids(&added))
     }
 
-    /// What the user says next, as the agent writes it.
+    /// The next message of the user, as the agent writes it.
     fn go_on(&mut self) {
         self.turns += 1;
         let (id, time) = (format!("00000000-0000-4000-8000-{:012}", self.turns), "2027-01-01");
@@ -93,7 +93,7 @@ impl Session {
     }
 }
 
-/// What records, and messages within them, are called.
+/// The ids of records, and of messages in them.
 fn ids(lines: &[u8]) -> HashSet<String> {
     fn collect(value: &Value, ids: &mut HashSet<String>) {
         match value {
@@ -144,10 +144,10 @@ fn the_same_summary_is_written_once_and_another_has_ids_of_its_own() {
         };
         session.go_on();
         session.go_on();
-        // Words that the old one has are no reason to leave a new one out.
+        // A new summary is written even if its text is contained in the old one.
         for (text, keep) in [(ONE, 2), (OTHER, 1), (ONE, 0)] {
             if agent == "opencode" {
-                // It cannot keep a part of a tail that a summary left.
+                // OpenCode cannot keep a part of a tail that a summary left.
                 check(&mut session, text, 0);
                 session.go_on();
             } else {

@@ -1,4 +1,4 @@
-//! Summaries: what a model is asked, what becomes of its answer.
+//! Summaries: the questions to a model, and what is made of its answers.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn reply(text: &str) -> Reply {
     Reply { text: text.into(), stopped: StopReason::End, used: None }
 }
 
-/// A day's work: a failing test, its cause, a file that speaks to the model.
+/// A session with a failing test, its cause, and a file that contains instructions to the model.
 fn session(setup: Setup) -> Context {
     let mut context = Context::in_memory(setup);
     work(&mut context).expect("memory is written");
@@ -129,7 +129,7 @@ fn ask(context: &mut Context) -> Ask {
     }
 }
 
-/// Answers everything that is asked; says what was.
+/// Answers every question, and returns the questions.
 fn drive(context: &mut Context, answer: &str) -> Vec<Ask> {
     let mut asked = Vec::new();
     while let Next::Ask(question) = context.step().expect("memory is written") {
@@ -148,7 +148,7 @@ fn tokens(ask: &Ask) -> Tokens {
     counter.count(&ask.system) + counter.count(&ask.prompt) + Tokens(ask.max_tokens)
 }
 
-/// A talk with results of all sizes.
+/// A conversation with results of these sizes.
 fn talk(setup: Setup, sizes: &[usize]) -> Context {
     let mut context = Context::in_memory(setup);
     context.user("Read them, and keep the names.").expect("memory is written");
@@ -162,7 +162,7 @@ fn talk(setup: Setup, sizes: &[usize]) -> Context {
     context
 }
 
-/// Histories are many: where one failed is not kept.
+/// A failure becomes a case of its own, so the seeds of failures are not stored.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) }
 }
@@ -208,7 +208,7 @@ proptest! {
         context.user("Go on.").expect("memory is written");
         context.ask_for_compaction(Some(&text), Some(Tokens(0)));
         let prompt = ask(&mut context).prompt;
-        // Of each tag there are as many as there are records.
+        // Each tag occurs as often as there are records.
         let letters = prompt.to_lowercase();
         let squeezed: String = letters.chars().filter(|c| !c.is_whitespace()).collect();
         for tag in ["history", "user", "call", "result", "assistant"] {
@@ -221,7 +221,7 @@ proptest! {
 
 #[test]
 fn a_history_that_is_too_long_is_read_in_parts_to_its_end() {
-    // A window in which no digest is the last resort.
+    // A window in which the last resort is not needed.
     let setup = setup().with_window(Tokens(1_000_000));
     let mut context = talk(setup.with_writer(writer(3_000)), &[400; 60]);
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
@@ -239,7 +239,7 @@ fn a_history_that_is_too_long_is_read_in_parts_to_its_end() {
 
 #[test]
 fn a_window_that_is_smaller_than_promised_is_asked_less() {
-    // A window in which no digest is the last resort.
+    // A window in which the last resort is not needed.
     let setup = setup().with_window(Tokens(1_000_000));
     let mut context = talk(setup.with_writer(writer(50_000)), &[400; 60]);
     context.ask_for_compaction(None, Some(Tokens(0)));
@@ -400,7 +400,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.invariants.check(&read, &body), [], "{} takes it", wire.name);
     }
-    // Once is enough.
+    // A second view changes nothing.
     context.view().expect("memory is written");
     assert_eq!(context.events(), []);
 }

@@ -1,5 +1,5 @@
-//! Twice is once: a session that was compacted is left alone by the same recipe, wherever its agent
-//! stopped and however it was written.
+//! Twice is once: the same recipe does nothing on a compacted session, wherever its agent stopped
+//! and however it was written.
 
 use epitome::compaction::{CompactionPlan, Way};
 use epitome::{Error, Loaded};
@@ -7,14 +7,14 @@ use epitome_model::{Role, Transcript};
 use epitome_passes::built_in;
 use epitome_tokens::O200k;
 
-/// Places at which a session is cut.
+/// The number of places at which a session is cut off.
 const CUTS: usize = 12;
-/// The same of sessions of real work, and how many of them there are between two that are tried.
-/// `EPITOME_WHOLE_CORPUS` tries all of them.
+/// The same for sessions of real work, and the step between the sessions that are tested.
+/// `EPITOME_WHOLE_CORPUS` tests all of them.
 const CUTS_OF_REAL: usize = 3;
 const EVERY: usize = 5;
 
-/// The recipes of which the tail depends on tokens, and a simple one. All are tried over whole
+/// The recipes whose kept tail depends on tokens, and a simple one. All recipes are tested on whole
 /// sessions with the other invariants.
 const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];
 
@@ -45,8 +45,8 @@ fn sessions_of_real_work_are_left_alone_by_a_second_compaction() {
     }
 }
 
-/// The session as it was at the end of some of its turns, the last always; nothing of a session
-/// that is never written.
+/// The beginnings of the session up to the ends of some of its turns, always including the last;
+/// empty for a read-only session.
 fn cuts(session: &[u8], most: usize) -> Vec<&[u8]> {
     let Some(read) = load(session) else { return Vec::new() };
     let mut ends = ends_of_turns(&read.transcript);
@@ -61,7 +61,7 @@ fn load(session: &[u8]) -> Option<Loaded<Vec<u8>>> {
     Some(read)
 }
 
-/// Where a message of the user begins, but the first.
+/// The beginnings of user messages, without the first.
 fn ends_of_turns(transcript: &Transcript) -> Vec<usize> {
     let users = transcript.entries().filter(|(_, entry)| entry.role == Role::User);
     let mut ends: Vec<usize> = users.map(|(_, it)| it.record.span.start as usize).collect();
@@ -76,7 +76,7 @@ fn check(name: &str, session: &[u8], recipe: &str) {
     ways.extend(read.format.native.is_some().then_some(Way::Native));
     for way in ways {
         let name = format!("{name} to byte {}, {way:?}, {recipe}", session.len());
-        // What cannot be written in this way, or has no room for rules.
+        // Skips what cannot be written in this way, or has no room for the rules.
         let Ok(once) = planned(&read, way, recipe) else { continue };
         let mut after = Vec::new();
         let spliced = once.spliced().expect("the splices lie apart");

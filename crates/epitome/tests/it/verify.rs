@@ -1,4 +1,4 @@
-//! Whatever went wrong between a plan and its bytes, the invariants see it.
+//! The invariants notice any difference between a plan and its bytes.
 
 use epitome_formats::{FORMATS, named};
 use epitome_model::{At, Edit, Invariant, Verb, WriteMode};
@@ -33,8 +33,8 @@ fn claude() -> String {
     session
 }
 
-/// The invariants that break when `from` becomes `to` in the record `item`, its edit being a
-/// promise to change just that record.
+/// The invariants that break when `from` becomes `to` in the record `item`, while the edit claims
+/// to change only that record.
 fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
     let format = named("claude").expect("a known agent");
     let session = claude();
@@ -96,7 +96,7 @@ fn a_forbidden_change_violates_an_invariant() {
         ),
         (r#""service_tier":"standard""#, r#""service_tier":"""#, 4, &[Invariant::Accounting]),
         (r#","gitBranch":"main""#, "", 0, &[Invariant::Accounting]),
-        // A record that no edit speaks of.
+        // A record that no edit names.
         ("the answer", "an answer", 3, &[Invariant::Tree, Invariant::Growth]),
     ];
     for (from, to, item, invariants) in cases {

@@ -1,12 +1,12 @@
 //! What other programs read from a session is the same before and after a compaction.
 //!
-//! The values are looked for by key in parsed JSON, not with the lists of the formats: a list that
-//! leaves something out is seen, too.
+//! The values are found by key in parsed JSON, not with the lists in the formats, so that a value
+//! that a list lacks is noticed.
 
 use serde_json::Value;
 
-/// Where records of all formats hold what other programs read, from the record down. `*` is every
-/// element of a list.
+/// The paths, in records of all formats, of objects with values that other programs read. `*` is
+/// every element of a list.
 const HOLDERS: &[&str] = &[
     "",
     "message",
@@ -69,8 +69,7 @@ const KEYS: &[&str] = &[
 
 /// Every such value of every record, with its path.
 pub fn values(bytes: &[u8]) -> Vec<String> {
-    // A damaged byte may go with what an edit takes away: the rest of its line is read all the
-    // same.
+    // A damaged byte may be removed by an edit, so that the rest of its line is still compared.
     let text = String::from_utf8_lossy(bytes);
     let whole = serde_json::from_str::<Value>(&text).map(|value| vec![value]);
     let records = whole.unwrap_or_else(|_| {
@@ -82,7 +81,7 @@ pub fn values(bytes: &[u8]) -> Vec<String> {
             let path: Vec<&str> = holder.split('.').filter(|key| !key.is_empty()).collect();
             for inner in at(record, &path) {
                 for (key, value) in KEYS.iter().filter_map(|key| Some((key, inner.get(key)?))) {
-                    // The info of an exported message holds the values; it is none.
+                    // The info of an exported message contains the values, but is no value itself.
                     if *key == "info" && *holder != "payload" {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! Over sessions that no agent wrote.
+//! The invariants over generated sessions.
 
 use epitome_formats::named;
 use epitome_passes::{Keep, Recipe, built_in};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A violation becomes a case of its own; where a random one lay is not kept.
+/// A violation becomes a case of its own, so the seeds of failures are not stored.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(160) }
 }
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// Whatever the file holds, it is read, nothing unedited changes, and compacting it is safe.
+    /// Any bytes can be read, nothing unedited changes, and compacting is safe.
     #[test]
     fn any_bytes_are_read(
         bytes in proptest::collection::vec(any::<u8>(), 0..400), recipe in recipe(),
@@ -176,7 +176,7 @@ proptest! {
         }
     }
 
-    /// A session that others damaged is read, and compacting it is as safe as any.
+    /// A damaged session can be read, and compacting it is as safe as for any other.
     #[test]
     fn damaged_sessions_are_read(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),

@@ -1,4 +1,4 @@
-//! Over sessions that agents wrote, and those that broke an invariant once.
+//! The invariants over recorded sessions, including those that once broke one.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::*;
 
 #[test]
 fn invariants_hold_for_recorded_sessions() {
-    // Those that broke an invariant once, too.
+    // Sessions that once broke an invariant.
     let mut all: Vec<PathBuf> = fixtures::cases().into_iter().map(|case| case.session).collect();
     for fixture in fixtures::all() {
         all.extend(fixture.sub_agents());
@@ -21,8 +21,8 @@ fn invariants_hold_for_recorded_sessions() {
     }
 }
 
-/// In one the result of a call that cannot be read is between another call and its result: a digest
-/// must not end there. In the other a digest leaves fewer results, of which a share is kept.
+/// In the first session, an unreadable result is between another call and its result, so a digest
+/// must not end there. In the second, a digest leaves fewer results, of which a share is kept.
 #[test]
 fn a_digest_divides_no_call_from_its_result_and_is_made_once() {
     let cases = [
@@ -61,7 +61,7 @@ fn invariants_hold_for_a_folder_of_sessions() {
     eprintln!("{n} sessions");
 }
 
-/// Whether a format knows the file.
+/// Whether the file has a known format.
 fn check_file(path: &Path) -> bool {
     let bytes = std::fs::read(path).expect("a file");
     let Some(format) = epitome_formats::sniff(&bytes[..bytes.len().min(1 << 16)]) else {
@@ -79,7 +79,7 @@ fn check_file(path: &Path) -> bool {
             check_native(format.name, (&bytes, Is::Sound), &recipe, &O200k, more);
         }
         if format.summarise.is_some() {
-            // The recorded sessions are shorter than what most recipes keep whole.
+            // The recorded sessions are shorter than what most recipes keep.
             let keep = Keep { turns: Some(1), unanswered: true, ..Keep::default() };
             check_summary(format.name, &bytes, &Recipe { keep, ..recipe.clone() }, more);
         }

@@ -1,5 +1,5 @@
-//! When a live context gives up, and when it tries again: summaries that fail, passes that an
-//! invariant refuses, requests that stay too long.
+//! When a live context stops trying, and when it tries again: after failed summaries, passes whose
+//! result breaks an invariant, and requests that stay too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use epitome_tokens::Estimate;
 
 use super::{custom, describe, lines, read, read_lines, reply, rule, setup};
 
-/// Nothing but a summary of all but the last message.
+/// A recipe with nothing but a summary of all but the last message.
 const TELLING: &str = r#"
     name = "telling"
     about = "Tells of all but the last message."
@@ -20,7 +20,7 @@ const TELLING: &str = r#"
     live = { trigger = { tokens = 3_000 }, reserve = 0, summary = { sections = "pi" } }
 "#;
 
-/// What a model says that is asked.
+/// The behaviour of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     Ill,
@@ -74,7 +74,7 @@ fn one_failed_summary_silences_none_of_a_model_that_is_well_again() {
         let mut context = talk(recipe);
         assert_eq!(due(&mut context, Is::Ill), failed());
         let before = context.usage().tokens;
-        // What the passes did holds for a while.
+        // The context is not compacted again until it has grown beyond what the passes left.
         let grown = (before.0 * 105 / 100).max(3_000);
         while context.usage().tokens <= Tokens(grown) {
             says(&mut context, 200);
@@ -82,7 +82,7 @@ fn one_failed_summary_silences_none_of_a_model_that_is_well_again() {
         let before = context.usage().tokens;
         assert_eq!(due(&mut context, Is::Well), (1, Vec::new()));
         assert!(context.usage().tokens.0 < before.0 / 2, "{}", context.usage().tokens);
-        // And so it goes on.
+        // And so on.
         while context.usage().tokens <= Tokens(3_000) {
             assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
             says(&mut context, 200);
@@ -103,7 +103,7 @@ fn three_failed_summaries_are_told_and_the_next_is_asked_when_the_context_has_gr
     let before = context.usage().tokens;
     says(&mut context, 200);
     assert!(context.usage().tokens.0 * 100 >= before.0 * 105, "it has grown");
-    // Ill again, it waits again.
+    // When the model fails again, the context waits again.
     assert_eq!(due(&mut context, Is::Ill), (1, vec![failed]));
     assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
     says(&mut context, 250);

@@ -1,4 +1,4 @@
-//! What each feature does.
+//! One test for each feature.
 
 use epitome::live::{self, Context, Next, Recovery, Said, Setup};
 use epitome::settings::Values;
@@ -129,7 +129,7 @@ fn lines_that_stand_above_are_not_sent_again_and_can_be_had() {
     );
     assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*text));
     assert_eq!(context.recall(&Ref::from_bytes(b"something else")), None);
-    // Before it was sent, so that nothing is to be taken back.
+    // It was shortened before it was sent, so there is nothing to undo.
     assert!(!context.undo().expect("memory is written"));
 }
 
@@ -203,7 +203,7 @@ fn a_summary_that_is_no_use_leaves_everything() {
             Event::Failed { why: EventReason::Manual, reason: reason.into(), over_target: None };
         let events = context.events();
         assert!(events.contains(&failed), "{reason}: {events:?}");
-        // Where that does not fit the window, a digest takes its place, and says why.
+        // If the summary does not fit the window, a digest replaces it, with the reason.
         let mut context = talk("pi", 50_000, 40);
         let Next::Ask(_) = context.step().expect("memory is written") else {
             panic!("no question")
@@ -343,7 +343,7 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
     for n in 1..5 {
         assert!(back.iter().any(|it| it.to_string().contains(&format!("number_{n}()"))), "{n}");
     }
-    // Taken up again, the log says the same.
+    // Parsed again, the log gives the same context.
     let format = named("epitome").expect("a format");
     let again = (format.read)(&context.log().to_vec(), &mut ());
     assert_eq!(again.context, context.as_it_is().transcript().context);
@@ -357,7 +357,7 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
 fn results_that_the_model_has_not_seen_outlive_a_summary() {
     for name in ["s06", "s08", "jcli", "pi"] {
         let mut recipe = built_in(name).expect("a built-in recipe");
-        // Less than one of the results has.
+        // Fewer tokens than a single result.
         recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
         recipe.stages.live.summary.get_or_insert_default();
         let rule = recipe.stages.live.summary.clone().expect("it was just set");

@@ -1,4 +1,4 @@
-//! The invariants over random histories, on four wires.
+//! The invariants over random histories, in four API formats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::conclusions;
 
-/// A recipe, and a window that is soon full.
+/// A recipe, and a small window.
 fn small() -> impl Strategy<Value = (Recipe, u64)> {
     (0..BUILT_IN.len(), 60_u64..3_000, any::<bool>()).prop_map(|(idx, window, birth)| {
         let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
@@ -40,7 +40,7 @@ fn small() -> impl Strategy<Value = (Recipe, u64)> {
     })
 }
 
-/// Says a history message by message and looks at every view on the way.
+/// Pushes a history message by message, and checks every view.
 fn check(
     wire: &Api,
     messages: &[Value],
@@ -48,7 +48,7 @@ fn check(
     (window, model): (u64, Model),
 ) -> Vec<u8> {
     let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
-    // A window in which all words of the user are kept.
+    // A window into which all user messages fit.
     let writer = Writer { window: Tokens(200_000), counter: Arc::new(Estimate::new()) };
     let mut context = Context::in_memory(setup.with_window(Tokens(window)).with_writer(writer));
     let rule = recipe.stages.live.summary.clone().unwrap_or_default();
@@ -67,7 +67,8 @@ fn check(
         // The log is append-only, and nothing that was shortened grows.
         assert!(context.log().starts_with(&log), "the log is only added to");
         context.log().clone_into(&mut log);
-        // What did not fit the window was made small in other ways than by sliding.
+        // What did not fit the window was shortened in other ways than by clearing results one by
+        // one.
         let mut only_slid = true;
         for event in context.events() {
             if let Event::Finished { why, before, after, .. } = event {
@@ -101,7 +102,7 @@ fn check(
     let log = context.log().to_vec();
     let is_digested = matches!((&*recipe.name, model), ("epitome" | "digest", Model::None));
     if is_digested {
-        // Before it is made as small as can be: a tenth of that is no text.
+        // Checked before everything possible is removed: a tenth of that would be less than a text.
         check_conclusions(&context, recipe, Tokens(window));
     }
     check_end(wire, &mut context);
@@ -112,7 +113,7 @@ fn check(
     log
 }
 
-/// The log says what is sent, and a context compacted twice is one compacted once.
+/// Checks that the log gives the same context, and that compacting twice is compacting once.
 fn check_end(wire: &Api, context: &mut Context) {
     let again = (named("epitome").expect("a format").read)(&context.log(), &mut ());
     assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
@@ -123,8 +124,8 @@ fn check_end(wire: &Api, context: &mut Context) {
     check_view(wire, context);
 }
 
-/// Every line that carries an error, of a result that failed, is still in a result or in a
-/// digest. A line that is a giant itself may have been truncated on ingest.
+/// Checks that every line with an error, of a result that failed, is still in a result or in a
+/// digest. A very long line may have been truncated on ingest.
 fn check_errors(context: &Context) {
     let view = context.as_it_is();
     let text_of = |block: &Block| match block {
@@ -151,8 +152,8 @@ fn check_errors(context: &Context) {
     }
 }
 
-/// Every short text of the model is sent, whole: at least the newest that take a tenth of the
-/// target.
+/// Checks that every short text of the model is sent as a whole: at least the newest that take a
+/// tenth of the target.
 fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     let view = context.as_it_is();
     let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));
@@ -204,8 +205,8 @@ fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: 
     assert_eq!(said(context), said(&whole), "{}: all is there again", wire.name);
 }
 
-/// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
-/// Completions a message of one text is a string, and a list when another text joins it.
+/// Checks that everything up to the end of the last block is sent again byte for byte. In Chat
+/// Completions a message of one text is a string, and becomes a list when another text is added.
 fn check_cached(wire: &Api, sent: &str, now: &str) {
     if wire.name != "openai-chat" {
         let prefix = sent.trim_end_matches([']', '}']);
@@ -234,7 +235,7 @@ fn check_cached(wire: &Api, sent: &str, now: &str) {
     assert!(now.starts_with(&sent), "{}: {sent:?}\n{now:?}", wire.name);
 }
 
-/// The messages as they are sent, byte for byte.
+/// The messages that are sent, as bytes.
 fn list(wire: &Api, context: &Context) -> String {
     let body = context.as_it_is().body(wire.name).expect("a wire").body;
     let open = format!("\"{}\":[", wire.list);
@@ -255,10 +256,10 @@ fn is_answered(context: &Context) -> bool {
     calls.is_subset(&results)
 }
 
-/// No result is sent longer than it was before.
+/// Checks that no result is longer than it was before.
 fn check_no_growth(before: &[Sent], now: &[Sent]) {
     for then in before.iter().filter(|it| it.result_of.is_some()) {
-        // A call whose id comes twice has two results.
+        // A call whose id occurs twice has two results.
         let same = |it: &&Sent| it.result_of == then.result_of;
         if before.iter().filter(same).count() == 1 {
             for now in now.iter().filter(same) {
@@ -268,8 +269,8 @@ fn check_no_growth(before: &[Sent], now: &[Sent]) {
     }
 }
 
-/// Of what was sent, nothing has changed but results that slid out of the last ones: each of these
-/// is now the word that the recipe leaves, was sent whole before, and stays so.
+/// Checks that only results that are no longer among the last ones have changed: each of these is
+/// now the recipe's stub, was sent as a whole before, and does not change again.
 fn check_slid(recipe: &Recipe, before: &[Sent], now: &[Sent]) {
     let [PassSettings::Results(pass)] = recipe.stages.live.passes.as_slice() else {
         panic!("a sliding recipe has one pass")
@@ -297,7 +298,8 @@ fn is_reply(message: &Value) -> bool {
             .is_some_and(|kind| kind.ends_with("_call") || kind == "reasoning")
 }
 
-/// A view is legal on its wire, its user's words are as they were, and its numbers are true.
+/// Checks that a view is valid in its API, that the user's texts are unchanged, and that the
+/// numbers are true.
 fn check_view(wire: &Api, context: &Context) {
     let view = context.as_it_is();
     let made = view.body(wire.name).expect("a wire");
@@ -340,7 +342,7 @@ fn is_words(block: &Block) -> bool {
     matches!(block, Block::Text(Text::Source(_)))
 }
 
-/// Random histories are many: where one failed is not kept.
+/// A failure becomes a case of its own, so the seeds of failures are not stored.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) }
 }
@@ -366,7 +368,7 @@ proptest! {
     }
 }
 
-/// What a command printed: few lines of few kinds, so that results repeat lines of each other.
+/// The output of a command: few lines of few kinds, so that results repeat each other's lines.
 fn printed() -> impl Strategy<Value = String> {
     let line = prop::sample::select(vec![
         "<returncode>0</returncode>",
@@ -387,7 +389,7 @@ fn printed() -> impl Strategy<Value = String> {
     })
 }
 
-/// A command that reads, writes or runs something; some come again.
+/// A call that reads, writes or runs something; some calls repeat.
 fn command() -> impl Strategy<Value = (&'static str, String)> {
     let file = prop::sample::select(vec!["a.py", "b.py", "tests/test_price.py"]);
     prop_oneof![
@@ -398,7 +400,7 @@ fn command() -> impl Strategy<Value = (&'static str, String)> {
         file.clone().prop_map(|file| ("Read", json!({"path": file}))),
         (file.clone(), printed())
             .prop_map(|(file, text)| ("Write", json!({"path": file, "content": text}))),
-        // One long line without anything that JSON escapes.
+        // One long line without characters that JSON escapes.
         (file, 40_usize..400).prop_map(|(file, n)| {
             ("Write", json!({"path": file, "content": "one long line ".repeat(n / 10)}))
         }),
@@ -409,7 +411,7 @@ fn command() -> impl Strategy<Value = (&'static str, String)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..config() })]
 
-    /// A short session, asked to be compacted twice with the settings that its recipe has.
+    /// A short session that is compacted twice on request, with its recipe's own settings.
     #[test]
     fn a_forced_compaction_of_a_short_session_leaves_nothing_to_do(
         steps in prop::collection::vec((command(), printed(), any::<bool>()), 1..20),
@@ -421,7 +423,7 @@ proptest! {
     }
 }
 
-/// What a second compaction adds to the log, after a first one to these per cent of the tokens. A
+/// What a second compaction adds to the log, after a first one to so many per cent of the tokens. A
 /// step is a tool, its arguments, its result, and whether it failed.
 fn logged_again(recipe: &str, steps: &[((&str, String), String, bool)], percent: u64) -> String {
     let mut context = Context::in_memory(setup(recipe, 200_000));
@@ -456,7 +458,7 @@ fn a_forced_digest_of_a_short_session_leaves_nothing_to_do() {
     assert_eq!(logged_again("digest", &steps, 1), "");
 }
 
-/// Found in an evaluation on a session of mini-swe-agent: what the edits of arguments save was
+/// Found in an evaluation of a session of mini-swe-agent: the savings of edits in arguments were
 /// estimated from their texts, so that the first run stopped a little above its target.
 #[test]
 fn a_forced_compaction_comes_down_to_its_target_in_one_run() {
@@ -489,7 +491,7 @@ fn sliding_recipes_change_nothing_but_what_slid_out() {
         let mut before: Vec<Sent> = Vec::new();
         let mut slid = 0;
         for n in 0..reads {
-            // Every third is too short to become a word.
+            // Every third result is too short to be replaced.
             let text = if n % 3 == 2 { "short".to_owned() } else { lines("a.rs", 100) };
             read(&mut context, n, "a.rs", &text);
             context.view().expect("memory is written");

@@ -5,7 +5,7 @@ use epitome_passes::{BUILT_IN, SummaryRule};
 
 use super::*;
 
-/// Where rules come from, and what each says.
+/// The rules, one from each source.
 const RULES: [&str; 6] = [
     "the user forbids commits on Fridays",
     "the user wants short names between marks",
@@ -21,7 +21,7 @@ fn used(context: &mut Context, id: &str, (name, arguments): (&str, Value), outpu
     context.tool(&[Said::output(id, output)]).expect("memory is written");
 }
 
-/// The rules, each from where it comes.
+/// A context with every rule from its source.
 fn begun(setup: Setup) -> Context {
     let mut context = Context::in_memory(setup);
     let [user, marked, agents, skill, shown, loaded] = RULES;
@@ -38,7 +38,7 @@ fn begun(setup: Setup) -> Context {
     context
 }
 
-/// A turn with results that are long.
+/// A turn with long results.
 fn go_on(context: &mut Context, turn: usize) {
     context.user(&format!("Turn {turn}: read on.")).expect("memory is written");
     for n in 0..6 {
@@ -72,13 +72,13 @@ fn rules_survive_five_compactions_with_every_recipe() {
                 drive(&mut context, model, &rule);
                 check(&context, &what);
             }
-            // pi has nothing but summaries: without a model it comes to the last resort.
+            // pi has only summaries: without a model, the last resort is used.
             assert!(context.report().compactions > 0, "{name} {model:?}");
         }
     }
 }
 
-/// A provider refuses the request: all that can go does, but for the rules.
+/// A provider refuses the request: everything possible is removed, except for the rules.
 #[test]
 fn rules_survive_a_refusal_of_the_provider() {
     for (name, _) in BUILT_IN {
@@ -91,7 +91,7 @@ fn rules_survive_a_refusal_of_the_provider() {
     }
 }
 
-/// A long rule file is sent whole: it is not shortened when it arrives.
+/// A long rule file is sent as a whole: it is not truncated on ingest.
 #[test]
 fn a_long_rule_file_is_not_shortened_on_ingest() {
     let mut context = Context::in_memory(setup("epitome", 200_000));

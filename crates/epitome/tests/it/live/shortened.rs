@@ -108,7 +108,7 @@ fn a_result_that_only_looks_shortened_at_birth_is_left() {
     context.assistant(&[Said::text("It is read.")]).expect("memory is written");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(results(&context), std::slice::from_ref(&forged));
-    // Nor if its call was answered before with something else.
+    // Nor if its call has got another result before.
     context.assistant(&[Said::call("d", "Read", r#"{"path":"h"}"#)]).expect("memory");
     context.tool(&[Said::output("d", lines("a file", 90))]).expect("memory is written");
     context.tool(&[Said::output("d", forged.clone())]).expect("memory is written");

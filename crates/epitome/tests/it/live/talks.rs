@@ -1,4 +1,4 @@
-//! What becomes of a live context over a talk of some length.
+//! Live contexts over longer conversations.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use epitome_tokens::Estimate;
 
 use super::{custom, lines, read_lines};
 
-/// Clears, and has a summary of all but the last messages.
+/// Clears results, and has everything but the last messages summarised.
 const TOLD: &str = r#"
     name = "told"
     about = "Clears all results, then tells of all but the last message."
@@ -91,7 +91,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
         assert_eq!((spent.asks, spent.failed, spent.used.input.0 / 900), expect, "{n}");
         assert_eq!(spent.used.output.0 / 70, expect.2, "{n}");
     }
-    // A question that is left for another one was paid for, too.
+    // A question that is replaced by another one was billed as well.
     let mut context = context();
     context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
@@ -114,7 +114,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     context.assistant(&[Said::text("It is read. ".repeat(400))]).expect("memory is written");
     context.user("Well?").expect("memory is written");
     context.ask_for_compaction(None, Some(Tokens(0)));
-    // The passes have run when it is asked.
+    // The passes have run before the question.
     let asked = ask(&mut context);
     assert!(!context.as_it_is().messages().contains(fact), "it is cleared");
     assert!(
@@ -154,8 +154,8 @@ fn what_was_shortened_at_birth_is_read_whole() {
 
 #[test]
 fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
-    // Which responses think, where the cut would be, and where it is: of twelve responses. Nothing
-    // is kept where reasoning is too far back.
+    // Which responses have reasoning, where the cut would be, and where it is, in twelve responses.
+    // Nothing is kept if the reasoning is too far back.
     let all = |_: usize| true;
     let first = |n: usize| n == 0;
     let third = |n: usize| n.is_multiple_of(3);
@@ -180,7 +180,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
 
 #[test]
 fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
-    // The response that is answered next does not think; one before it does, near or far.
+    // The next response to be answered has no reasoning; an earlier one does, near or far.
     for (thinks, window) in [(5, 30_000), (4, 30_000), (0, 3_000)] {
         let setup = Setup::new(built_in("digest").expect("a recipe")).with_window(Tokens(window));
         let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
@@ -193,7 +193,7 @@ fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
     }
 }
 
-/// A turn with so many responses that read a file, and of which some think.
+/// A turn with so many responses that read a file, some of them with reasoning.
 fn read_in_one_turn(
     context: &mut Context,
     responses: usize,
@@ -215,7 +215,7 @@ fn read_in_one_turn(
     }
 }
 
-/// What Anthropic would refuse in the next request, with thinking switched on.
+/// The violations that Anthropic would refuse in the next request, with thinking enabled.
 fn faults_while_thinking(context: &Context) -> Vec<Violation> {
     let sent = context.as_it_is().body("anthropic").expect("a wire").body;
     let mut body: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
@@ -228,7 +228,7 @@ fn faults_while_thinking(context: &Context) -> Vec<Violation> {
     format.invariants.check(&read, &body)
 }
 
-/// Hears, and says nothing.
+/// A model that records the question, and answers nothing.
 struct Hears(ModelName, Mutex<String>);
 
 impl Model for Hears {
@@ -271,7 +271,7 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     assert!(heard.contains("line 99 of 0.rs") && !heard.contains("[epitome k"), "{heard}");
 }
 
-/// Counts a summary as it likes, and all else as others do.
+/// Counts a summary as so many tokens, and everything else as usual.
 struct Biased(Tokens);
 
 impl Counter for Biased {
@@ -311,7 +311,7 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
         let setup = Setup::new(recipe).with_counter(Biased(ours)).with_writer(writer);
         let mut context = Context::in_memory(setup);
         work(&mut context);
-        // What the passes do is done before it is asked.
+        // The passes run before the question.
         context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
         let before = (context.report().compactions, context.as_it_is().messages());
@@ -476,7 +476,7 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         (SummaryRole::User, true, ("u", 0), ("ua", 0)),
         (SummaryRole::System, true, ("u", 0), ("ua", 0)),
         (SummaryRole::Acknowledged, true, ("uau", 1), ("uaua", 1)),
-        // A reply follows: it is answer enough.
+        // A reply follows, which is enough of an answer.
         (SummaryRole::Acknowledged, false, ("u", 0), ("ua", 0)),
     ] {
         let recipe = if keep { TOLD.to_owned() } else { TOLD.replace("messages = 1", "") };

@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::World;
 
-/// How often a session was looked for, its rows copied, and read.
+/// How often a session was resolved, its rows copied, and read.
 #[derive(Default)]
 struct Counts {
     resolved: AtomicUsize,
@@ -19,7 +19,7 @@ struct Counts {
     read: AtomicUsize,
 }
 
-/// Counts spans by their names.
+/// Counts tracing spans by name.
 struct Counting(&'static Counts);
 
 impl Subscriber for Counting {
@@ -47,7 +47,7 @@ impl Subscriber for Counting {
     fn exit(&self, _: &Id) {}
 }
 
-/// What `work` does, as (resolved, copied, read).
+/// The counts for `work`: resolved, copied, read.
 fn counted(work: impl FnOnce()) -> (usize, usize, usize) {
     let counts: &'static Counts = Box::leak(Box::default());
     tracing::subscriber::with_default(Counting(counts), work);
@@ -55,7 +55,7 @@ fn counted(work: impl FnOnce()) -> (usize, usize, usize) {
     (count(&counts.resolved), count(&counts.copied), count(&counts.read))
 }
 
-/// The database holds two documents of the session: its conversation, and the log of it.
+/// The database holds two documents of the session: its conversation, and its log.
 #[test]
 fn an_operation_resolves_a_session_once_and_copies_its_rows_once() {
     let world = World::new();

@@ -7,8 +7,8 @@ use epitome::{ErrorKind, Loaded, agents};
 
 use super::*;
 
-/// A database with the journal that a program leaves when it is killed while it commits: the pages
-/// of the database are half those of the new state, and the journal has the old ones.
+/// A database with the journal of a program that was killed during a commit: half of the pages are
+/// of the new state, and the journal has the old ones.
 fn killed() -> World {
     let world = World::new();
     let connection = world.connection();

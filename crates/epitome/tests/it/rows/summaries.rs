@@ -1,4 +1,4 @@
-//! Summaries that are rows behind the others.
+//! Summaries that are rows after the others.
 
 use epitome::archive::Archive;
 use epitome::compaction::{CompactionPlan, apply};
@@ -25,7 +25,7 @@ fn summarise(world: &World) -> epitome::Result<(Archive, epitome::archive::Sessi
     Ok((archive, epitome::storage::key_of(&loaded, file.path())))
 }
 
-/// Takes back what was done to a session.
+/// Undoes the compaction of a session.
 fn take_back(world: &World, (archive, key): &(Archive, epitome::archive::SessionKey)) {
     let file = world.open();
     let generations = archive.generations(key).expect("generations").whole;
@@ -36,7 +36,7 @@ fn take_back(world: &World, (archive, key): &(Archive, epitome::archive::Session
     file.replace(|out| spliced.copy_to(out)).expect("replaced");
 }
 
-/// A turn behind the one that is there, in which nothing is done.
+/// Appends a turn in which nothing is done.
 fn another_turn(world: &World) {
     let connection = world.connection();
     let model = r#""providerID":"p","modelID":"m""#;
@@ -148,7 +148,7 @@ fn only_rows_that_epitome_made_come_and_go() {
     }
 }
 
-/// The lines of a summary, as they would be written.
+/// The lines of a summary that would be written.
 fn summary_lines(world: &World) -> String {
     let source = epitome::open(&world.database()).expect("a session");
     let loaded = Loaded::read(&source, None).expect("OpenCode's");
