@@ -1,4 +1,4 @@
-//! `epitome archive`, as a person sees it.
+//! `epitome archive` on the command line.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     assert_snapshot!("nothing", world.run(&["archive", "gc", "--grace=0d"]));
     let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     world.write(".claude/projects/-p/other.jsonl", "{}\n");
-    // A session that was moved is still one.
+    // A session whose file was moved still exists.
     let moved = world.home.join(".claude/projects/-q");
     fs::create_dir_all(&moved).expect("a folder");
     fs::rename(&session, moved.join(format!("{CLAUDE}.jsonl"))).expect("a move");
@@ -65,7 +65,7 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 0);
 }
 
-/// What cannot be read may need what would go.
+/// Unreadable places may need what would be removed.
 #[test]
 fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
     let world = compacted();
@@ -78,7 +78,7 @@ fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
     let database = world.write(".local/share/opencode/opencode.db", b"SQLite format 3\0 torn");
     assert_snapshot!("unreadable", world.run(&gc));
     fs::remove_file(&database).expect("a file");
-    // A whole home of an agent that is not there, as that of a disk that is not mounted.
+    // A missing home of an agent may be on a disk that is not mounted.
     fs::remove_dir_all(world.home.join(".claude")).expect("a folder");
     assert_snapshot!("not_mounted", world.run(&gc));
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
@@ -107,7 +107,8 @@ fn what_sub_agents_did_is_kept_as_long_as_their_session() {
     let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
     assert!(said.contains("nothing to remove"), "{said}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), packs);
-    // It is found where it is now, and once it is restored its part goes with that of the session.
+    // The session is found at its new path, and once it is restored, its generations can be
+    // removed.
     assert_eq!(world.status(&["restore", id]), 0);
     assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
@@ -125,13 +126,13 @@ fn what_is_restored_leaves_the_archive() {
         }
     }
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
-    // The same bytes are stored once, however often they are tried.
+    // The same bytes are stored once, however often the session is compacted.
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
     let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
     assert!(said.contains("moved to the trash 1 generation of 1 session"), "{said}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
     assert_eq!(world.run(&["archive", "verify"]).matches("--- status 0").count(), 1);
-    // One that is compacted again needs the newer one.
+    // A session that is compacted again needs the newer generation.
     for args in [&["compact", CLAUDE][..], &["restore", CLAUDE], &["compact", CLAUDE]] {
         assert_eq!(world.status(args), 0);
     }
@@ -141,7 +142,7 @@ fn what_is_restored_leaves_the_archive() {
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
 }
 
-/// A copy outside the homes of agents is found by the path of its generation alone.
+/// A copy outside of the agents' homes is only found by the path in its generation.
 #[test]
 fn a_copy_that_was_written_with_out_is_restored_after_the_session_was() {
     let world = World::new();
@@ -192,7 +193,7 @@ fn a_session_is_carried_to_another_machine() {
     let done = other.run(&["restore", CLAUDE, "--yes"]);
     assert!(done.ends_with("--- status 0\n") && done.contains("1 was used"), "{done}");
     assert_eq!(fs::read_to_string(path).expect("a session"), original);
-    // Neither the session nor anything of it is there.
+    // Neither the session nor any of its files exists.
     let third = World::new();
     let there = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     fs::remove_file(there).expect("a session");
@@ -202,7 +203,7 @@ fn a_session_is_carried_to_another_machine() {
     assert_snapshot!("nothing_to_export", other.run(&["archive", "export", "nobody"]));
 }
 
-/// An empty folder in an agent's home may be where a disk is mounted.
+/// An empty folder in an agent's home may be the mount point of a missing disk.
 #[test]
 fn what_was_in_a_folder_that_is_empty_is_kept() {
     let world = World::new();
@@ -229,7 +230,7 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
     assert!(said.contains("moved to the trash"), "{said}");
 }
 
-/// What is no original is never called one, whatever became of the packs.
+/// A result that is no original is never called one, whatever happened to the packs.
 #[test]
 fn what_is_no_original_is_not_called_exact() {
     for recipe in ["transcript", "epitome"] {

@@ -1,4 +1,5 @@
-//! A compacted session is read as it was: shown, searched, scanned, exported, and redacted.
+//! A compacted session is read in its original state: shown, searched, scanned, exported, and
+//! redacted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,13 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 const ID: &str = "0f3c9a52-7d1b-4e6a-9c55-3b8f0e2d7a61";
-/// Spelt in two pieces, so that it is not taken for a real one.
+/// Split in two, so that scanners do not report it as real.
 const PASSWORD: &str = concat!("hunter2", "-Secret_pw9X");
-/// A word that only a removed text has.
+/// A word that occurs only in a removed text.
 const WORD: &str = "zebrafish";
 
-/// A session of Claude Code in which `cat .env` prints a password, and a command a hundred lines
-/// later echoes it without anything that says what it is.
+/// A session of Claude Code in which `cat .env` prints a password, and a later command echoes it
+/// without any context.
 fn session() -> String {
     let mut lines: Vec<Value> = Vec::new();
     let mut parent = Value::Null;
@@ -61,14 +62,14 @@ fn session() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// A home with the session, and its file.
+/// A home with the session, and the session's path.
 fn world() -> (World, PathBuf) {
     let world = World::new();
     let path = world.claude(ID, session());
     (world, path)
 }
 
-/// The same, compacted so that the first result is gone.
+/// The same, compacted so that the first result is removed.
 fn compacted() -> (World, PathBuf) {
     compacted_by(&["--recipe", "transcript"])
 }
@@ -82,7 +83,7 @@ fn compacted_by(options: &[&str]) -> (World, PathBuf) {
     (world, path)
 }
 
-/// What a command writes to standard output.
+/// The standard output of a command.
 fn out(world: &World, args: &[&str]) -> String {
     String::from_utf8(world.output(args).stdout).expect("text")
 }
@@ -127,7 +128,7 @@ fn a_scan_finds_what_it_found_before() {
         world.json(&args).remove(0)["found"].as_array().expect("a list").len()
     };
     assert_eq!(found(&after, &[]), found(&before, &[]));
-    // As it is sent, what was removed is not there, and what it taught still is.
+    // With `--as-sent`, removed text is not searched, but secrets in it are still known.
     assert_eq!(found(&after, &["--as-sent"]), 1);
     let piped = after.run_with(&["scan", "-"], &fs::read(path).expect("the session"));
     assert!(piped.contains("in 3 places"), "{piped}");
@@ -144,7 +145,7 @@ fn what_is_shown_is_what_was_shown_before() {
     ] {
         assert_eq!(out(&after, args), out(&before, args), "{args:?}");
     }
-    // With what the agent appended since.
+    // Including what the agent appended since.
     let more = "{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"y\"}\n";
     for world in [&before, &after] {
         append(world, more);

@@ -1,4 +1,4 @@
-//! What cannot be a session, and what is one although it looks bad: a clear answer, nothing lost.
+//! Files that are no sessions, and sessions that look damaged: a clear answer, and nothing is lost.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn a_file_without_permission_is_said_to_be_one() {
     let path = world.write("secret.jsonl", sessions::claude(CLAUDE));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("a mode");
     if fs::read(&path).is_ok() {
-        // The administrator may read everything.
+        // Root may read everything.
         return;
     }
     assert_snapshot!(world.run(&["compact", "secret.jsonl"]));
@@ -55,7 +55,7 @@ fn a_session_with_two_names_is_refused() {
     assert_snapshot!(world.run(&["compact", "one.jsonl", "--count", "estimate"]));
 }
 
-/// Sessions that look bad, each with its name.
+/// Unusual sessions, each with a name.
 fn odd_sessions() -> Vec<(&'static str, Vec<u8>)> {
     let whole = sessions::claude(CLAUDE);
     let text = |from: &str, to: &str| whole.replace(from, to).into_bytes();

@@ -1,4 +1,4 @@
-//! The session browser, `epitome` alone, in a real terminal.
+//! The session browser (`epitome` without arguments) in a real terminal.
 
 use std::fs;
 

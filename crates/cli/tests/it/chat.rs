@@ -1,4 +1,4 @@
-//! The chat agent with the scripted model server on this machine: without a terminal, and in one.
+//! The chat agent with a scripted model server, with and without a terminal.
 
 mod editor;
 mod projects;
@@ -34,8 +34,8 @@ impl Chat {
     fn command(&self, provider: &str, args: &[&str]) -> Command {
         let (model, url) = (format!("{provider}/scripted"), self.server.url());
         let all = [&["chat", "--model", &*model, "--base-url", &*url], args].concat();
-        // The scripted server counts messages without the prompt: in short ones it would have read
-        // too little of it to be true.
+        // The scripted server counts messages without the prompt, so they must be long for its
+        // counts to be plausible.
         let long = |arg: &str| format!("{arg} {}", "Take your time. ".repeat(40));
         let is_message = |at: usize| at > 0 && all[at - 1] == "-p";
         let all: Vec<String> = (0..all.len())
@@ -44,7 +44,7 @@ impl Chat {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let mut command = self.world.command(&all);
         command.current_dir(self.world.home.join("project"));
-        // The scripted server takes any key.
+        // The scripted server accepts any key.
         for name in [
             "ANTHROPIC_API_KEY",
             "OPENAI_API_KEY",
@@ -74,7 +74,7 @@ impl Chat {
         refused.collect()
     }
 
-    /// All requests, as text.
+    /// The bodies of all requests, as text.
     fn sent(&self) -> Vec<String> {
         self.server.exchanges().iter().map(|exchange| exchange.body.to_string()).collect()
     }
@@ -204,7 +204,7 @@ fn skills_are_named_and_loaded_and_without_a_user_there_is_nobody_to_ask() {
 
 #[test]
 fn a_task_has_a_session_of_its_own_and_its_events_are_in_the_stream() {
-    // As long as messages have to be for the scripted server.
+    // The scripted server needs messages of this length.
     let prompt = format!("What does src/lib.rs return? {}", "Take your time. ".repeat(40));
     let work = json!({"description": "look", "prompt": prompt});
     let chat = Chat::new([
@@ -241,7 +241,7 @@ fn a_task_has_a_session_of_its_own_and_its_events_are_in_the_stream() {
         sent[3]
     );
     assert!(!sent[1].contains("What does it return?"), "{}", sent[1]);
-    // `last` is the session, and other commands know both.
+    // `last` is the session, not the task; other commands know both.
     let id = |event: &Value| event["id"].as_str().expect("an id").to_owned();
     let (session, task) = (id(&events[0]), id(inner[0]));
     assert_eq!(task, format!("{}-1", session.replace("chat-", "task-")));
@@ -276,7 +276,7 @@ fn events_are_lines_of_json_and_a_session_goes_on_where_it_ended() {
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("What does it return?") && sent.contains("It returns 41."), "{sent}");
     assert_eq!(chat.refused(), Vec::<String>::new());
-    // The other commands know the session.
+    // Other commands know the session.
     let log = chat.world.run(&["inspect", &id]);
     assert!(log.contains(&format!("epitome · {id} · version 1")), "{log}");
 }
@@ -300,7 +300,7 @@ fn failures_have_statuses_and_an_answer_that_was_cut_off_goes_on() {
         let (status, _, notes) = chat.run("anthropic", args);
         assert!(status == expect.0 && notes.contains(expect.1), "{args:?}: {status} {notes}");
     }
-    // What is refused is refused before a key is looked for, and before anything is written.
+    // Invalid options are refused before a key is read, and before anything is written.
     let before = chat.world.tree();
     for (args, expect) in [
         (&["-p", "x", "--resume", "none"][..], (3, "there is no session none")),
@@ -339,7 +339,7 @@ fn the_demo_shows_every_stage_and_leaves_nothing_behind() {
     let output = command.env("TMPDIR", &temporary).output().expect("the program runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(0), "{text}");
-    // Paths differ from run to run.
+    // Paths are different in every run.
     let text = text.replace(&*temporary.to_string_lossy(), "TEMPORARY");
     let names = text.lines().find_map(|line| line.split_once("TEMPORARY/")?.1.split_once('/'));
     let text = text.replace(names.expect("the folder of the demo").0, "DEMO");
@@ -381,7 +381,7 @@ fn a_killed_session_is_resumed_with_every_call_closed() {
     assert_eq!(chat.refused(), Vec::<String>::new());
 }
 
-/// A scripted server, as settings name it.
+/// Settings with a scripted MCP server.
 fn mcp_settings(chat: &Chat, more: &str) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../chat/tests/mcp/server.sh");
     let marker = chat.world.home.join("started");
@@ -425,7 +425,7 @@ fn tools_of_an_mcp_server_are_offered_asked_about_and_called() {
         results.iter().any(|it| it.0 == error && it.1.as_str().is_some_and(|it| it.contains(text)))
     };
     assert!(there(false, "hello from afar"), "{results:?}");
-    // The key of the provider is not in its environment, and the project is not where it works.
+    // The key of the provider is not in its environment, and its folder is not the project.
     let home = chat.world.home.canonicalize().expect("a folder");
     assert!(there(false, &format!("s3cr3t  {}", home.display())), "{results:?}");
     assert!(there(true, "Not permitted: the user does not allow to call fail"), "{results:?}");

@@ -47,7 +47,7 @@ const KEEP: &[&str] = &[
     "install --agent AGENT --format html --branch gh-pages --yes",
     "install --agent AGENT --format html --out transcripts --yes",
     "install --agent AGENT --fmt jsonl --out transcripts --yes",
-    // A branch is checked out in one place.
+    // A branch can be checked out in one folder only.
     "uninstall --purge --yes",
     "install --agent AGENT --format html --out .transcripts --branch gh-pages --yes",
     "uninstall --yes",
@@ -55,7 +55,7 @@ const KEEP: &[&str] = &[
     "uninstall --purge --yes",
 ];
 
-/// Each prints its address and goes on.
+/// Each prints its address and runs on.
 const SERVE: &[&str] = &[
     "serve",
     "serve --project .",
@@ -72,7 +72,7 @@ const SERVE: &[&str] = &[
 fn sessions_of_every_agent_are_rendered_as_chitragupt_says() {
     for agent in ["claude", "codex", "pi", "opencode", "gemini", "cursor"] {
         let (world, session, id) = world_of(agent);
-        // What Cursor stores does not say where it was run.
+        // Cursor's sessions do not contain their folder.
         let lines = RENDER.iter().filter(|line| agent != "cursor" || !line.contains("--project"));
         for line in lines {
             // The path is replaced last, because it may contain the other placeholders.
@@ -121,7 +121,7 @@ fn sessions_are_served_as_chitragupt_says() {
     }
 }
 
-/// A machine with one session of an agent, run in the folder `project`: its address and its id.
+/// A home with one session of an agent, run in the folder `project`; the session's address and id.
 fn world_of(agent: &str) -> (World, String, String) {
     let world = World::new();
     let project = world.home.join("project");
@@ -139,7 +139,7 @@ fn world_of(agent: &str) -> (World, String, String) {
         "claude" => ".claude/projects/-p/ID.jsonl",
         "codex" => ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-ID.jsonl",
         "pi" => ".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_ID.jsonl",
-        // Where Gemini CLI keeps them is no folder of one machine.
+        // The path of Gemini CLI's sessions, without the name of a real machine.
         "gemini" => concat!(".gemini/", "tmp", "/project/chats/session-2026-11-20T23-12-ID.jsonl"),
         _ => ".local/share/opencode/opencode.db",
     };
@@ -157,7 +157,7 @@ fn world_of(agent: &str) -> (World, String, String) {
     (world, path, id)
 }
 
-/// The id in the first record of a session that has one.
+/// The first id in the records of a session.
 fn id_of(text: &str) -> String {
     let records = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     let id = |record: serde_json::Value| {

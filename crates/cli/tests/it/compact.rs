@@ -1,4 +1,4 @@
-//! `epitome compact`, as a person sees it.
+//! `epitome compact` on the command line.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,16 +8,16 @@ use crate::world::sessions::{self, CLAUDE, CODEX, OTHER, PI};
 use crate::world::{self, World};
 use insta::assert_snapshot;
 
-/// With the recipe whose stubs never change, so that what it leaves is the same in all years.
+/// With a recipe whose stubs do not change with the years.
 const PLAIN: [&str; 4] = ["--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
 
 fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
     ["compact"].iter().chain(args).chain(&PLAIN).copied().collect()
 }
 
-/// Does something while another process holds a file open. Returns its number too.
+/// Runs `work` while another process holds a file open. Returns that process's id as well.
 fn holding<T>(path: &Path, work: impl FnOnce() -> T) -> (String, T) {
-    // It waits for its input, and holds the file all the while.
+    // It waits for its input, and holds the file open.
     let mut child = std::process::Command::new("cat")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -174,7 +174,7 @@ fn a_copy_is_made_aside_and_the_session_stays() {
     let path = world.claude(CLAUDE, &original);
     assert_snapshot!(world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
     assert_eq!(fs::read_to_string(&path).expect("a file"), original);
-    // The copy is a session of its own that restores.
+    // The copy is a session of its own, which can be restored.
     world.run(&["restore", "small.jsonl"]);
     assert_eq!(fs::read_to_string(world.home.join("small.jsonl")).expect("a file"), original);
     assert_snapshot!("taken", world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
@@ -227,7 +227,7 @@ fn a_session_in_use_is_refused_and_force_goes_on() {
 fn a_session_that_claude_has_open_is_refused() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
-    // This process lives; no process has the number 4,000,000,000.
+    // This process exists; no process has the id 4,000,000,000.
     let pid = std::process::id();
     let guard = |pid: u64| format!(r#"{{"pid":{pid},"sessionId":"{CLAUDE}","status":"idle"}}"#);
     world.write(".claude/sessions/4000000000.json", guard(4_000_000_000));
@@ -249,7 +249,7 @@ fn a_rollout_that_codex_has_open_is_refused_whatever_is_said() {
     assert_eq!(world.status(&compact(&[CODEX, "--force"])), 4);
     assert_eq!(fs::read(&path).unwrap(), before);
     drop(held);
-    // What a killed Codex leaves is no lock.
+    // A lock file that a killed Codex left is no lock.
     assert_eq!(world.status(&compact(&[CODEX, "--rewrite"])), 0);
     assert!(fs::read(&path).unwrap().len() < before.len());
     assert!(!lock.exists());
@@ -355,7 +355,7 @@ fn json_is_what_the_schema_says() {
     world::check("compact.schema.json", &dry);
     let mut done = world.json(&compact(&["0f3c", "--json"]));
     world::check("compact.schema.json", &done);
-    // The pack names the folder, which is another in every run.
+    // The pack contains the path of the folder, which is different in every run.
     let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
     assert_eq!(done[0]["archive_bytes"], fs::metadata(pack).expect("a pack").len());
     done[0]["archive_bytes"] = "its length".into();
@@ -400,7 +400,7 @@ fn a_summary_stands_for_what_is_not_kept() {
     }
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).expect("a session"), session);
-    // More words than there were.
+    // The summary is longer than the text it replaces.
     let long = world.write("long.txt", "far more than was said ".repeat(20_000));
     let args = ["compact", CODEX, "--summary", long.to_str().expect("text"), "--keep-turns=0"];
     let refused = world.output(&args);
@@ -408,7 +408,7 @@ fn a_summary_stands_for_what_is_not_kept() {
     let told = String::from_utf8(refused.stderr).expect("text");
     assert!(told.contains("the summary is longer than what it stands for"), "{told}");
     assert!(told.contains("give a shorter summary") && !told.contains("line 0"), "{told}");
-    // No words, nothing done.
+    // An empty summary: nothing is done.
     let empty = world.write("empty.txt", "\n");
     let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];
     assert_eq!(world.status(&args), 2);
@@ -417,7 +417,7 @@ fn a_summary_stands_for_what_is_not_kept() {
 #[test]
 fn a_session_that_the_agents_own_records_do_not_fit_is_refused() {
     let world = World::new();
-    // A record that says what is sent from now on has a time, and no record here tells one.
+    // The agent's own record needs a time, and no record of the session has one.
     let session = sessions::codex(CODEX).replace("\"timestamp\"", "\"moment\"");
     let path = world.codex(CODEX, &session);
     let said = world.run(&compact(&[CODEX, "--native"]));

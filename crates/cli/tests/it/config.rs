@@ -1,4 +1,4 @@
-//! What users set: where it is read, what it changes, and what is refused.
+//! Settings: where they are read from, what they change, and what is refused.
 
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE};
@@ -12,7 +12,7 @@ fn project(world: &World, settings: &str) {
     world.write("project/epitome.toml", settings);
 }
 
-/// The program, run in the project.
+/// Runs the program in the project.
 fn run(world: &World, args: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = world.command(args);
     command.current_dir(world.home.join("project")).envs(variables.iter().copied());
@@ -163,7 +163,7 @@ fn a_list_may_be_one_word_in_a_variable() {
     }
 }
 
-/// Every variable in our sources is a setting, or one of those that are let through.
+/// Every variable in our sources is a setting, or is on the list of other variables.
 #[test]
 fn variables_of_our_own_tools_are_let_through() {
     let world = World::new();
@@ -193,7 +193,7 @@ fn variables_of_our_own_tools_are_let_through() {
     }
 }
 
-/// Whether a file of settings is valid, and its text.
+/// Settings files, each with whether it is valid.
 const SETTINGS: &[(bool, &str)] = &[
     (true, "live.window = 1\nlive.reserve = 0"),
     (false, "live.window = 0"),
@@ -259,7 +259,7 @@ const SETTINGS: &[(bool, &str)] = &[
     (false, "pi.enabled = 'yes'"),
 ];
 
-/// The schema and the program accept the same files, but for what only the program knows: which
+/// The schema and the program accept the same files, except for what only the program knows: which
 /// recipes exist, and which values contradict each other.
 #[test]
 fn the_schema_and_the_program_take_the_same() {

@@ -1,4 +1,4 @@
-//! The engine on a pipe, and the clients that speak with it.
+//! The engine on a pipe, and the example clients.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -46,7 +46,7 @@ fn a_talk_over_the_pipe() {
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
 }
 
-/// A recipe that asks for a summary of all but the last message.
+/// A recipe with a summary of all but the last message.
 fn summary_recipe(world: &World) -> String {
     let recipe = world.home.join("told.toml");
     let text = concat!(
@@ -73,7 +73,7 @@ fn a_client_that_has_a_model_is_asked_for_summaries() {
         r#"{"op":"reset","summaries":true,"writer_window":20000}"#,
         &old,
         r#"{"op":"compact","focus":"what is old","target":0}"#,
-        // What comes between is refused, and nothing is lost.
+        // Requests in between are refused, and nothing is lost.
         r#"{"op":"call"}"#,
         r#"{"op":"compact","target":0}"#,
         r#"{"op":"refused","status":413}"#,
@@ -136,7 +136,7 @@ fn who_asks_for_nothing_is_told_that_there_is_nothing() {
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
 }
 
-/// An engine that is asked line by line.
+/// An engine process, which is sent one line at a time.
 struct Engine {
     child: std::process::Child,
     out: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -219,7 +219,7 @@ fn a_log_is_taken_up_where_it_was_left() {
     // A name opens its newest log: that of the second `reset`, which has no messages.
     let mut third = Engine::new(&world, &args);
     assert_eq!(third.ask(r#"{"op":"open","session":"a talk"}"#)["log"], reset);
-    // What was added behind the torn line counts.
+    // Messages that were added after the torn line are read.
     let opened = third.ask(&json!({ "op": "open", "log": log }).to_string());
     assert_eq!((&opened["compactions"], &opened["messages"]), (&json!(0), &json!(12)));
     third.end();
@@ -279,7 +279,7 @@ fn what_is_no_log_is_not_opened() {
         r#"{"op":"open","session":"../../../../notes"}"#,
         r#"{"op":"open","session":"b"}"#,
         r#"{"op":"open","log":"a","session":"b"}"#,
-        // The one that was open is still there.
+        // The former session is still open.
         r#"{"op":"call"}"#,
     ];
     let args = ["engine", "--count", "estimate"];
@@ -341,7 +341,7 @@ fn talk(api: &str) -> (Vec<Value>, &'static str) {
     }
 }
 
-/// Says a talk message by message with a client, and prints the last body.
+/// Sends a conversation message by message with a client, and prints the last body.
 const TALKS: [(&str, &str); 2] = [
     (
         "engine.py",
@@ -378,7 +378,7 @@ fn clients_hold_a_talk() {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
     for (program, about, client) in [
         ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
-        // Node takes TypeScript as it is from there on.
+        // From this version on, Node runs TypeScript directly.
         ("node", "process.exit(process.features.typescript ? 0 : 1)", "engine.ts"),
     ] {
         let file = clients.join(client);
@@ -395,7 +395,8 @@ fn clients_hold_a_talk() {
         let run = |args: &[&str]| {
             let mut command = Command::new(program);
             command.args(args).current_dir(&world.home);
-            // The client calls epitome, which must not read the settings of this machine's user.
+            // The client starts epitome, which must not read the settings of the user who runs the
+            // tests.
             command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
             command.env("HOME", &world.home);
             let out = command.output().expect("the program runs");
@@ -403,7 +404,7 @@ fn clients_hold_a_talk() {
             String::from_utf8_lossy(&out.stdout).into_owned()
         };
         let (file, epitome) = (file.display().to_string(), env!("CARGO_BIN_EXE_epitome"));
-        // The example shows a success, and leaves no session behind.
+        // The example prints a success, and leaves no session behind.
         let said = run(&[&file, epitome, "--count", "estimate"]).to_lowercase();
         let lines: Vec<&str> = said.lines().collect();
         let [outcome, undone, "11"] = lines[..] else { panic!("{client}: {said}") };
@@ -413,7 +414,7 @@ fn clients_hold_a_talk() {
         let list = world.output(&["list", "--json"]).stdout;
         assert_eq!(String::from_utf8_lossy(&list), "", "{client}");
         assert!(!world.home.join(".local/share/epitome/live").exists(), "{client}");
-        // What is sent is a request's body, on each API.
+        // In every API format, the view is a request body.
         let (_, script) = TALKS.into_iter().find(|(name, _)| *name == client).expect("its script");
         let script_file =
             world.home.join(client.replace("engine.", "talk.").replace(".ts", ".mjs"));
@@ -429,7 +430,7 @@ fn clients_hold_a_talk() {
     }
 }
 
-/// The most memory that a process had, in bytes.
+/// The peak memory of a process, in bytes.
 #[cfg(target_os = "linux")]
 fn most_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");

@@ -1,4 +1,4 @@
-//! `epitome export`, as a person sees it.
+//! `epitome export` on the command line.
 
 use std::fs;
 

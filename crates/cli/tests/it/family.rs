@@ -1,5 +1,5 @@
-//! A session and what belongs to it, when one of them is gone, damaged or odd: it is named, and
-//! nothing counts as given back that was not.
+//! A session and the files that belong to it, when one of them is missing, damaged or unusual: it
+//! is named, and nothing is reported as restored that was not.
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,12 +57,12 @@ impl Compacted {
     }
 }
 
-/// The session names its parts: one whose archive is gone or damaged is no part that never was.
+/// The session names its parts, so that a part whose archive is missing or damaged is noticed.
 #[test]
 fn a_part_without_its_archive_is_named_and_nothing_changes() {
     for damaged in [false, true] {
         let made = Compacted::new();
-        // One without a stub, so that nothing in the file tells.
+        // A part without a stub, so that the file does not show that it was compacted.
         let agent = &made.files[1].0;
         let text = fs::read_to_string(agent).expect("a session");
         fs::write(agent, text.replace("[epitome k", "[another k")).expect("a session");
@@ -84,7 +84,7 @@ fn a_part_without_its_archive_is_named_and_nothing_changes() {
     }
 }
 
-/// Given back by hand, it needs no archive.
+/// A part that was restored by hand needs no archive.
 #[test]
 fn a_part_that_is_what_it_was_needs_no_archive() {
     let made = Compacted::new();

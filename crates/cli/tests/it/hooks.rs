@@ -1,4 +1,4 @@
-//! `epitome install`, `uninstall` and the hook that agents call, as a person and an agent see them.
+//! `epitome install`, `uninstall` and the hook that agents call.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::world::sessions::{self, CLAUDE, PI};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// What a person may have in an agent's settings.
+/// Possible settings of an agent.
 const SETTINGS: &[&str] = &[
     "",
     "\n",
@@ -84,7 +84,7 @@ fn installing_twice_is_installing_once() {
     assert_eq!(fs::read_to_string(&path).expect("settings"), once);
     done(&world, &["install", "--agent", "claude", "--yes", "--project", "other"]);
     assert_eq!(fs::read_to_string(&path).expect("settings"), once);
-    // One of two projects: the agent still calls.
+    // Two projects: after one is uninstalled, the hook is still there.
     done(&world, &["uninstall", "--project", ".", "--yes"]);
     assert_eq!(fs::read_to_string(&path).expect("settings"), once);
     done(&world, &["uninstall", "--project", "other", "--yes"]);
@@ -208,7 +208,7 @@ fn nothing_that_goes_wrong_reaches_the_agent() {
         assert_eq!(said, format!("$ epitome {}\n--- status 0\n", args.join(" ")));
     }
     assert_eq!(world.tree(), before);
-    // Where something is installed, it is written down.
+    // If something is installed, errors are logged.
     done(&world, &["install", "--agent", "claude", "--all", "--out", "pages", "--yes"]);
     let broken = world.write("broken.jsonl", "no session\n");
     let told = json!({ "session_id": "x", "transcript_path": broken }).to_string();
@@ -243,12 +243,12 @@ fn transcripts_on_a_branch_touch_nothing_of_the_users() {
     }
     let with = state();
     assert_eq!((&with.0, &with.1, &with.3), (&before.0, &before.1, &before.3));
-    // What did not change is not committed again.
+    // Unchanged files are not committed again.
     assert_eq!(git(&project, &["rev-list", "--count", "kept"]), "2\n", "{}", log(&world));
     let page = format!("claude-{CLAUDE}.html");
     let files = git(&project, &["ls-tree", "--name-only", "kept"]);
     assert_eq!(files, format!("{page}\nindex.html\nmanifest.json\n"));
-    // A second project's history is none for transcripts.
+    // The history of another project cannot be used as a branch of transcripts.
     let refused = run_named(
         &world,
         &["install", "--agent", "claude", "--project", "p", "--branch", "main", "--yes"],
@@ -283,7 +283,7 @@ fn purging_takes_only_what_was_rendered() {
     let world = World::new();
     let project = world.home.join("p");
     fs::create_dir(&project).expect("a folder");
-    // A manifest that came with the project names what is not epitome's.
+    // A manifest from the project may name files that are not epitome's.
     let session = |name: &str| {
         let mut told = facts();
         told["name"] = name.into();
@@ -340,7 +340,7 @@ fn settings_that_are_read_only_or_have_two_names_are_refused() {
         assert!(refused.contains("the settings have more than one name on disk"), "{refused}");
         assert_eq!(fs::read(&other).expect("settings"), b"{}");
         fs::remove_file(&other).expect("a name");
-        // What a killed epitome left goes, and nothing else.
+        // Only files that a killed epitome left are removed.
         let left = path.with_file_name(".epitome-abc123.tmp");
         let theirs = path.with_file_name(".agent-abc123.tmp");
         fs::write(&left, "half").expect("a file");
@@ -354,7 +354,7 @@ fn settings_that_are_read_only_or_have_two_names_are_refused() {
     }
 }
 
-/// What a manifest tells of a session.
+/// The facts of a session in a manifest.
 fn facts() -> serde_json::Value {
     let spent = json!({ "requests": 0, "input": 0, "largest": 0, "output": null });
     json!({ "agent": "claude", "id": null, "title": "x", "cwd": null, "started": null,
@@ -362,7 +362,7 @@ fn facts() -> serde_json::Value {
         "changes": { "added": 0, "removed": 0, "files": 0 } })
 }
 
-/// What was run, with the program's own path written as `epitome`.
+/// The output of a command, with the program's own path replaced by `epitome`.
 fn run_named(world: &World, args: &[&str]) -> String {
     world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome")
 }
@@ -378,7 +378,7 @@ fn log(world: &World) -> String {
     text.replace(world.home.to_str().expect("text"), "[home]")
 }
 
-/// Everything in the home folder but folders that are there anyway.
+/// Everything in the home folder, except for folders that always exist.
 fn names(world: &World) -> Vec<std::path::PathBuf> {
     let names = world.tree().into_iter().map(|(path, ..)| path);
     let names = names.map(|path| path.strip_prefix(&world.home).unwrap_or(&path).to_owned());

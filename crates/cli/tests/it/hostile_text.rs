@@ -1,5 +1,5 @@
-//! Every command over a session whose texts command terminals: no control character of it and none
-//! that hides or turns text reaches the output, and no secret reaches where it was not asked for.
+//! Every command on a session whose texts contain terminal sequences: no control character and no
+//! character that hides or reverses text is printed, and no secret where it was not requested.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,16 +7,17 @@ use std::process::Output;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// A title, a screen, a colour, C1, an override, no width, an isolate, and a line of its own.
+/// Sequences for the title, the screen and a colour, C1 controls, an override, a zero-width
+/// character, an isolate, and a line feed.
 const HOSTILE: &str =
     "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{1b}[95mx\u{9b}2J\u{202e}\u{200b}\u{2066}\nnext\u{feff}";
 
-/// A token of GitHub's shape, joined here so that no file holds one.
+/// A token in GitHub's form, joined here so that no file contains one.
 fn token() -> String {
     ["gh", "p_", "Zk3vQ8sT1xW6yB4nM7cR2dF9", "gH5jK0lPqWeR"].concat()
 }
 
-/// A session of pi in which everything that is shown is hostile.
+/// A session of pi in which every displayed text is hostile.
 fn session() -> String {
     let (hostile, token) = (HOSTILE, token());
     let mut lines = vec![
@@ -59,7 +60,7 @@ fn session() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Whether a terminal would obey a character, or a person would not see it.
+/// Whether a terminal would interpret a character, or a reader would not see it.
 fn is_raw(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -69,7 +70,7 @@ fn is_raw(c: char) -> bool {
     }
 }
 
-/// Our own styles taken out; that of the session stays.
+/// Removes our own styles; a style of the session is kept.
 fn without_styles(text: &str) -> String {
     let style =
         regex::Regex::new("\u{1b}\\[(?:[0-8]?|3[0-7]|0|1|2)(?:;\\d+)*m").expect("it is one");

@@ -1,4 +1,4 @@
-//! `epitome inspect`, as a person sees it.
+//! `epitome inspect` on the command line.
 
 use crate::world::sessions::{self, CLAUDE, PI};
 use crate::world::{self, World};
@@ -42,7 +42,7 @@ fn a_session_may_come_from_standard_input() {
 fn violations_are_named_and_are_no_failure() {
     let world = World::new();
     let session = sessions::claude(CLAUDE);
-    // The result of the first call is of another.
+    // The first result belongs to another call.
     let broken = session.replacen("\"tool_use_id\":\"t1\"", "\"tool_use_id\":\"t9\"", 1);
     world.write("broken.jsonl", broken);
     assert_snapshot!(world.run(&["inspect", "broken.jsonl", "--count", "estimate"]));

@@ -1,4 +1,4 @@
-//! `epitome watch` and `epitome manifest`, as a person sees them.
+//! `epitome watch` and `epitome manifest` on the command line.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ fn a_session_is_compacted_when_all_of_the_trigger_holds() {
     let world = World::new();
     let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
     let whole = fs::read(&session).expect("a session");
-    // Three days old, 22 KB, two turns.
+    // The session is three days old and has 22 KB and two turns.
     for args in [
         &["watch", "--once", "--above", "1MB"][..],
         &["watch", "--once", "--older-than", "4d"],
@@ -40,7 +40,7 @@ fn a_session_in_use_is_left() {
     let world = World::new();
     let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
     let before = fs::read(&session).expect("a session");
-    // Open here is in use there.
+    // This process has it open, so it is in use.
     let open = fs::OpenOptions::new().append(true).open(&session).expect("a session");
     let said = world.run(&["watch", "--once", "--older-than", "0s"]);
     assert!(said.ends_with("\nnothing to compact\n--- status 0\n"), "{said}");
@@ -100,7 +100,7 @@ fn watch_begins_with_what_ends_after_it_began() {
     let mut line = String::new();
     errors.read_line(&mut line).expect("text");
     assert_eq!(line, "watching 1 session every 1s (Ctrl-C to stop)\n");
-    // At once and as a whole: it looks every second.
+    // Moved there in one step, because `watch` scans every second.
     let new = world.write("elsewhere.jsonl", sessions::claude(OTHER));
     let place = world.home.join(format!(".claude/projects/-p/{OTHER}.jsonl"));
     fs::rename(new, &place).expect("a session");
@@ -143,7 +143,7 @@ fn pages_of_other_programs_come_into_the_manifest() {
     ];
     let said = [world.run(&upsert), world.run(&upsert)];
     assert_eq!(said[0], said[1]);
-    // The origin is a hash of the path, which is another in every run.
+    // The origin is a hash of the path, which is different in every run.
     let read = || {
         let text = fs::read_to_string(world.home.join(manifest)).expect("a manifest");
         match text.split_once("\"origin\": \"") {

@@ -1,4 +1,4 @@
-//! Keys in the platform's keyring: a Secret Service on a message bus of its own.
+//! API keys in the platform's keyring: a Secret Service on a message bus for the test.
 
 #![cfg(target_os = "linux")]
 
@@ -19,7 +19,7 @@ const COLLECTION: &str = "/org/freedesktop/secrets/collection/login";
 /// Session, parameters, value and type, as the specification names them.
 type Secret = (OwnedObjectPath, Vec<u8>, Vec<u8>, String);
 
-/// What the service stores: items by number, and whether they are locked.
+/// The content of the service: items by number, and whether they are locked.
 #[derive(Debug, Default)]
 struct Stored {
     items: BTreeMap<u32, (HashMap<String, String>, Secret)>,
@@ -40,8 +40,8 @@ struct Service(Store);
 
 #[zbus::interface(name = "org.freedesktop.Secret.Service")]
 impl Service {
-    /// The service's public key is 1, so that every session has the same key: what one session
-    /// encrypts, another decrypts, and the service needs no cryptography.
+    /// The service's public key is 1, so that every session has the same key: the service needs no
+    /// cryptography.
     fn open_session(&self, algorithm: &str, _public: Value<'_>) -> (OwnedValue, OwnedObjectPath) {
         assert_eq!(algorithm, "dh-ietf1024-sha256-aes128-cbc-pkcs7");
         let public = OwnedValue::try_from(Value::from(vec![1_u8])).expect("a value");
@@ -138,7 +138,7 @@ struct Bus {
 }
 
 impl Bus {
-    /// Nothing when no D-Bus daemon is installed.
+    /// None if no D-Bus daemon is installed.
     fn start(folder: &Path) -> Option<Bus> {
         let mut daemon = Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--print-address"])
@@ -160,7 +160,7 @@ impl Drop for Bus {
     }
 }
 
-/// A home, a bus and the program on it.
+/// A home, a message bus, and the program connected to it.
 struct Desktop {
     world: World,
     bus: Bus,

@@ -1,13 +1,12 @@
-//! Sessions in other languages than English: what sets rules, what failed and what is to be done
-//! stays, as it does in English.
+//! Sessions in other languages than English: rules, errors and to-do lists are kept as in English.
 
 use serde_json::{Value, json};
 
 use crate::world::World;
 use crate::world::sessions::{CLAUDE, Claude};
 
-/// A session in a language: a long rule file, a command that fails with a long output, a list of
-/// what is to be done, a long message that ends with what is wanted, and much else behind it.
+/// A session in a language: a long rule file, a command that fails with a long output, a to-do
+/// list, a long message that ends with a request, and much after it.
 fn session(words: &Value) -> Claude {
     let of = |name: &str| words[name].as_str().expect("a text").to_owned();
     let filler = |lines: usize| format!("{}\n", of("filler")).repeat(lines);
@@ -24,7 +23,7 @@ fn session(words: &Value) -> Claude {
     );
     session.call("t1", "Read", json!({ "file_path": "/p/CLAUDE.md" }), &rules, false);
     let failed = match of("language").contains("no words") {
-        // What no word tells is at its end.
+        // An error that no word marks is at the end of the output.
         true => format!("{steps}{}\n", of("error")),
         false => format!("{steps}{}\n{steps}", of("error")),
     };
@@ -41,7 +40,7 @@ fn session(words: &Value) -> Claude {
     session
 }
 
-/// What a resume sends after a compaction.
+/// What a resume sends after the compaction.
 fn compacted(words: &Value, options: &[&str]) -> String {
     let world = World::new();
     let path = world.claude(CLAUDE, session(words).lines());

@@ -1,4 +1,4 @@
-//! `epitome list`, as a person sees it.
+//! `epitome list` on the command line.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn sessions_are_listed_by_what_compacting_saves() {
     world::check("list.schema.json", &world.json(&["list", "--json"]));
 }
 
-/// Sorted, limited, and of one project, however it is named.
+/// Sorted, limited, and filtered by a project in several spellings.
 #[test]
 fn sessions_are_sorted_limited_and_found_by_their_project() {
     let world = World::new();
@@ -44,7 +44,7 @@ fn sessions_are_sorted_limited_and_found_by_their_project() {
         assert_eq!(agents(&["--project", project]), ["claude", "codex", "pi"], "{project}");
     }
     assert_eq!(agents(&["--project", "other/p"]), [""; 0]);
-    // What is empty, or an option, is no project.
+    // An empty text and an option are no projects.
     for command in [&["list"][..], &["render"], &["restore", "--all"]] {
         for project in ["", "--json"] {
             let args = [command, &["--project", project]].concat();

@@ -1,4 +1,4 @@
-//! `epitome losses`, as a person sees it.
+//! `epitome losses` on the command line.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-/// A session that Claude Code compacted itself, and what it needed then.
+/// A session that Claude Code compacted itself, and what it needed afterwards.
 fn compacted() -> Claude {
     let mut session = Claude::new(CLAUDE);
     session.user("Read the rules, then fix \u{1b}[31mnumber_7\u{1b}[0m.");
@@ -38,7 +38,7 @@ fn what_the_agent_took_out_and_needed_again_is_listed() {
     let show = file["show"].as_str().expect("a command").to_owned();
     let shown = world.output(&show.split(' ').skip(1).collect::<Vec<_>>());
     assert_eq!(String::from_utf8(shown.stdout).expect("text"), sessions::code(40));
-    // It cannot be put back: the message says why, and how it is read.
+    // It cannot be put back: the message says why, and how to read it.
     let reference = file["references"][0].as_str().expect("a name");
     assert_eq!(file["restore"], Value::Null);
     let refused = world.run(&["restore", CLAUDE, "--block", reference]);
@@ -72,7 +72,7 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_eq!(stubs(), 0);
     assert_eq!(world.status(&restore.split(' ').skip(1).collect::<Vec<_>>()), 0);
     assert_eq!(stubs(), 1);
-    // The compaction still is what it was, and the piece is back.
+    // The compaction is still in effect, and the piece is back.
     let mut now = world.json(&["losses", CLAUDE, "--json"]);
     world::check("losses.schema.json", &now);
     let pieces = now[0]["compactions"][0]["pieces"].as_array_mut().expect("a list");
@@ -86,7 +86,7 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_snapshot!("of_none", world.run(&["losses", CLAUDE]));
 }
 
-/// The user's rule files are rules in every report of losses.
+/// The user's own rule files count as rules in every loss report.
 #[test]
 fn rule_files_of_the_settings_are_rules() {
     let world = World::new();
@@ -114,7 +114,7 @@ fn rule_files_of_the_settings_are_rules() {
     assert_eq!(kind(&["--set", "compaction.keep.pins=STYLE.md"]), "rule");
 }
 
-/// A copy has the id of the session of which it is one: the commands name its path.
+/// A copy has the id of its original, so the commands name its path.
 #[test]
 fn the_commands_for_a_copy_lead_to_the_copy() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The program, run as its users do.
+//! The program on the command line.
 
 mod archive;
 mod as_it_was;

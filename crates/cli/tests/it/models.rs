@@ -1,4 +1,4 @@
-//! Summaries that a model writes, with a scripted one on this machine.
+//! Summaries written by a scripted model on this machine.
 
 use crate::world::sessions::{self, CLAUDE};
 use crate::world::{self, World};
@@ -54,7 +54,7 @@ fn a_model_that_cannot_be_asked_is_said_at_once() {
     }
 }
 
-/// A stored session, and what models are asked of it.
+/// A stored session, and a server of scripted models.
 struct Stored {
     world: World,
     session: String,
@@ -67,7 +67,7 @@ impl Stored {
         Stored { session: session.to_str().expect("text").to_owned(), world }
     }
 
-    /// `compact --summarise` with models of the server, of one heading and one try.
+    /// The arguments of `compact --summarise` with the server's models.
     fn args<'a>(&'a self, url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let all = [
             "compact",
@@ -135,7 +135,7 @@ fn a_dry_run_asks_nobody_and_says_what_would_be_asked() {
     assert!(told.contains("would ask compatible/first (it was named)"), "{told}");
     assert!(told.contains("1 question of together "), "{told}");
     assert!(told.contains(": price not known"), "{told}");
-    // No key is needed to know what it would cost.
+    // No key is needed to estimate the cost.
     let args = ["--keep-turns", "1", "--summarise=openai/gpt-4.1-mini", "--dry-run", "--json"];
     let args = [&["compact", &*stored.session], &args[..]].concat();
     let told = stored.world.json(&args);
@@ -249,8 +249,8 @@ fn whoever_does_not_want_to_wait_leaves_the_session_as_it_was() {
     assert!(sessions(stored.world.tree()).eq(sessions(before)), "nothing of the session changed");
 }
 
-/// A key that is planted in every place from which one is taken or echoed, and looked for in every
-/// place to which something is written.
+/// A key is put into every place from which keys are read or echoed, and looked for in everything
+/// that is written.
 #[test]
 fn a_key_is_nowhere_to_be_found_afterwards() {
     let tail = &KEY[KEY.len() - 4..];
@@ -365,7 +365,7 @@ fn a_provider_alone_stands_for_its_cheapest_model_that_takes_question_and_answer
         format!("{} {}", asked["model"], asked["because"]).replace('"', "")
     };
     for (model, answer, expect) in [
-        // What it is asked, and not only what is in the session, is more than `narrow` takes.
+        // The question, and not only the session, is longer than the window of `narrow`.
         ("compatible", 100, "compatible/short cheapest"),
         ("compatible", 10_000, "compatible/short cheapest"),
         ("compatible", 20_000, "compatible/dear cheapest"),

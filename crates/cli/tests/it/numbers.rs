@@ -1,4 +1,4 @@
-//! States and numbers of a session are the same in every command.
+//! States and numbers of a session are the same in all commands.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::world::sessions::{self, CLAUDE, CODEX, PI};
 use crate::world::{self, World};
 use serde_json::{Value, json};
 
-/// What `list` says of the state of a session: `compactions_in_effect`, `restored`, and the word.
+/// The state of a session in `list`: `compactions_in_effect`, `restored`, and the word.
 fn state(world: &World, id: &str) -> (Value, Value, Option<&'static str>) {
     let listed = world.json(&["list", "--json"]);
     let row = listed.iter().find(|row| row["id"] == id).expect("it is listed");
@@ -33,7 +33,7 @@ fn a_session_is_compacted_until_it_is_restored() {
     let paths = [
         (CLAUDE, world.claude(CLAUDE, sessions::claude(CLAUDE))),
         (PI, world.pi(PI, sessions::pi(PI))),
-        // A record that is appended: the file still begins with what it was.
+        // With an appended record, the file still begins with the original.
         (CODEX, world.codex(CODEX, sessions::codex(CODEX))),
     ];
     for (id, path) in paths {
@@ -49,7 +49,7 @@ fn a_session_is_compacted_until_it_is_restored() {
         assert_eq!(state(&world, id), plain(true), "{id}: what came since is the agent's");
         compact(&world, id);
         assert_eq!(state(&world, id), compacted, "{id}");
-        // Its size and time are those of the list before last.
+        // Its size and time are those of the list before the last.
         restore(&world, id);
         compact(&world, id);
         restore(&world, id);
@@ -64,7 +64,7 @@ fn a_restored_session_is_not_remembered_as_compacted() {
     assert_eq!(state(&world, CLAUDE).2, None);
     compact(&world, CLAUDE);
     restore(&world, CLAUDE);
-    // Nothing was listed in between, and the file has the size and the time that it had.
+    // No list was made in between, and the file has its former size and time.
     assert_eq!(state(&world, CLAUDE).2, None);
     compact(&world, CLAUDE);
     let out = world.home.join("copy.jsonl").display().to_string();
@@ -93,15 +93,15 @@ fn inspect_counts_the_compactions_that_are_in_the_session() {
     assert_eq!(world.status(&twice), 0);
     compact(&world, CLAUDE);
     assert_eq!(said().as_deref(), Some("compacted 2 times"));
-    // Changed by another program: what the archive can still undo is in it.
+    // Edited by another program: the session still holds what can be undone.
     let by_hand = fs::read_to_string(&path).expect("a session");
     fs::write(&path, by_hand.replacen("Thanks.", "Thank you.", 1).replacen("}\n", " }\n", 1))
         .expect("a file");
     assert!(said().is_some_and(|said| said.starts_with("compacted")), "{:?}", said());
 }
 
-/// Puts a recorded session where its agent keeps sessions, with those of its sub-agents. Nothing
-/// if the fixture is of no agent that keeps its sessions on this machine.
+/// Copies a recorded session, with those of its sub-agents, to where its agent keeps sessions.
+/// Returns false if the agent keeps none on this machine.
 fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
     let bytes = fixture.bytes();
     let id = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
@@ -130,18 +130,18 @@ fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
     true
 }
 
-/// `list` always estimates.
+/// `list` always estimates tokens.
 const ESTIMATE: &str = "--count=estimate";
 
-/// The only session that a command tells of.
+/// The only session in a command's output.
 fn one(world: &World, what: &str, args: &[&str]) -> Value {
     let mut found = world.json(args);
     assert_eq!(found.len(), 1, "{what}: {args:?}");
     found.swap_remove(0)
 }
 
-/// `list`, `inspect`, a plan and `render` agree on a session, and what is written and given back
-/// agrees with them.
+/// Checks that `list`, `inspect`, a plan and `render` agree on a session, and that a compaction and
+/// a restore agree with them.
 fn numbers_agree(world: &World, what: &str) {
     let listed = one(world, what, &["list", "--json"]);
     let session = listed["session"].as_str().expect("a path");
@@ -187,17 +187,17 @@ fn numbers_agree(world: &World, what: &str) {
     numbers_agree_once_written(world, what, [&listed, &inspected, &planned]);
 }
 
-/// What is written is what was planned, and what is given back is what was listed.
+/// Checks that a compaction writes what was planned, and that a restore reports what was listed.
 fn numbers_agree_once_written(
     world: &World,
     what: &str,
     [listed, inspected, planned]: [&Value; 3],
 ) {
     let session = listed["session"].as_str().expect("a path");
-    // What a dry run measures is what is written.
+    // A dry run measures what will be written.
     let written = one(world, what, &["compact", session, ESTIMATE, "--json"]);
     let lens = [planned, &written].map(|it| it["archive_bytes"].as_u64().expect("a number"));
-    // A plan does not know the run and the packs of the sub-agents, which a pack names.
+    // A plan does not know the run and the sub-agents' packs, which the pack names.
     assert!(lens[0].abs_diff(lens[1]) <= 256, "{what}: {lens:?}");
     let after = one(world, what, &["inspect", session, ESTIMATE, "--json"]);
     for name in ["context_tokens", "disk_bytes"] {
@@ -265,8 +265,7 @@ fn a_compacted_session_without_its_archive_has_no_request() {
     assert_eq!(request()["request_tokens"], Value::Null);
 }
 
-/// The price that is quoted before is the one that is kept afterwards, next to what the next
-/// request was.
+/// The quoted price is stored, and shown next to the cost of the following request.
 #[test]
 fn the_price_of_a_compaction_is_held_against_the_request_after_it() {
     let world = World::new();

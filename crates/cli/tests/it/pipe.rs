@@ -1,4 +1,4 @@
-//! The engine on a pipe under whatever a client may say.
+//! The engine on a pipe, with arbitrary requests of a client.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,16 +10,16 @@ use epitome_model::Fault;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// One line of a client.
+/// A line that a client sends.
 #[derive(Clone, Debug)]
 enum Line {
-    /// Messages of the wire. The last may be one that it does not have.
+    /// Messages in the API format. The last may be invalid.
     Call(Vec<Talk>, bool),
     Reset(&'static str),
-    /// The log that was begun as the so-manieth, or the newest of a name.
+    /// Opens the log that was begun as the n-th, or the newest with a name.
     Open(Result<usize, &'static str>),
     Recall(usize),
-    /// Anything else.
+    /// Any other line.
     Other(String),
 }
 
@@ -87,13 +87,13 @@ impl Talk {
         }
     }
 
-    /// As a wire spells it.
+    /// The message in an API format.
     fn messages(&self, wire: &str) -> Vec<Value> {
         let words = self.words();
         match (self, wire) {
             (Talk::User(_), _) => vec![json!({ "role": "user", "content": words })],
             (Talk::Model(_), _) => vec![json!({ "role": "assistant", "content": words })],
-            // Ids repeat, as some services' do.
+            // Ids repeat, as those of some services do.
             (Talk::Read(n, _), "anthropic") => vec![
                 json!({ "role": "assistant", "content": [{ "type": "tool_use",
                     "id": format!("c{}", n % 3), "name": "Read", "input": { "path": "a" } }] }),
@@ -137,7 +137,7 @@ impl Engine {
     }
 }
 
-/// What a client knows of a log.
+/// What a client knows about a log.
 #[derive(Clone, Default)]
 struct Known {
     messages: u64,
@@ -145,21 +145,21 @@ struct Known {
     said: Vec<(bool, String)>,
 }
 
-/// A client that says lines and looks at each answer.
+/// A client that sends lines and checks each answer.
 struct Client {
     wire: &'static str,
     engine: Engine,
-    /// Logs in the order in which they were begun.
+    /// The logs, in the order in which they were begun.
     logs: Vec<(String, &'static str)>,
     known: HashMap<String, Known>,
-    /// The one that is open.
+    /// The open log.
     log: String,
     asked: bool,
     refs: Vec<String>,
 }
 
 impl Client {
-    /// The text of a line, as it is now.
+    /// The text of a line in the current state.
     fn text(&self, line: &Line) -> String {
         match line {
             Line::Call(talk, foreign) => {
@@ -260,7 +260,7 @@ impl Client {
     }
 }
 
-/// A recipe that asks for a summary of all but the last message.
+/// A recipe with a summary of all but the last message.
 fn summary_recipe(world: &World) -> String {
     let text = concat!(
         "name = 'told'\nabout = 'A summary of all but the last message.'\n",
@@ -308,7 +308,8 @@ fn check(lines: &[Line], wire: &'static str, recipe: &str) {
     later.end();
 }
 
-/// A digest names calls in a row as `#1–2`, and `recall` takes that name: found by the test below.
+/// A digest names consecutive calls as `#1–2`, and `recall` accepts that name: found by the test
+/// below.
 #[test]
 fn calls_that_a_digest_names_together_are_recalled() {
     use Talk::{Model, Read, User};

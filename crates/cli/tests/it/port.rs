@@ -1,4 +1,4 @@
-//! `epitome port`, as a person sees it.
+//! `epitome port` on the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-/// A world with a session of each agent that sessions are carried to, and their ids.
+/// A home with a session of each agent that sessions can be converted for, and their ids.
 fn agents() -> (World, [(&'static str, &'static str); 3]) {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
@@ -64,7 +64,7 @@ fn a_session_that_comes_back_says_what_it_said() {
             for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
                 let arguments = &mut call["function"]["arguments"];
                 let text = arguments.as_str().expect("a text");
-                // Members of an object have no order.
+                // The members of an object have no order.
                 *arguments = serde_json::from_str(text).expect("an object");
             }
         }

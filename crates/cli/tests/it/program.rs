@@ -40,7 +40,7 @@ fn the_demo_compacts_and_restores_its_own_session_and_leaves_nothing_behind() {
     let world = World::new();
     let temporary = world.home.join("temporary");
     std::fs::create_dir(&temporary).expect("a folder");
-    // Settings of the user, and their mistakes, have no part in it.
+    // The user's settings, and errors in them, have no effect here.
     world.write(".config/epitome/config.toml", "this is no table\n");
     let files = || world.tree().into_iter().map(|(path, _, hash)| (path, hash)).collect::<Vec<_>>();
     let before = files();
@@ -79,7 +79,7 @@ fn shells_and_man_get_what_they_need() {
     assert!(page.contains(".SH \"EPITOME ARCHIVE GC\""));
 }
 
-/// An error says how to go on.
+/// Errors say how to continue.
 #[test]
 fn a_wrong_command_line_is_told_what_helps() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Sessions that are only read: everything that looks works, everything that writes is refused.
+//! Read-only sessions: every command that reads works, every command that writes is refused.
 
 use crate::world::{self, World};
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! What README shows is what the program prints.
+//! The README shows the actual output of the program.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn the_demo_in_readme_is_what_the_program_prints() {
     let printed = World::new().run(&["demo"]);
     let printed: Vec<&str> = printed.lines().collect();
     for line in block.expect("a block of text").lines() {
-        // What the archive takes depends on the folder that the demo worked in.
+        // The size of the archive depends on the path of the demo's folder.
         let is_printed = match line.split_once("→") {
             Some((start, _)) if line.starts_with("net ") => {
                 printed.iter().any(|it| it.starts_with(start))

@@ -1,4 +1,4 @@
-//! `epitome redact` and `epitome scan`, as a person sees them.
+//! `epitome redact` and `epitome scan` on the command line.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What still refers to a part of the archive: gc never takes it, and restore finds it.
+//! Sessions that still refer to a part of the archive: gc never removes it, and a restore finds it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::world::trouble::{pack, same};
 
 const COMPACT: [&str; 3] = ["--count=estimate", "--recipe=epitome", "--keep-turns=1"];
 
-/// A fork is a session of another id that begins as the first one did: with its stubs.
+/// A fork is a session with another id that begins like the first one, with its stubs.
 #[test]
 fn gc_keeps_what_a_fork_stands_for() {
     let world = World::new();
@@ -20,7 +20,7 @@ fn gc_keeps_what_a_fork_stands_for() {
     assert_eq!(world.status(&["archive", "gc", "--yes", "--grace", "0s"]), 0);
     assert!(pack(&world, CLAUDE, 1).exists(), "the fork's stubs stand for something");
 
-    // Without any session the folder could be that of a disk that is not mounted.
+    // Without any session, the folder could be on a disk that is not mounted.
     world
         .write(".claude/projects/-q/x.jsonl", sessions::claude("99999999-7d1e-4c55-9f0e-2b8d7a61"));
     fs::remove_dir_all(path.parent().expect("a folder")).expect("the fork goes too");
@@ -28,7 +28,7 @@ fn gc_keeps_what_a_fork_stands_for() {
     assert!(!pack(&world, CLAUDE, 1).exists(), "nobody refers to it any more");
 }
 
-/// A session that was written by a name relative to some folder is found from any other.
+/// A session that was named by a relative path is found from any other folder.
 #[test]
 fn gc_keeps_what_was_written_elsewhere() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! `epitome render` and `epitome index`, as a person sees them.
+//! `epitome render` and `epitome index` on the command line.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn a_turn_is_had_in_every_format() {
         let out = world.output(&["render", "0f3c", "--format", format]).stdout;
         String::from_utf8(out).expect("text")
     };
-    // The records are a part of those of the session, in their order.
+    // The records are a part of the session's, in the same order.
     let (all, two) = (whole("jsonl"), of("jsonl", "2..3"));
     let mut rest = all.lines();
     assert!(!two.is_empty() && two.lines().all(|line| rest.any(|it| it == line)), "{two}");
@@ -135,7 +135,7 @@ fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
     let args = [&["render", "--all"][..], &all].concat();
     assert_snapshot!(world.run(&args));
     let pages = world.home.join("pages");
-    // Where the sessions of this test are is another place in each run.
+    // The path of the test's sessions is different in every run.
     let origin = regex::Regex::new(",\\n *\"origin\": \"[0-9a-f]{8}\"").expect("a pattern");
     let read = |name: &str| {
         let text = fs::read_to_string(pages.join(name)).expect("a file");
@@ -148,7 +148,7 @@ fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
     }
     world.run(&["index", "--dir", "pages"]);
     assert_eq!((read("manifest.json"), read("index.html")), (manifest.clone(), index.clone()));
-    // Twice is once.
+    // A second run changes nothing.
     world.run(&args);
     assert_eq!((read("manifest.json"), read("index.html")), (manifest, index));
     fs::remove_file(pages.join(format!("claude-{CLAUDE}.html"))).expect("it was there");
@@ -171,7 +171,7 @@ fn sessions_of_every_agent_are_told_in_every_form() {
         let told = |more: &[&str]| {
             let out = world.output(&[&["render", &name, "--no-redact"], more].concat());
             assert!(out.status.success(), "{agent} {more:?}");
-            // One was recorded in a folder for things that go away.
+            // One session was recorded in a temporary folder.
             String::from_utf8(out.stdout).expect("text").replace("/tmp", "/var")
         };
         assert_snapshot!(format!("{agent}_terminal"), told(&["--detail", "calls"]));
@@ -186,7 +186,7 @@ fn sessions_of_every_agent_are_told_in_every_form() {
     }
 }
 
-/// A page in lines, without what is the same in all of them.
+/// A page as lines, without the parts that are equal in all pages.
 fn without_assets(page: &str) -> String {
     let (head, rest) = page.split_once("<style>").expect("a style");
     let (_, rest) = rest.split_once("</style>").expect("its end");
@@ -247,7 +247,7 @@ fn sub_agents_have_their_pages_and_calls_lead_to_them() {
     let read = |name: &str| fs::read_to_string(world.home.join("pages").join(name)).expect("it");
     assert!(read(session).contains(&format!("<a href=\"{sub_agent}\">")));
     assert!(read(sub_agent).contains(&format!("<a href=\"{session}\">")));
-    // On one page, the call leads down to it.
+    // On a single page, the call links to the sub-agent below.
     let whole = world.run(&["render", "s.jsonl", "--no-redact", "--format", "html"]);
     assert!(whole.contains("<a href=\"#a1\">") && whole.contains("id=\"a1\""));
 }
@@ -297,7 +297,7 @@ fn secrets_are_in_no_form_of_a_session() {
     assert!(world.run(&["render", "0f3c", "--no-redact"]).contains(&secret));
 }
 
-/// Files of a folder with the id that the page in it names.
+/// The files of a folder, each with the id in its page.
 fn pages(world: &World, folder: &str) -> Vec<String> {
     let entries = fs::read_dir(world.home.join(folder)).expect("a folder");
     let names = entries.map(|it| it.expect("one").file_name().into_string().expect("text"));
@@ -349,7 +349,7 @@ fn pages_of_different_sessions_never_overwrite_each_other() {
         };
         assert_eq!(first.iter().filter(tells).count(), 1, "{id}");
     }
-    // Each alone finds its page again, whatever the order.
+    // Rendered again one by one, each replaces its own page, whatever the order.
     for name in names.iter().rev() {
         assert_eq!(world.status(&["render", "--format", "html", "--out", "pages", name]), 0);
     }

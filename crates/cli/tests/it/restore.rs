@@ -1,4 +1,4 @@
-//! `epitome restore`, as a person sees it.
+//! `epitome restore` on the command line.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn a_session_changed_by_hand_comes_back_record_by_record() {
     fs::write(&path, &by_hand).expect("a session");
     assert_snapshot!(world.run(&["restore", "0f3c"]));
     assert!(read(&path).contains("[my own words]") && read(&path).contains("fn number_120"));
-    // It is a change like any other, and undone like one: by name, as there is no more to give.
+    // A restore can be undone by number, even if there is nothing more to restore.
     world.run(&["restore", "0f3c", "--generation", "1"]);
     assert_eq!(read(&path), by_hand);
 }
@@ -83,7 +83,7 @@ fn a_session_changed_between_two_compactions_comes_back_whole() {
     assert_eq!(read(&path), by_hand(&original));
 }
 
-/// Without a kill and without an error: the session had nothing to do, its sub-agent had.
+/// Without a kill and without an error: the session had nothing to compact, but its sub-agent had.
 #[test]
 fn sub_agents_come_back_although_their_session_never_was_compacted() {
     let world = World::new();
@@ -177,7 +177,7 @@ fn a_damaged_archive_changes_nothing() {
     assert_eq!(read(&path), small);
 }
 
-/// Two compactions, of which the archive of the second one is damaged or gone.
+/// Two compactions, with the archive of the second damaged or missing.
 #[test]
 fn what_may_need_a_damaged_part_changes_nothing() {
     let world = World::new();
@@ -200,7 +200,8 @@ fn what_may_need_a_damaged_part_changes_nothing() {
     let terminal = world.run(&["restore", "0f3c", "--partial"]);
     assert!(terminal.ends_with("--- status 0\n"), "{terminal}");
     assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
-    // What was written is a generation of its own: with the lost part back, all comes back.
+    // The restore is archived as a generation: once the lost part is back, everything can be
+    // restored.
     fs::write(&pack, &whole).expect("a pack");
     world.run(&["restore", "0f3c"]);
     assert_eq!(read(&path).len(), original.len());
@@ -259,10 +260,10 @@ fn a_restored_file_without_an_id_is_found_by_its_path() {
     let terminal = world.run(&["restore", "s.json"]);
     assert!(terminal.contains("record by record"), "{terminal}");
     assert_eq!(read(&path), session.replace("\"id\":\"ses_abcdefgh\",", ""));
-    // And that can be undone, too.
+    // This can be undone, too.
     assert_eq!(world.status(&["restore", "s.json", "--generation", "1"]), 0);
     assert_eq!(read(&path), broken);
-    // What was there before is there again: nothing needs the generation that kept it.
+    // The former state is back, so that the generation that kept it is not needed.
     assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
     let kept = world.json(&["archive", "ls", "--json"]);
     assert_eq!((kept.len(), &kept[0]["generation"]), (1, &serde_json::json!(1)));
@@ -281,7 +282,7 @@ fn json_is_what_the_schema_says() {
     world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--json"]));
 }
 
-/// What was appended in the agent's own way and changed since does not count as undone.
+/// An appended record of ours that was edited since is not counted as undone.
 #[test]
 fn an_appended_record_that_was_changed_is_told() {
     let world = World::new();
@@ -302,7 +303,7 @@ fn an_appended_record_that_was_changed_is_told() {
     let said = world.run(&["restore", id, "--partial"]);
     assert!(said.ends_with("--- status 0\n") && !said.contains("it is what it was"), "{said}");
     assert_eq!(read(&path), changed);
-    // What the agent appends to a restored session is nothing of ours.
+    // What the agent appends to a restored session is not ours.
     fs::write(&path, &compacted).expect("a session");
     assert_eq!(world.status(&["restore", id]), 0);
     let more = before + "{\"timestamp\":\"2026-11-21T12:00:00.000Z\",\"type\":\"event_msg\"}\n";

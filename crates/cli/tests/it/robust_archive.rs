@@ -1,4 +1,4 @@
-//! An archive with holes: what is damaged is named, wrong bytes are never written.
+//! An incomplete archive: damage is reported, and wrong bytes are never written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, OTHER};
 use crate::world::trouble::{self, Seeded, append, pack, same, small};
 
-/// A session that was compacted twice, another that was once, and a reference into the first.
+/// A session that was compacted twice, another that was compacted once, and a reference to a text
+/// of the first.
 struct Kept {
     world: World,
     path: PathBuf,
@@ -45,7 +46,7 @@ impl Kept {
     }
 }
 
-/// Something done to the bytes of a pack.
+/// A change to the bytes of a pack.
 type Damage = fn(&mut Vec<u8>);
 
 const DAMAGES: &[(&str, Damage)] = &[
@@ -72,7 +73,7 @@ fn a_damaged_pack_is_named_and_nothing_wrong_is_written() {
         let verified = kept.terminal(&["archive", "verify"], 5, name);
         assert!(verified.contains("000001.pack"), "{name}: {verified}");
         kept.terminal(&["archive", "ls"], 0, name);
-        // All of it comes back, or nothing does.
+        // Either everything is restored, or nothing.
         let terminal = kept.world.run(&["restore", CLAUDE]);
         if terminal.ends_with("--- status 0\n") {
             let now = fs::read(&kept.path).expect("a session");
@@ -81,7 +82,7 @@ fn a_damaged_pack_is_named_and_nothing_wrong_is_written() {
             assert!(terminal.ends_with("--- status 5\n"), "{name}: {terminal}");
             kept.unchanged(name);
         }
-        // The other session knows nothing of it.
+        // The other session is not affected.
         kept.terminal(&["restore", OTHER], 0, name);
         let said = kept.terminal(&["archive", "gc", "--yes"], 0, name);
         assert!(said.contains("removed 0") || said.contains("nothing to remove"), "{name}: {said}");
@@ -136,7 +137,7 @@ fn flipped_bytes_never_come_out() {
     assert!(came > 0 && refused > 0, "{came} came back, {refused} were refused");
 }
 
-/// What is left of a way back is not taken for the whole of it.
+/// A part of a chain of generations is not taken for the whole.
 #[test]
 fn a_missing_pack_is_told() {
     let kept = Kept::new();
@@ -164,7 +165,7 @@ fn a_missing_pack_is_told() {
     let terminal = kept.terminal(&["restore", CLAUDE], 5, "all gone");
     assert!(terminal.contains("the archive holds nothing of this session"), "{terminal}");
     kept.unchanged("all gone");
-    // The other session had the same bytes; without it they are gone.
+    // The other session had removed the same bytes; without its pack they are lost.
     kept.terminal(&["show", &kept.reference], 0, "all gone");
     let folder = pack(&kept.world, OTHER, 1);
     fs::remove_dir_all(folder.parent().expect("a folder")).expect("gone");
@@ -228,11 +229,11 @@ fn two_homes_share_a_session_by_export_and_import() {
     let tar = fs::read(kept.world.home.join("part.tar")).expect("a file");
     let more = b"{\"type\":\"summary\",\"summary\":\"there\"}\n";
     let there = World::new();
-    // That machine has compacted a session of the same id already: numbers are taken.
+    // The other machine has compacted a session with the same id already, so numbers are taken.
     let path = there.claude(CLAUDE, trouble::turns(5));
     assert_eq!(there.status(&small(CLAUDE, &[])), 0);
     fs::write(&path, &kept.small).expect("written");
-    // Its stubs name bytes that are not in this archive yet.
+    // Its stubs refer to bytes that are not in this archive yet.
     assert_eq!(there.status(&["restore", CLAUDE, "--dry-run"]), 5);
     append(&path, more);
     there.write("part.tar", &tar);
@@ -245,7 +246,7 @@ fn two_homes_share_a_session_by_export_and_import() {
     assert!(terminal.contains("exact, to the byte"), "{terminal}");
     let wanted = [kept.original.as_bytes(), more].concat();
     same(&fs::read(&path).expect("a session"), &wanted, "there");
-    // Cut off or damaged on the way, nothing of it is taken in.
+    // If it was truncated or damaged on the way, nothing is imported.
     let mut seeded = Seeded::new(13);
     for round in 0..30 {
         let elsewhere = World::new();
@@ -267,7 +268,8 @@ fn two_homes_share_a_session_by_export_and_import() {
     }
 }
 
-/// What Codex's own way appends looks like what Codex appends: a damaged newest part may be it.
+/// Records that epitome appends in Codex's own form look like Codex's: the damaged newest part may
+/// be one.
 #[test]
 fn a_damaged_part_that_only_appended_is_missed() {
     let world = World::new();

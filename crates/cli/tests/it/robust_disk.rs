@@ -10,8 +10,8 @@ use crate::world::sessions::{CLAUDE, Claude};
 use crate::world::trouble::Seeded;
 use serde_json::json;
 
-/// Runs a shell script with a disk of 1 MiB at `$DISK`, which only it can see. Nothing: this
-/// machine does not let us.
+/// Runs a shell script with a disk of 1 MiB at `$DISK`, mounted for it alone. None if this machine
+/// does not permit that.
 fn with_small_disk(world: &World, disk: &str, script: &str) -> Option<Output> {
     let disk = world.home.join(disk);
     fs::create_dir_all(&disk).expect("a folder");
@@ -51,7 +51,7 @@ fn long_results() -> String {
     session.lines()
 }
 
-/// A session that stays long: it and its successor do not fit on the disk together.
+/// A session that stays long: the old and the new file do not fit on the disk together.
 fn long_words() -> String {
     let mut session = Claude::new(CLAUDE);
     session.user("Look at this.");

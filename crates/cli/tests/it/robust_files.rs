@@ -1,4 +1,5 @@
-//! Files that are no plain files, or are not ours to write: refused with a reason, or done right.
+//! Files that are no regular files, or that the user may not write: refused with a reason, or
+//! handled.
 
 #![cfg(unix)]
 
@@ -56,7 +57,7 @@ impl Plain {
         command
     }
 
-    /// Runs it; it has to end so, and says what.
+    /// Runs the program, and checks the status and the output.
     #[track_caller]
     fn says(&self, args: &[&str], status: i32, what: &[&str]) {
         let out = self.command(args).output().expect("the program runs");
@@ -87,7 +88,7 @@ fn a_folder_that_may_not_be_written_is_said_to_be_one() {
     );
     same(&fs::read(&path).expect("a session"), &original, "refused");
     assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
-    // A copy elsewhere works, and so does all once it may be written.
+    // A copy elsewhere works, and everything works once the folder is writable.
     plain.says(&small("folder/session.jsonl", &["--out", "small.jsonl"]), 0, &[]);
     mode(&folder, 0o700);
     plain.says(&small("folder/session.jsonl", &[]), 0, &[]);
@@ -182,7 +183,7 @@ fn a_link_stays_and_its_target_is_replaced() {
     assert_eq!(world.status(&["restore", "link.jsonl"]), 0);
     assert!(link.symlink_metadata().expect("a link").is_symlink());
     same(&fs::read(&target).expect("a session"), original.as_bytes(), "restored");
-    // By its own name, too: it is one session.
+    // By either name it is the same session.
     assert_eq!(world.status(&small("elsewhere/session.jsonl", &[])), 0);
     assert_eq!(world.status(&["restore", "over.jsonl"]), 0);
     same(&fs::read(&target).expect("a session"), original.as_bytes(), "restored");
@@ -224,7 +225,7 @@ fn a_session_with_two_names_is_refused_both_ways() {
     same(&fs::read(&path).expect("a session"), &original, "restored");
 }
 
-/// A pipe would be waited for, and a device has no end.
+/// Reading a pipe would block, and a device has no end.
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let world = World::new();

@@ -9,10 +9,11 @@ use crate::world::sessions::{self, CLAUDE};
 use crate::world::trouble::{append, compacted, same, small};
 use serde_json::{Value, json};
 
-/// Something done to the lines of a compacted session.
+/// An edit of the lines of a compacted session.
 type Hand = fn(&mut Vec<String>);
 
-/// What people and scripts do to sessions. The lines 2, 4, 6, 9 hold removed results, 5 arguments.
+/// Edits that people and scripts make. Lines 2, 4, 6, 9 hold removed results, line 5 removed
+/// arguments.
 const HANDS: &[(&str, Hand)] = &[
     ("a record deleted", |lines| drop(lines.remove(2))),
     ("a record that was not compacted deleted", |lines| drop(lines.remove(0))),
@@ -46,8 +47,8 @@ fn text(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// What a restore has to give, and how many records it undoes and misses. Of a record that is there
-/// twice, it is not certain which one the compaction left: both stay.
+/// The expected result of a restore, and how many records it undoes and misses. Of a record that
+/// occurs twice, it is uncertain which one the compaction left: both are unchanged.
 fn expected(original: &str, small: &str, by_hand: &[String]) -> (String, u64, u64) {
     let pairs = small.lines().zip(original.lines());
     let mut edited: HashMap<&str, &str> = pairs.filter(|(small, whole)| small != whole).collect();
@@ -60,7 +61,7 @@ fn expected(original: &str, small: &str, by_hand: &[String]) -> (String, u64, u6
     (text(&given), edited.len() as u64, (all - edited.len()) as u64)
 }
 
-/// The report but for what a dry run cannot know.
+/// The report without what a dry run cannot know.
 fn report(world: &World, args: &[&str]) -> Value {
     let mut report = world.json(args).remove(0);
     let members = report.as_object_mut().expect("an object");
@@ -109,7 +110,8 @@ fn a_second_restore_says_what_it_does() {
         fs::write(&path, &by_hand).expect("written");
         let (whole, restored, _) = expected(&original, &small, &lines);
         world.run(&["restore", CLAUDE]);
-        // All that can be is given back: the second time changes nothing, nor does the third.
+        // Everything possible is restored the first time: a second and a third restore change
+        // nothing.
         for _ in 0..2 {
             let before = world.tree();
             let terminal = world.run(&["restore", CLAUDE]);
@@ -122,7 +124,7 @@ fn a_second_restore_says_what_it_does() {
         if restored == 0 {
             continue;
         }
-        // What was done is undone by name, and done again.
+        // The restore is undone by number, and repeated.
         let terminal = world.run(&["restore", CLAUDE, "--generation", "1"]);
         assert!(terminal.contains("exact, to the byte: 1 compaction undone"), "{name}: {terminal}");
         same(&fs::read(&path).expect("a session"), by_hand.as_bytes(), name);
@@ -131,7 +133,7 @@ fn a_second_restore_says_what_it_does() {
     }
 }
 
-/// Another turn of the session, with a result that goes.
+/// Another turn of the session, with a result that will be removed.
 fn a_turn() -> String {
     let log = sessions::log(300);
     let words = |words: &str| json!({"role": "user", "content": words});
@@ -168,7 +170,7 @@ fn compacted_by_hand_and_compacted_again_it_comes_back() {
         hand(&mut lines);
         fs::write(&path, text(&lines)).expect("written");
         let (whole, ..) = expected(&original, &first, &lines);
-        // A turn is added, and compacted; then all of it is undone.
+        // A turn is appended and compacted; then everything is undone.
         let turn = a_turn();
         append(&path, turn.as_bytes());
         let whole = whole + &turn;
@@ -176,7 +178,7 @@ fn compacted_by_hand_and_compacted_again_it_comes_back() {
         let status = world.status(&small(CLAUDE, &[]));
         assert!([0, 4].contains(&status), "{name}: status {status}");
         shorter += u64::from(fs::metadata(&path).expect("a session").len() < long);
-        // The first restore leads back to what the hand left, if that is a state that is known.
+        // The first restore leads back to the edited state, if that is a known state.
         for _ in 0..2 {
             let terminal = world.run(&["restore", CLAUDE]);
             assert!(terminal.ends_with("--- status 0\n"), "{name}: {terminal}");

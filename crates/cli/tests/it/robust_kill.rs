@@ -1,4 +1,4 @@
-//! `kill -9` at any moment: the session is what it was, or what it was to become.
+//! `kill -9` at any moment: the session is either unchanged or completely written.
 
 use std::fs;
 use std::path::Path;
@@ -8,18 +8,19 @@ use crate::world::World;
 use crate::world::sessions::CLAUDE;
 use crate::world::trouble::{self, Seeded, compacted, leftovers, same, small, start};
 
-/// Pairs of a compaction and a restore, each killed once; `cargo lab chaos` kills hundreds.
+/// The number of pairs of a compaction and a restore, each killed once; `cargo lab chaos` kills
+/// hundreds.
 const ROUNDS: u64 = 30;
 
-/// When a process is killed.
+/// The moment at which a process is killed.
 enum Moment {
-    /// After it was asked so often whether it has ended.
+    /// After so many checks whether it has ended.
     Asked(u64),
-    /// When it has a file in the making in this folder, and was asked so often since.
+    /// After so many checks since it has a temporary file in this folder.
     Writing(&'static str, u64),
 }
 
-/// Kills a process. Returns how often it was asked whether it has ended, and whether it had.
+/// Kills a process. Returns the number of checks, and whether it had ended before.
 fn kill(mut child: Child, home: &Path, moment: &Moment) -> (u64, bool) {
     let mut asked = 0;
     let mut since: Option<u64> = None;
@@ -67,7 +68,7 @@ fn a_killed_process_leaves_the_session_as_it_was_or_was_to_become() {
         for (idx, args) in verbs.iter().enumerate() {
             let child = start(&world, args);
             let moment = match (round, seeded.below(3)) {
-                // The first time, to see how long it takes.
+                // The first round is not killed, to see how long it takes.
                 (0, _) => &never,
                 (_, 0) => &Moment::Writing(folders[seeded.below(2) as usize], seeded.below(200)),
                 (_, _) => &Moment::Asked(seeded.below(at_most[idx] * 11 / 10)),

@@ -1,4 +1,4 @@
-//! Folders of agents that hold what is no file, or cannot be read.
+//! Agents' folders with entries that are no files, or cannot be read.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, CODEX};
 
-/// Longer than any command here takes on a busy machine.
+/// Longer than any command takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn fifo(path: &Path) {
@@ -19,7 +19,7 @@ fn fifo(path: &Path) {
     assert!(made.success(), "{}", path.display());
 }
 
-/// Runs a command that must not hang: it is ended after a while.
+/// Runs a command that must not hang: it is killed after a while.
 fn ends(world: &World, args: &[&str]) -> Output {
     let mut command = world.command(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -35,7 +35,7 @@ fn ends(world: &World, args: &[&str]) -> Output {
     }
 }
 
-/// One in each place that is looked into.
+/// A FIFO in every place that is searched.
 const FIFOS: [&str; 14] = [
     concat!(
         ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-",
@@ -168,7 +168,7 @@ fn force_says_who_writes_to_the_session() {
     let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
     let agent = fs::File::options().append(true).open(&path).expect("a session");
     let held = |args: &[&str]| {
-        // This process has it open.
+        // This process has the file open.
         let output = world.output(args);
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };

@@ -1,4 +1,4 @@
-//! Two at once: two compactions of a session, and an agent that writes meanwhile.
+//! Concurrency: two compactions of a session, and an agent that writes meanwhile.
 
 use std::fs;
 use std::hint::spin_loop;
@@ -35,7 +35,8 @@ fn of_two_compactions_of_a_session_one_wins() {
 fn two_sessions_share_an_archive() {
     for _ in 0..4 {
         let world = World::new();
-        // One id of its own each, and two files with the same id: they share a folder.
+        // Sessions with their own ids, and two files with the same id, which share a folder in the
+        // archive.
         let sessions = [sessions::claude(CLAUDE), sessions::claude(OTHER)];
         let paths = [world.claude(CLAUDE, &sessions[0]), world.claude(OTHER, &sessions[1])];
         let copy = world.write("copy.jsonl", trouble::turns(4));
@@ -67,7 +68,7 @@ fn agent(path: &Path, seed: u64, stop: &AtomicBool) -> Vec<u8> {
         let record = format!("{{\"type\":\"summary\",\"summary\":\"{words}\"}}\n").into_bytes();
         append(path, &record);
         appended.extend(record);
-        // Pauses of all lengths up to about that of a whole compaction.
+        // Pauses of all lengths, up to about that of a whole compaction.
         let pause = 1_u64 << seeded.below(23);
         for _ in 0..pause {
             spin_loop();
@@ -81,7 +82,7 @@ fn nothing_that_an_agent_appends_meanwhile_is_lost() {
     let world = World::new();
     let mut whole = trouble::turns(20).into_bytes();
     let path = world.claude(CLAUDE, &whole);
-    // A compaction that the agent disturbs archives nothing, and the rounds restore.
+    // A disturbed compaction archives nothing, and the rounds restore.
     compacted(&world, &path);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     let (mut done, mut refused) = (0, 0);

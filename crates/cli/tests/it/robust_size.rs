@@ -1,4 +1,4 @@
-//! Sessions larger than any: a line of 100 MB, brackets a million deep, 200,000 records.
+//! Sessions of extreme size: a line of 100 MB, a million nested brackets, 200,000 records.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -10,13 +10,13 @@ use crate::world::trouble::{same, small};
 
 const MEGABYTE: usize = 1_000_000;
 
-/// A line of log that needs escapes and is no help to a packer of one kind only.
+/// A line of a log with escapes, which compresses neither very well nor very badly.
 fn chunk() -> Vec<u8> {
     let line = r"test case_7 ... ok \u00e9 \t and \u2014 more \\ of it\n";
     line.repeat(MEGABYTE / line.len() + 1).into_bytes()
 }
 
-/// Writes a session whose second result is so many megabytes long, a chunk at a time.
+/// Writes a session whose second result has so many megabytes, a chunk at a time.
 fn with_long_line(world: &World, megabytes: usize) -> PathBuf {
     let session = sessions::claude(CLAUDE);
     let (head, tail) = session.split_once("test case_1 ... ok").expect("a result");
@@ -100,7 +100,7 @@ fn a_session_of_200_000_records_goes_and_comes_back() {
     assert_eq!(world.status(&["inspect", CLAUDE, "--count=estimate"]), 0);
     assert_eq!(world.status(&small(CLAUDE, &[])), 0);
     assert!(fs::read(&path).expect("a session").len() < session.len());
-    // Changed by hand, it is given back record by record.
+    // Edited by hand, it is restored record by record.
     let by_hand = fs::read(&path).expect("a session");
     fs::write(&path, [b"{\"type\":\"summary\"}\n", by_hand.as_slice()].concat()).expect("written");
     assert_eq!(world.status(&["restore", CLAUDE]), 0);

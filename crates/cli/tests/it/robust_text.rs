@@ -1,5 +1,5 @@
-//! Bytes that look like something else: pasted stubs, repeated ids, loops, bad text, torn lines.
-//! Compacted, appended to and restored, they are what they were.
+//! Bytes that look like something else: pasted stubs, repeated ids, cycles, invalid text, torn
+//! lines. Compacted, appended to and restored, they are unchanged.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn a_pasted_stub_is_text_like_any_other() {
         let small = fs::read_to_string(&path).expect("a session");
         assert!(small.len() < original.len(), "{recipe}");
         assert!(small.contains(&format!("\"content\":\"{stub}\"")), "{recipe}: words of the user");
-        // It still means what it meant, and nothing in this session.
+        // The reference still refers to the other session's text, and to nothing in this one.
         assert_eq!(world.output(&["show", &reference]).stdout, shown, "{recipe}");
         let block = world.run(&["restore", "pasted-0001", "--block", &reference]);
         assert!(block.ends_with("--- status 5\n"), "{recipe}: {block}");
@@ -50,7 +50,7 @@ fn a_pasted_stub_is_text_like_any_other() {
     }
 }
 
-/// Sessions that look bad, with the names of what is bad about them.
+/// Unusual sessions, each with a description.
 fn odd() -> Vec<(String, Vec<u8>)> {
     let whole = sessions::claude(CLAUDE);
     let swap = |from: &str, to: &str| whole.replace(from, to).into_bytes();
@@ -111,7 +111,7 @@ fn swap_all(whole: &str) -> String {
     whole.replace("case_3", "case\u{2028}3\u{2029}\u{85}")
 }
 
-/// What an agent may write after a compaction: whole records, a torn one, or the rest of one.
+/// What an agent may append after a compaction: whole records, a torn one, or the rest of one.
 const APPENDED: [&[u8]; 4] = [
     b"{\"type\":\"summary\",\"summary\":\"more\"}\n",
     b"{\"type\":\"user\",\"mess",

@@ -1,4 +1,4 @@
-//! Rollouts of Codex that are not plain files among the others: put away, or compressed.
+//! Rollouts of Codex that are archived or compressed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
     ["compact"].iter().chain(args).chain(&plain).copied().collect()
 }
 
-/// A rollout as another zstd wrote it, at a level that is not ours.
+/// A rollout that was compressed with another level than ours.
 fn compressed(world: &World, folder: &str) -> (PathBuf, Vec<u8>) {
     let bytes = zstd::encode_all(sessions::codex(CODEX).as_bytes(), 19).expect("compressed");
     (world.write(&format!(".codex/{folder}/{NAME}{CODEX}.jsonl.zst"), &bytes), bytes)
@@ -79,7 +79,7 @@ fn a_rollout_that_codex_unpacked_again_comes_back_with_what_was_appended() {
     let world = World::new();
     let (path, _) = compressed(&world, "sessions/2026/11/20");
     assert_eq!(world.status(&compact(&[CODEX])), 0);
-    // What Codex does when it goes on with such a session.
+    // What Codex does when it resumes such a session.
     let plain = zstd::decode_all(&fs::read(&path).expect("a file")[..]).expect("whole");
     fs::remove_file(&path).expect("it goes");
     let more = "{\"timestamp\":\"t\",\"type\":\"event_msg\",\"payload\":{\"type\":\"x\"}}\n";
@@ -108,7 +108,7 @@ fn a_torn_compressed_rollout_says_so() {
     assert!(shown.ends_with("--- status 3\n"), "{shown}");
 }
 
-/// A rollout whose first line says more of where it comes from.
+/// A rollout whose first line has more about its origin.
 fn coming_from(id: &str, more: &str) -> String {
     sessions::codex(id).replacen("\"id\":", &format!("{more},\"id\":"), 1)
 }
@@ -121,13 +121,13 @@ fn what_a_sub_agent_wrote_is_compacted_with_its_session() {
     let source = format!("\"source\":{}", source.replace("PARENT", CODEX));
     let child = coming_from(CHILD, &source);
     let child_path = world.codex(CHILD, &child);
-    // Its own sub-agent, as newer versions say it, put away.
+    // A sub-agent of the sub-agent, in the form of newer versions, archived.
     let grandchild = coming_from("grandchild", &source.replace(CODEX, CHILD));
     let grandchild = grandchild.replacen("\"id\":", "\"session_id\":\"SESSION\",\"id\":", 1);
     let grandchild = grandchild.replace("SESSION", CODEX);
     let away = format!(".codex/archived_sessions/{NAME}grandchild.jsonl");
     let grandchild_path = world.write(&away, &grandchild);
-    // Another's, whose session is gone.
+    // A sub-agent whose session is missing.
     let orphan = coming_from("orphan", &source.replace(CODEX, "gone"));
     world.codex("orphan", orphan);
 
@@ -142,11 +142,11 @@ fn what_a_sub_agent_wrote_is_compacted_with_its_session() {
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::codex(CODEX));
     assert_eq!(fs::read_to_string(&child_path).expect("a session"), child);
     assert_eq!(fs::read_to_string(&grandchild_path).expect("a session"), grandchild);
-    // By its own name it is meant.
+    // It can be named by its own id.
     assert_eq!(world.status(&["inspect", CHILD]), 0);
 }
 
-/// A rollout that goes on from the first bytes of another.
+/// A rollout that continues from the first bytes of another.
 fn fork(world: &World, bytes: usize) {
     let base = serde_json::json!({"thread_id": CODEX, "end_ordinal_exclusive": 8,
         "end_byte_offset": bytes});
@@ -167,7 +167,7 @@ fn a_rollout_that_goes_on_from_another_says_so_and_gets_no_record() {
         let shown = world.run(&compact(&[&[CHILD], way].concat()));
         assert!(shown.contains("which a record would leave out"), "{shown}");
     }
-    // What it holds itself can be shortened in place.
+    // The records in its own file can be edited in place.
     assert_eq!(world.json(&compact(&[CHILD]))[0]["way"], "rewrite");
     assert_eq!(world.status(&["restore", CHILD]), 0);
 }

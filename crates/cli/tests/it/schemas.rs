@@ -1,10 +1,10 @@
-//! What commands print as JSON is what the schemas say, for every session there is.
+//! The JSON output of commands conforms to the schemas, for every session in the repository.
 
 use std::path::Path;
 
 use crate::world::{self, World};
 
-/// Sessions of the corpus between two that are tried; all with `EPITOME_WHOLE_CORPUS`.
+/// Only every n-th session of the corpus is tested; all with `EPITOME_WHOLE_CORPUS`.
 const EVERY: usize = 15;
 
 #[test]

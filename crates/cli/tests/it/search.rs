@@ -1,4 +1,4 @@
-//! `epitome search`, as a person sees it.
+//! `epitome search` on the command line.
 
 use crate::world::sessions::{self, CLAUDE, OTHER, PI};
 use crate::world::{self, World};

@@ -1,11 +1,11 @@
-//! `epitome show`, as a person sees it.
+//! `epitome show` on the command line.
 
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, Claude};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// The name of what was removed first from a session.
+/// The reference of the first removed text of a session.
 fn first_reference(world: &World, path: &std::path::Path) -> String {
     world.run(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]);
     let small = std::fs::read_to_string(path).expect("a session");
@@ -51,7 +51,7 @@ fn what_may_mean_several_is_named() {
     let world = World::new();
     assert_snapshot!("empty_archive", world.run(&["show", "kffffffff"]));
     assert_snapshot!("no_reference", world.run(&["show", "everything"]));
-    // Enough pieces that two of them begin with the same four digits.
+    // So many pieces that two of their references begin with the same four digits.
     let mut session = Claude::new(CLAUDE);
     session.user("Look.");
     for n in 0..1_500 {
@@ -64,7 +64,7 @@ fn what_may_mean_several_is_named() {
     let how = ["--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
     world.run(&[&["compact", CLAUDE], how.as_slice()].concat());
     let ambiguous = (0..=0xffff).map(|n| format!("k{n:04x}")).find_map(|reference| {
-        // Most mean one piece or none.
+        // Most prefixes match one piece or none.
         let terminal = world.run(&["show", &reference]);
         (terminal.ends_with("--- status 2\n")).then_some(terminal)
     });

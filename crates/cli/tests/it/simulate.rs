@@ -1,11 +1,11 @@
-//! What sessions would have kept and cost under recipes.
+//! What recipes would have kept of sessions, and the cost.
 
 use crate::world::sessions::{self, CLAUDE};
 use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// A session of twenty calls: each reads a file, and names what it found in earlier ones.
+/// A session of twenty calls: each reads a file, and mentions what it found in earlier ones.
 fn session() -> String {
     let mut session = sessions::Claude::new(CLAUDE);
     session.user("Find out why parseConfig fails.");
@@ -58,13 +58,13 @@ fn json_is_what_the_schema_says() {
     let path = path.to_str().expect("it is one");
     let copy = world.write("copy.jsonl", session());
     let copy = copy.to_str().expect("text");
-    // One file by two names counts once, a copy of it again.
+    // One file with two names counts once; a copy of it counts again.
     let objects = world.json(&["simulate", CLAUDE, path, copy, "--json"]);
     world::check("simulate.schema.json", &objects);
     assert_eq!(objects.len(), 1);
     let sessions = objects[0]["sessions"].as_array().map(Vec::len);
     assert_eq!(sessions, Some(2));
-    // Means over sessions of which one is the other.
+    // A mean over sessions, one of which is the copy of the other.
     assert_eq!(
         objects[0]["recipes"][1]["recall"],
         objects[0]["sessions"][0]["recipes"][1]["recall"]

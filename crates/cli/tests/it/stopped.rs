@@ -12,7 +12,7 @@ use crate::world::sessions::{self, CLAUDE};
 
 const SESSIONS: usize = 150;
 
-/// As many small sessions, which take the program a while.
+/// So many small sessions, which take the program a while.
 fn many(world: &World) -> Vec<(PathBuf, String)> {
     let id = |n: usize| format!("{n:08x}-0000-4000-8000-000000000000");
     let sessions = (0..SESSIONS).map(|n| {
@@ -22,7 +22,7 @@ fn many(world: &World) -> Vec<(PathBuf, String)> {
     sessions.collect()
 }
 
-/// The files that are not what they were.
+/// The number of files that have changed.
 fn changed(files: &[(PathBuf, String)]) -> usize {
     let is_changed = |(path, was): &&(PathBuf, String)| read(path) != *was;
     files.iter().filter(is_changed).count()
@@ -32,7 +32,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a session")
 }
 
-/// Sends Ctrl-C's signal once `begun` holds, and waits for the end.
+/// Sends Ctrl-C's signal once `begun` returns true, and waits for the end.
 fn interrupted(mut child: Child, begun: impl Fn() -> bool) -> Output {
     while child.try_wait().expect("it runs").is_none() && !begun() {
         std::hint::spin_loop();
@@ -44,7 +44,7 @@ fn interrupted(mut child: Child, begun: impl Fn() -> bool) -> Output {
 
 fn start(world: &World, args: &[&str]) -> Child {
     let mut command = world.command(args);
-    // One after the other: most have not begun when the first is done.
+    // One thread: most sessions have not begun when the first is done.
     command.env("RAYON_NUM_THREADS", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the program runs")
 }

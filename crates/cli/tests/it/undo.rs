@@ -1,4 +1,4 @@
-//! `epitome log`, `epitome undo` and `epitome restore` of many, as a person sees them.
+//! `epitome log`, `epitome undo` and `epitome restore` for several sessions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,18 +25,18 @@ fn three(world: &World) -> Vec<(PathBuf, String)> {
     ]
 }
 
-/// Which of them are as the agent wrote them.
+/// For each file, whether it is as the agent wrote it.
 fn whole(files: &[(PathBuf, String)]) -> Vec<bool> {
     files.iter().map(|(path, was)| read(path) == *was).collect()
 }
 
-/// Runs a command at a time of its own: a run is named by its time.
+/// Runs a command at a given time: the id of a run is derived from its time.
 fn at(world: &World, time: &str, args: &[&str]) {
     let done = world.command(args).env("EPITOME_NOW", time).output().expect("the program runs");
     assert!(done.status.success(), "{args:?}: {done:?}");
 }
 
-/// A terminal without the ids of runs, which are others each time.
+/// The output without the ids of runs, which are different each time.
 fn run_without_ids(world: &World, args: &[&str]) -> String {
     let log = world.json(&["log", "--json"]);
     let mut terminal = world.run(args);
@@ -70,7 +70,8 @@ fn the_last_run_is_undone_as_one() {
     assert_eq!(world.tree(), small);
     assert_snapshot!("undone", run_without_ids(&world, &["undo", "--yes"]));
     assert_eq!(whole(&files), [true, true, false, true]);
-    // The one before it is the last of which something is left. One session is no question.
+    // The run before it is now the last one that can be undone. For one session there is no
+    // question.
     world::check("restore.schema.json", &world.json(&["undo", "--json"]));
     assert_eq!(whole(&files), [true; 4]);
     assert_snapshot!("all_undone", run_without_ids(&world, &["log"]));
@@ -88,7 +89,7 @@ fn what_cannot_be_undone_is_named_and_the_others_are() {
     at(&world, "2026-11-21T10:00:00Z", &[&sessions[..], &small].concat());
     assert_eq!(whole(&files), [false, false, true, false, false]);
     let first = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
-    // One is compacted again, one is changed by hand, and what is appended to one stays.
+    // One session is compacted again, one is edited, and text that was appended to one is kept.
     assert_eq!(world.status(&[&["compact", OTHER, "--keep-turns=1"][..], &small].concat()), 0);
     let by_hand = &files[4].0;
     fs::write(by_hand, read(by_hand).replace("Thanks.", "Thank you.")).expect("a session");
@@ -141,7 +142,7 @@ fn many_are_restored_by_what_is_said_of_them() {
     assert_eq!(whole(&files), [true; 4]);
 }
 
-/// A reader that leaves after the first line is no reason to leave the others as they are.
+/// A reader that closes the output after the first line does not stop the restore of the others.
 #[cfg(unix)]
 #[test]
 fn all_sessions_are_undone_whoever_reads_of_it() {

@@ -1,4 +1,4 @@
-//! A machine of its own for each test: a home folder with sessions, and the program run in it.
+//! A home folder with sessions for each test, and the program run in it.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, FileTimes};
@@ -13,9 +13,9 @@ pub mod screen;
 pub mod sessions;
 pub mod trouble;
 
-/// What the program takes for the time.
+/// The time that the program sees.
 pub const NOW: &str = "2026-11-21T12:00:00Z";
-/// When sessions were last written: three days before.
+/// The modification time of sessions: three days before.
 const WRITTEN: u64 = 1_795_003_200;
 
 pub struct World {
@@ -30,7 +30,7 @@ impl World {
         World { _dir: dir, home }
     }
 
-    /// A file in the home folder, last written three days ago.
+    /// Writes a file in the home folder, last modified three days ago.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.home.join(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
@@ -39,12 +39,12 @@ impl World {
         path
     }
 
-    /// A session where Claude Code keeps them.
+    /// Writes a session to Claude Code's folder.
     pub fn claude(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         self.write(&format!(".claude/projects/-p/{id}.jsonl"), bytes)
     }
 
-    /// A session where pi keeps them.
+    /// Writes a session to pi's folder.
     pub fn pi(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         self.write(&format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
     }
@@ -56,7 +56,7 @@ impl World {
         )
     }
 
-    /// A database of OpenCode where it keeps it, with the beginning of a recorded session.
+    /// OpenCode's database, with the beginning of a recorded session.
     pub fn opencode(&self) -> PathBuf {
         let path = self.folder_of(".local/share/opencode/opencode.db");
         let session = beginning(&fixtures::get("opencode", "pricing").bytes(), 6);
@@ -64,7 +64,7 @@ impl World {
         path
     }
 
-    /// The editor's database of Cursor, of the cases of Cursor with these names.
+    /// The database of Cursor's editor, with the Cursor cases of these names.
     pub fn cursor(&self, names: &[&str]) -> PathBuf {
         let path = self.folder_of(".config/Cursor/User/globalStorage/state.vscdb");
         let composers: Vec<Vec<u8>> =
@@ -81,7 +81,7 @@ impl World {
         path
     }
 
-    /// A path in the home folder of which the folder is there.
+    /// A path in the home folder, whose folder is made.
     fn folder_of(&self, name: &str) -> PathBuf {
         let path = self.home.join(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
@@ -111,12 +111,12 @@ impl World {
         self.output(args).status.code().expect("it ends by itself")
     }
 
-    /// A whole terminal: what was typed, what came, and the status.
+    /// A whole terminal: the command line, the output, and the status.
     pub fn run(&self, args: &[&str]) -> String {
         self.terminal(args, &self.output(args))
     }
 
-    /// With something on standard input.
+    /// The same with bytes on standard input.
     pub fn run_with(&self, args: &[&str], stdin: &[u8]) -> String {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -125,7 +125,7 @@ impl World {
         self.terminal(args, &child.wait_with_output().expect("the program ends"))
     }
 
-    /// The objects that the program prints, one a line.
+    /// The JSON objects that the program prints, one per line.
     pub fn json(&self, args: &[&str]) -> Vec<serde_json::Value> {
         let out = self.output(args);
         let text = String::from_utf8(out.stdout).expect("text");
@@ -139,7 +139,8 @@ impl World {
             let _ = write!(text, "--- stderr\n{}", String::from_utf8_lossy(&out.stderr));
         }
         let _ = writeln!(text, "--- status {}", out.status.code().expect("it ends by itself"));
-        // The folder is another in every run, and packs name it; all else is what was printed.
+        // The path of the home folder, which is different in every run and is in packs, is
+        // replaced; everything else is printed unchanged.
         without_packs(&without_formats(&text.replace(self.home.to_str().expect("text"), "[home]")))
     }
 
@@ -152,19 +153,20 @@ impl World {
     }
 }
 
-/// The first lines of a session: so few that nothing of them is taken.
+/// The first lines of a session, too few to compact.
 pub fn beginning(session: &[u8], lines: usize) -> Vec<u8> {
     session.split_inclusive(|&byte| byte == b'\n').take(lines).flatten().copied().collect()
 }
 
-/// Sets the time of a file to three days ago.
+/// Sets the modification time of a file to three days ago.
 fn written(path: &Path) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
     let times = FileTimes::new().set_modified(time).set_accessed(time);
     File::options().write(true).open(path).and_then(|f| f.set_times(times)).expect("times");
 }
 
-/// Without what hangs on the length of packs: they have the folder in them, compressed.
+/// Removes numbers that depend on the length of packs, because packs contain the path of the home
+/// folder, compressed.
 fn without_packs(text: &str) -> String {
     let line = |line: &str| match (line.strip_prefix("net "), line.split_once(" in the archive: "))
     {
@@ -189,8 +191,8 @@ fn without_packs(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// With every list of all formats, wherever its lines end, as `(all formats)`: a new one changes no
-/// snapshot.
+/// Replaces every list of all formats by `(all formats)`, however its lines are wrapped, so that a
+/// new format changes no snapshot.
 fn without_formats(text: &str) -> String {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     let (first, names) = (format!("{}, ", names[0]), names.join(", "));
@@ -213,7 +215,8 @@ fn without_formats(text: &str) -> String {
     out + rest
 }
 
-/// How much of a text these words take at its beginning, if white space of any kind is one space.
+/// The length of the beginning of a text that consists of these words, with any white space between
+/// them.
 fn length_of(words: &str, text: &str) -> Option<usize> {
     let mut at = 0;
     for (idx, word) in words.split(' ').enumerate() {
@@ -227,14 +230,14 @@ fn length_of(words: &str, text: &str) -> Option<usize> {
     Some(at)
 }
 
-/// A file in the schemas of this repository.
+/// A schema file of this repository.
 pub fn schema(name: &str) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     let text = fs::read_to_string(folder.join(name)).expect("a schema");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Checks that what was printed is what the schema says.
+/// Validates printed objects against a schema.
 pub fn check(name: &str, values: &[serde_json::Value]) {
     let schema = schema(name);
     let validator = jsonschema::validator_for(&schema).expect("a schema");

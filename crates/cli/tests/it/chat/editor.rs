@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Chat, calls};
 
-/// An editor that speaks the protocol.
+/// A client of the protocol.
 struct Editor {
     child: Child,
     to: Option<ChildStdin>,
@@ -18,11 +18,11 @@ struct Editor {
     /// The method of each request.
     methods: Vec<String>,
     schema: Value,
-    /// What the user answers to questions whether a call may run.
+    /// The user's answers about calls.
     answers: VecDeque<&'static str>,
     /// The updates that the agent sent.
     updates: Vec<Value>,
-    /// What it asked.
+    /// The questions that it asked.
     asked: Vec<Value>,
     project: String,
 }
@@ -30,7 +30,7 @@ struct Editor {
 impl Editor {
     fn start(chat: &Chat, args: &[&str]) -> Editor {
         let mut command = chat.command("anthropic", &[&["--acp"], args].concat());
-        // The folder is the one that the editor names.
+        // The session's folder is the one that the editor sends.
         command.current_dir(&chat.world.home);
         let mut child = command
             .stdin(Stdio::piped())
@@ -64,7 +64,7 @@ impl Editor {
         self.request("initialize", params)
     }
 
-    /// Begins a session. Returns its id.
+    /// Starts a session. Returns its id.
     fn begin(&mut self) -> String {
         self.initialize();
         let begun = self.request("session/new", json!({"cwd": self.project, "mcpServers": []}));
@@ -80,7 +80,7 @@ impl Editor {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request. Returns the message that answers it.
+    /// Sends a request. Returns the response.
     fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin_request(method, params);
         self.response(id)
@@ -95,7 +95,7 @@ impl Editor {
     }
 
     fn prompt(&mut self, session: &str, text: &str) -> u64 {
-        // As long as messages have to be for the scripted server; no command has arguments here.
+        // The scripted server needs long messages; the commands in these tests have no arguments.
         let text = match text.strip_prefix('/') {
             Some(_) => text.to_owned(),
             None => format!("{text} {}", "Take your time. ".repeat(40)),
@@ -104,7 +104,7 @@ impl Editor {
         self.begin_request("session/prompt", json!({"sessionId": session, "prompt": prompt}))
     }
 
-    /// Sends a message. Returns why the turn ended.
+    /// Sends a message. Returns the reason for the end of the turn.
     fn turn(&mut self, session: &str, text: &str) -> String {
         let id = self.prompt(session, text);
         let response = self.response(id);
@@ -112,7 +112,7 @@ impl Editor {
         reason.unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 
-    /// Reads until a request is answered.
+    /// Reads messages until a request is answered.
     fn response(&mut self, id: u64) -> Value {
         loop {
             let message = self.read();
@@ -147,7 +147,7 @@ impl Editor {
         message
     }
 
-    /// What the agent sends is what the protocol's own library says that it is.
+    /// Validates a message of the agent against the schema of the protocol's own library.
     fn check(&self, message: &Value) {
         let sent = (&message["params"], &message["result"]);
         let (name, value) = match (message["method"].as_str(), message["id"].as_u64()) {
@@ -167,7 +167,7 @@ impl Editor {
         assert_eq!(faults, Vec::<String>::new(), "{name}: {value}");
     }
 
-    /// Reads until an update has come.
+    /// Reads messages until an update is received.
     fn until(&mut self, update: impl Fn(&Value) -> bool) {
         let is_it = |message: &Value| update(&message["params"]["update"]);
         while !is_it(&self.read()) {}
@@ -201,7 +201,7 @@ impl Editor {
         text.replace(&"Take your time. ".repeat(40), "").replace(&self.project, "PROJECT")
     }
 
-    /// Ends the stream. Returns the status, and what came until then.
+    /// Closes the stream. Returns the status, and the number of messages until then.
     fn end(mut self) -> (Option<i32>, usize) {
         self.to = None;
         let rest = self.from.by_ref().map(|line| line.expect("a line"));
@@ -232,7 +232,7 @@ fn an_editor_sees_a_turn_and_its_user_is_asked() {
     editor.answers.extend(["once", "always", "never"]);
     assert_eq!(editor.turn(&session, "Fix the answer."), "end_turn");
     insta::assert_snapshot!("turn", editor.updates());
-    // The second `echo one` needs no answer.
+    // The second `echo one` is not asked about.
     let asked: Vec<&Value> = editor.asked.iter().map(|it| &it["toolCall"]["name"]).collect();
     assert_eq!(asked, ["edit", "shell", "write"]);
     assert_eq!(editor.asked[0]["sessionId"], *session);
@@ -300,10 +300,10 @@ fn a_turn_is_cancelled_and_what_runs_ends_with_it() {
     let failed = editor.updates.iter().any(|update| update["status"] == "failed");
     assert!(failed, "{:?}", editor.updates);
     assert_eq!(editor.turn(&session, "Go on."), "end_turn");
-    // The command ends at its next look for the stop.
+    // The command is killed at the next check for the stop.
     while is_there(&first) {}
 
-    // The editor goes while a command runs.
+    // The editor disconnects while a command runs.
     std::fs::remove_file(&pid).expect("a file");
     editor.prompt(&session, "Once more.");
     editor.until(runs);

@@ -1,4 +1,4 @@
-//! What a project says, whose folder a session is held in, and what is kept from the model.
+//! A project's rules, the folder of a resumed session, and secrets that are kept from the model.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Chat, calls, events};
 
-/// A session of a chat: its id, as the first event says it.
+/// The id of a chat's session, from its first event.
 fn begun(stdout: &str) -> String {
     events(stdout)[0]["id"].as_str().expect("an id").to_owned()
 }
@@ -78,7 +78,7 @@ fn last_is_the_newest_session_of_this_folder_with_its_model_and_recipe() {
     assert_eq!(status, Some(3), "{notes}");
     assert!(notes.contains("there is no session of this folder"), "{notes}");
 
-    // By its id it is resumed in another folder, and a message to the model says so.
+    // Resumed by id in another folder, with a message to the model about that.
     chat.world.write("elsewhere/AGENTS.md", "Rules of elsewhere.");
     let (status, _, notes) = run("elsewhere", &["--resume", &second], "Five.");
     assert_eq!(status, Some(0), "{notes}");
@@ -160,7 +160,7 @@ fn standard_input_is_a_part_of_the_message_or_all_of_it() {
         let piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().expect("it runs");
         let mut to = child.stdin.take().expect("a pipe");
-        // As long as messages have to be for the scripted server.
+        // The scripted server needs messages of this length.
         writeln!(to, "{}+fn new() {{}}", "Take your time.\n".repeat(60)).expect("it reads");
         drop(to);
         let output = child.wait_with_output().expect("it ends");

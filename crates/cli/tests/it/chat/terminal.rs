@@ -10,16 +10,16 @@ use crate::world::screen::Screen;
 
 /// Starts the chat in a terminal; none if there is no tmux.
 fn start(chat: &Chat, size: (u16, u16), args: &[&str]) -> Option<Screen> {
-    // Of one test there may be several.
+    // A test may have several screens.
     Screen::start(&chat.world, &args.join("-"), size, &chat.command("anthropic", args))
 }
 
-/// Pastes a message, and sends it. The scripted server wants long ones.
+/// Pastes a message, and sends it. The scripted server needs long ones.
 fn say(screen: &Screen, text: &str) {
     screen.paste(&format!("{text}{}", " Take your time.".repeat(40)));
 }
 
-/// What the chat says as it ends.
+/// The last output of the chat.
 const END: &str = "goes on with this session\n";
 
 /// A turn that reads, asks, changes a file, runs a command, and answers.
@@ -178,7 +178,7 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
     screen.wait("  session chat-");
     say(&screen, "Wait for it.");
     screen.wait("● shell");
-    // What is typed meanwhile waits.
+    // A message that is typed meanwhile waits.
     screen.line("And this.");
     screen.wait("waits: And this.");
     screen.keys(&["Escape"]);
@@ -189,7 +189,7 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("And this.") && sent.contains("Go on."), "{sent}");
     let pid = screen.tmux(&["display-message", "-p", "-t", "t", "#{pane_pid}"]);
-    // The group of the shell, which takes no notice, and the program.
+    // The process group of the shell, which ignores the signal, and of the program.
     let group = format!("-{}", pid.trim());
     Command::new("kill").args(["-TERM", "--", &group]).status().expect("it is sent");
     screen.ends(END);

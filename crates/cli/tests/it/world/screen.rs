@@ -1,4 +1,4 @@
-//! A program in a real terminal: tmux. Without tmux such tests say that they are skipped.
+//! A program in a real terminal (tmux). Without tmux, such tests print that they are skipped.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use super::World;
 
-/// Looks at the screen before it is given up: each takes some milliseconds.
+/// The most checks of the screen before a test fails; each takes some milliseconds.
 const LOOKS: usize = 10_000;
 
-/// Runs the program, says how it ended, and whether lines are edited by the terminal again.
+/// Runs the program, and prints its status and whether the terminal edits lines again.
 const SHELL: &str = "trap : TERM; \"$@\"; echo \"status $?\"; \
                      stty -a | grep -o -e '-*icanon'; exec sleep 1000";
 
@@ -20,8 +20,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Starts a program in a terminal of so many columns and lines; none if there is no tmux. Of
-    /// one home each screen has another name.
+    /// Starts a program in a terminal of this size; none if there is no tmux. Each screen of one
+    /// home needs its own name.
     pub fn start(world: &World, name: &str, size: (u16, u16), program: &Command) -> Option<Screen> {
         if Command::new("tmux").arg("-V").output().is_err() {
             writeln!(std::io::stderr(), "skipped: there is no tmux").expect("it is written");
@@ -54,7 +54,7 @@ impl Screen {
         String::from_utf8(output.expect("tmux runs").stdout).expect("text")
     }
 
-    /// What is on the screen, with the home folder named so.
+    /// The text on the screen, with the home folder replaced by a name.
     pub fn text(&self) -> String {
         let screen = self.tmux(&["capture-pane", "-p", "-t", "t"]);
         let lines = screen.lines().map(|line| line.trim_end().replace(&self.home, "[home]") + "\n");
@@ -66,8 +66,8 @@ impl Screen {
         self.wait_all(&[text])
     }
 
-    /// Waits for a screen with all of these texts. A terminal may be seen with half of a screen on
-    /// it: what must be there besides the text that is waited for, is waited for as well.
+    /// Waits for a screen with all of these texts. A screen may be captured half drawn, so every
+    /// text that is needed must be waited for.
     pub fn wait_all(&self, texts: &[&str]) -> String {
         let looks = std::iter::repeat_with(|| self.text()).take(LOOKS);
         let mut last = String::new();

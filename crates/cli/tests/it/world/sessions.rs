@@ -1,4 +1,4 @@
-//! Sessions that tests write themselves.
+//! Sessions for tests.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ pub const CLAUDE: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 pub const OTHER: &str = "0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4";
 pub const PI: &str = "01a1fb3a-c450-731a-9250-9fa9d78b0d62";
 
-/// A file of so many lines of code.
+/// A source file of so many lines.
 pub fn code(lines: usize) -> String {
     (1..=lines).map(|n| format!("fn number_{n}() -> u32 {{ {n} }}\n")).collect()
 }
 
-/// What a failing test run prints.
+/// The output of a failing test run.
 pub fn log(lines: usize) -> String {
     let mut text: String = (1..=lines).map(|n| format!("test case_{n} ... ok\n")).collect();
     text.push_str("error: case_7 failed: expected 3, got 4\ntest result: FAILED\n");
@@ -116,7 +116,7 @@ pub fn codex(id: &str) -> String {
     records.iter().enumerate().map(line).collect()
 }
 
-/// Writes records as Claude Code does, each the parent of the next.
+/// Writes records like Claude Code, each the parent of the next.
 pub struct Claude {
     id: String,
     lines: Vec<Value>,
@@ -144,7 +144,7 @@ impl Claude {
         self.push("user", json!({"role": "user", "content": content}), copy);
     }
 
-    /// A compaction as the agent itself makes it: a boundary, and a summary.
+    /// A compaction as the agent itself writes it: a boundary, and a summary.
     pub fn compaction(&mut self, summary: &str) {
         self.push("system", Value::Null, Value::Null);
         let boundary = self.lines.last_mut().expect("it was pushed");

@@ -1,4 +1,4 @@
-//! What goes wrong around the program: processes killed, others that write, files damaged.
+//! Tools for tests of robustness: killed processes, concurrent writers, damaged files.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -8,11 +8,11 @@ use std::process::{Child, Stdio};
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, Claude};
 
-/// How compactions are made here: always the same bytes, and quickly.
+/// The arguments of compactions in these tests: deterministic and fast.
 pub const SMALL: [&str; 4] =
     ["compact", "--keep-turns=1", "--count=estimate", "--recipe=transcript"];
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 pub struct Seeded(u64);
 
 impl Seeded {
@@ -30,7 +30,7 @@ impl Seeded {
         (z ^ (z >> 31)) % end.max(1)
     }
 
-    /// So many digits that no packer makes much shorter.
+    /// So many digits that hardly compress.
     pub fn digits(&mut self, many: usize) -> String {
         (0..many).map(|_| char::from(b"0123456789abcdef"[self.below(16) as usize])).collect()
     }
@@ -48,14 +48,14 @@ pub fn start(world: &World, args: &[&str]) -> Child {
     command.spawn().expect("the program runs")
 }
 
-/// Compacts the session and returns what it is then.
+/// Compacts the session and returns its bytes.
 pub fn compacted(world: &World, path: &Path) -> Vec<u8> {
     let name = path.to_str().expect("text");
     assert_eq!(world.status(&small(name, &[])), 0);
     fs::read(path).expect("a session")
 }
 
-/// Files left by killed processes, wherever they are.
+/// Files left by killed processes anywhere in the home folder.
 pub fn leftovers(world: &World) -> Vec<PathBuf> {
     let paths = world.tree().into_iter().map(|(path, _, _)| path);
     paths.filter(|path| path.extension().is_some_and(|it| it == "tmp")).collect()
@@ -66,13 +66,13 @@ pub fn pack(world: &World, id: &str, number: u64) -> PathBuf {
     world.home.join(format!(".local/share/epitome/archive/claude/{id}/{number:06}.pack"))
 }
 
-/// Appends as agents do: opened, written whole, closed.
+/// Appends as agents do: opens the file, writes everything, closes it.
 pub fn append(path: &Path, bytes: &[u8]) {
     let mut file = File::options().append(true).open(path).expect("a session");
     file.write_all(bytes).expect("written");
 }
 
-/// A session of Claude Code of so many turns, each a call whose result goes.
+/// A session of Claude Code with so many turns, each with a call whose result will be removed.
 pub fn turns(many: usize) -> String {
     let mut session = Claude::new(CLAUDE);
     for n in 0..many {
@@ -85,7 +85,7 @@ pub fn turns(many: usize) -> String {
     session.lines()
 }
 
-/// Says whether two runs of bytes are the same, without printing them.
+/// Checks that two byte strings are equal, without printing them.
 #[track_caller]
 pub fn same(one: &[u8], other: &[u8], what: &str) {
     let at = one.iter().zip(other).position(|(one, other)| one != other);
