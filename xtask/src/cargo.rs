@@ -1,4 +1,4 @@
-//! Cargo and other programs, run in the repository.
+//! Runs cargo and other programs in the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use anyhow::{Context, ensure};
 
 use crate::skips;
 
-/// The repository's folder.
+/// The folder of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// The folder that cargo builds into.
+/// The build folder of cargo.
 ///
 /// # Errors
 ///
-/// When the current folder is gone.
+/// If the current folder does not exist.
 pub fn target() -> anyhow::Result<PathBuf> {
     let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     Ok(std::path::absolute(named.unwrap_or_else(|| root().join("target")))?)
 }
 
-/// A command in the repository's folder.
+/// A command that runs in the folder of the repository.
 pub fn command(program: &str) -> Command {
     let mut command = match program {
         "cargo" => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
         other => Command::new(other),
     };
     command.current_dir(root());
-    // Cargo sets these for the program that it runs. Build scripts look at some of them (that of
-    // ring does): cargo would run them again, and build again what depends on them.
+    // Cargo sets these for the program that it runs. Some build scripts (ring's) depend on them:
+    // cargo would run those scripts, and build what depends on them, again.
     let of_cargo = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
@@ -46,11 +46,11 @@ pub fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command in the repository's folder, with these variables set.
+/// Runs a command in the folder of the repository, with these variables set.
 ///
 /// # Errors
 ///
-/// When it cannot be run or does not succeed.
+/// If it cannot be run or fails.
 pub fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let mut command = command(program);
@@ -60,11 +60,11 @@ pub fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a command prints.
+/// The output of a command.
 ///
 /// # Errors
 ///
-/// When it cannot be run, does not succeed, or prints what is no text.
+/// If it cannot be run, fails, or its output is not text.
 pub fn output(line: &[&str]) -> anyhow::Result<String> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let output = command(program).args(args).output();
@@ -78,10 +78,10 @@ pub fn output(line: &[&str]) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// When it does not build.
+/// If it does not build.
 pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
-    // With a test, dependencies have the features that tests give them, and are not built once
-    // more for the program alone.
+    // Together with a test, dependencies have the features of tests, and are not built a second
+    // time for the program alone.
     let what: &[&str] = match profile {
         "dev" => &["--workspace", "--bin", "epitome", "--test", "it"],
         _ => &["-p", "epitome-cli"],

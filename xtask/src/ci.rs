@@ -68,12 +68,12 @@ impl Step {
     }
 }
 
-/// Runs every step, or those that are named, and says how long each took and what was skipped.
-/// `--quick` runs what finds most mistakes soonest, and says what it leaves out.
+/// Runs every step, or the named ones, and prints how long each took and what was skipped.
+/// `--quick` runs the steps that find most mistakes soonest, and prints what it leaves out.
 ///
 /// # Errors
 ///
-/// What the first step says that fails; when there is no step of a name.
+/// The error of the first step that fails; an error if a name is not that of a step.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let (is_quick, names) = match names {
         ["--quick", names @ ..] => (true, names),
@@ -124,11 +124,12 @@ fn report(times: &[(&str, Duration)]) {
     }
 }
 
-/// The number of crates that the engine may bring, itself included: `docs/library.md` lists them.
+/// Maximum number of crates in the engine's dependency tree, itself included: `docs/library.md`
+/// lists them.
 const ENGINE_CRATES: usize = 40;
 
-/// The library without its features, whose absence is an error that says so; and the engine
-/// without the library.
+/// Checks the library without its features (their absence must be an error with that text), and the
+/// engine without the library.
 fn features() -> anyhow::Result<()> {
     let tree = ["-p", "epitome-engine", "-e", "normal", "--prefix", "none", "--no-dedupe"];
     let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &tree].concat())?;
@@ -140,15 +141,15 @@ fn features() -> anyhow::Result<()> {
     cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
 }
 
-/// The tests, on a machine that was used: a home full of sessions, which no test may read or
+/// Runs the tests with a home that looks used and is full of sessions, which no test may read or
 /// change.
 fn test() -> anyhow::Result<()> {
     let used_home = ["cargo", "lab", "used-home"];
     cargo::run(&[&used_home[..], &["cargo", "test", "--workspace", "--locked"]].concat(), &[])
 }
 
-/// The bodies of the fuzz targets run among the tests; here it is seen that the targets compile.
-/// They run with `cargo fuzz`, which wants a nightly compiler.
+/// Checks that the fuzz targets compile; their bodies run among the tests. The targets run with
+/// `cargo fuzz`, which needs a nightly compiler.
 fn fuzz() -> anyhow::Result<()> {
     let target = cargo::target()?;
     let target = target.to_string_lossy();
@@ -157,7 +158,7 @@ fn fuzz() -> anyhow::Result<()> {
     cargo::run(&[&line[..], &more].concat(), &[])
 }
 
-/// Licences and sources are looked at by tidy too; advisories are known to cargo-deny alone.
+/// Checks licences, sources and advisories; tidy checks the first two as well.
 fn deny() -> anyhow::Result<()> {
     if cargo::output(&["cargo", "deny", "--version"]).is_err() {
         let why = "cargo-deny is not installed (licences were looked at, by tidy)";

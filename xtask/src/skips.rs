@@ -1,4 +1,5 @@
-//! What was not checked, and why: steps and tests report it here, and `cargo xtask ci` prints it.
+//! Skipped checks with their reasons: steps and tests report them, and `cargo xtask ci` prints
+//! them.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -8,15 +9,14 @@ use std::sync::OnceLock;
 /// The variable that names the file of skips for tests and other programs (`fixtures::skips`).
 pub(crate) const VARIABLE: &str = "EPITOME_SKIPS";
 
-/// The file that tests and steps add lines to.
+/// The file to which tests and steps add lines.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Begins a list without lines, in a file of `folder`. Every command that is started from now on
-/// adds to it.
+/// Begins an empty list, in a file of `folder`, to which every command started from now on adds.
 ///
 /// # Errors
 ///
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn begin(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let path = folder.join(format!("skips-{}", std::process::id()));
@@ -30,17 +30,17 @@ pub(crate) fn file() -> Option<&'static Path> {
     FILE.get().map(PathBuf::as_path)
 }
 
-/// Reports that a step, or a part of it, is not done.
+/// Reports that a step, or a part of it, is skipped.
 pub fn skipped(what: &str, why: &str) {
     crate::say(&format!("skipped: {what}: {why}"));
     let file = file().and_then(|path| OpenOptions::new().append(true).open(path).ok());
     if let Some(mut file) = file {
-        // A file that cannot be written fails no step.
+        // If the file cannot be written, the step still succeeds.
         let _ = writeln!(file, "{what}: {why}");
     }
 }
 
-/// Ends the list and returns its lines, each once.
+/// Ends the list and returns its lines, without repetitions.
 pub fn end() -> Vec<String> {
     let Some(path) = file() else { return Vec::new() };
     let text = fs::read_to_string(path).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: what the house promises and no compiler checks.
+//! `cargo xtask tidy`: checks the project's rules that no compiler checks.
 //!
-//! Checks are functions of the [`Repo`], which is the tracked files in memory: their tests are
-//! tables. What is wrong is a [`Finding`]; nothing stops at the first.
+//! Checks are functions of the [`Repo`], which holds the tracked files in memory: their tests are
+//! tables. A check reports [`Finding`]s; all checks run to their ends.
 
 mod dialect;
 mod docs;
@@ -27,16 +27,16 @@ struct File {
 /// The tracked files.
 struct Repo {
     files: Vec<File>,
-    /// All paths, of files that are no text too.
+    /// All paths, including those of files that are not text.
     paths: Vec<String>,
 }
 
-/// What is not as it should be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     level: Level,
     path: String,
-    /// From 1; 0 when it is about the whole file.
+    /// From 1; 0 if it concerns the whole file.
     line: usize,
     what: String,
 }
@@ -47,7 +47,7 @@ enum Level {
     Warn,
 }
 
-/// Takes findings.
+/// A list of findings.
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 
@@ -88,7 +88,7 @@ const CHECKS: &[Check] = &[
 ///
 /// # Errors
 ///
-/// When something is not as it should be, or git and cargo do not answer.
+/// If there are findings, or git or cargo fails.
 pub(crate) fn run() -> anyhow::Result<()> {
     let repo = Repo::open()?;
     let mut findings = Findings::default();
@@ -115,7 +115,7 @@ impl Repo {
             listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect();
         let mut files = Vec::new();
         for path in &paths {
-            // A file that was removed but not committed is not there; one that is no text is left.
+            // Files that are deleted but not committed, and files that are not text, are left out.
             let bytes = std::fs::read(cargo::root().join(path)).unwrap_or_default();
             if let Ok(text) = String::from_utf8(bytes) {
                 files.push(File { path: path.clone(), text });
@@ -150,7 +150,7 @@ impl File {
     }
 }
 
-/// Asserts what a check finds in these files: `path:line: what`, the last only as far as given.
+/// Checks the findings in these files: `path:line: what`, the last compared as far as given.
 #[cfg(test)]
 fn check(check: Check, files: &[(&str, &str)], expect: &[&str]) {
     let mut findings = Findings::default();

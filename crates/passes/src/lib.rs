@@ -9,7 +9,7 @@
 //! Agents and API formats: readers map an agent's names to kinds, and formats have the invariants
 //! of what they refuse. No files, no clock, no model.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no input or output: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod arguments;

@@ -8,7 +8,7 @@
 //! Files: a page is returned as a string, which the caller writes. Names of agents: cards depend on
 //! the kinds of tools. Redaction and compaction: a session is shown as it is passed.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no input or output: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod ansi;

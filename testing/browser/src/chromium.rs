@@ -1,4 +1,4 @@
-//! Which Chromium there is on this machine.
+//! Finds a Chromium on this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::process::Command;
 
 use anyhow::ensure;
 
-/// What a system's package may call it.
+/// The names that packages of systems use for it.
 const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
-/// A program, and the variables that it needs.
+/// A program, and the environment variables that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chromium {
     /// The program.
     pub program: PathBuf,
-    /// Where it finds libraries and fonts, if they came with it.
+    /// Where it finds libraries and fonts, if they are installed with it.
     pub variables: Vec<(String, String)>,
 }
 
@@ -24,7 +24,7 @@ pub struct Chromium {
 ///
 /// # Errors
 ///
-/// When there is none, and none can be installed.
+/// If there is none, and none can be installed.
 pub fn chromium() -> anyhow::Result<Chromium> {
     let named = env::var_os("EPITOME_CHROMIUM").filter(|name| !name.is_empty()).map(PathBuf::from);
     if let Some(program) = named.or_else(of_the_system) {
@@ -39,12 +39,12 @@ pub fn chromium() -> anyhow::Result<Chromium> {
     Ok(chromium)
 }
 
-/// Fails if a Chromium shows no page. The one from the npm registry is built for one system, and
-/// on some others it starts and then crashes with each page.
+/// Fails if a Chromium cannot render a page. The one from the npm registry is built for one system;
+/// on some others it starts, and then crashes with each page.
 fn check_renders(chromium: &Chromium) -> anyhow::Result<()> {
     let profile = tempfile::tempdir()?;
     let profile = format!("--user-data-dir={}", profile.path().display());
-    // It may hang as well. `timeout` is on every system that this Chromium is for.
+    // It may also hang. `timeout` is available on every system that this Chromium is built for.
     let shown = Command::new("timeout")
         .args(["--signal=KILL", "30"])
         .arg(&chromium.program)

@@ -1,8 +1,9 @@
-//! A real Chromium without a screen, which looks at what `epitome serve` shows.
+//! A real headless Chromium, for tests of the pages of `epitome serve`.
 //!
 //! # Absent
 //!
-//! Our code: a test starts the program and opens the address that it prints, as a person would.
+//! epitome's code: a test starts the program and opens the address that it prints, as a person
+//! would.
 
 mod chromium;
 #[cfg(feature = "real-browser")]

@@ -1,5 +1,5 @@
-//! Chromium's DevTools protocol, as far as a window needs it: calls, answers and what happens
-//! meanwhile. <https://chromedevtools.github.io/devtools-protocol/>
+//! The parts of Chromium's DevTools protocol that a window needs: calls, answers and events.
+//! <https://chromedevtools.github.io/devtools-protocol/>
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -12,17 +12,17 @@ use tungstenite::{Message, WebSocket, client};
 
 use crate::Chromium;
 
-/// How long the browser may be silent while it is waited for.
+/// How long to wait for a message of the browser.
 const SILENCE: Duration = Duration::from_mins(2);
 
-/// A browser that was started, and one page of it.
+/// A running browser with one page.
 pub(crate) struct Page {
     browser: Child,
     socket: WebSocket<TcpStream>,
-    /// Which page calls are for.
+    /// The session of the page, to which calls are sent.
     session: Option<String>,
     calls: u64,
-    /// What happened and was not yet looked at.
+    /// Events that were received and not read yet.
     events: Vec<Value>,
 }
 
@@ -44,7 +44,7 @@ impl Page {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix("DevTools listening on ")?.to_owned()));
-        // What it goes on saying is read, so that it never waits for that.
+        // Read its further output, so that it never blocks on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.context("the browser does not listen")?;
         let host = address.split('/').nth(2).context("an address has a host")?;
@@ -76,7 +76,7 @@ impl Page {
                 return Ok(said["result"].take());
             }
             if said["method"] == "Page.javascriptDialogOpening" {
-                // The page waits for somebody who closes it.
+                // A dialog blocks the page until it is closed.
                 self.send("Page.handleJavaScriptDialog", &json!({ "accept": false }))?;
             }
             if said.get("method").is_some() {
@@ -85,7 +85,7 @@ impl Page {
         }
     }
 
-    /// What happened since it was asked the last time.
+    /// Removes and returns the events since the last call.
     pub(crate) fn events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }

@@ -1,4 +1,4 @@
-//! A window of the browser, and everything that is asked for in it.
+//! A window of the browser, which records all requests.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::Chromium;
 use crate::protocol::Page;
 
-/// The browser asks for nothing of its own. Whoever runs tests as root, in a container, has no
-/// sandbox.
+/// Options: no requests of the browser itself, and no sandbox, which does not work if tests run as
+/// root in a container.
 const QUIET: [&str; 9] = [
     "--no-sandbox",
     "--disable-gpu",
@@ -23,14 +23,14 @@ const QUIET: [&str; 9] = [
     "--no-first-run",
     "--no-default-browser-check",
 ];
-/// Milliseconds in which a page becomes what is waited for.
+/// Maximum time to wait for a condition, in milliseconds.
 const PATIENCE: u64 = 60_000;
-/// How often a click may miss.
+/// How often a missed click is repeated.
 const TRIES: usize = 20;
-/// Pages that may be left while something is waited for.
+/// Maximum number of navigations while waiting for a condition.
 const LEFT: usize = 1_000;
 
-/// A window that notes what is asked for in it.
+/// A window that records the requests made in it.
 pub struct Window {
     page: Page,
     requests: Vec<String>,
@@ -39,11 +39,11 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens a window, of so many pixels.
+    /// Opens a window of this size in pixels.
     ///
     /// # Errors
     ///
-    /// When the browser does not start.
+    /// If the browser does not start.
     pub fn open(chromium: &Chromium, size: (u32, u32)) -> anyhow::Result<Window> {
         let profile = tempfile::tempdir()?;
         let mut args: Vec<String> = QUIET.iter().map(|it| (*it).to_owned()).collect();
@@ -61,18 +61,18 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// When there is no answer.
+    /// If there is no answer.
     pub fn go(&mut self, address: &str) -> anyhow::Result<()> {
         let went = self.call("Page.navigate", &json!({ "url": address }))?;
         ensure!(went.get("errorText").is_none(), "{}", went["errorText"]);
         self.until("document.readyState === 'complete' && location.protocol !== 'about:'")
     }
 
-    /// What an expression comes to.
+    /// Evaluates a JavaScript expression.
     ///
     /// # Errors
     ///
-    /// When it throws.
+    /// If it throws.
     pub fn value(&mut self, expression: &str) -> anyhow::Result<Value> {
         let asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -83,11 +83,11 @@ impl Window {
         Ok(said["result"]["value"].take())
     }
 
-    /// Waits until an expression is true of the page, on whatever page that is by then.
+    /// Waits until an expression is true, also if the window navigates meanwhile.
     ///
     /// # Errors
     ///
-    /// When it does not become true.
+    /// If it does not become true in time.
     pub fn until(&mut self, expression: &str) -> anyhow::Result<()> {
         let promise = format!(
             "new Promise((answer) => {{
@@ -103,7 +103,7 @@ impl Window {
                look();
              }})"
         );
-        // A page that is left takes its promises with it.
+        // A navigation cancels the promises of the old page.
         for _ in 0..LEFT {
             match self.value(&promise) {
                 Ok(said) if said == "yes" => return Ok(()),
@@ -116,11 +116,11 @@ impl Window {
         bail!("never: {expression}\n{}", shown.as_str().unwrap_or_default())
     }
 
-    /// Clicks on an element, as a mouse does. One that moves away meanwhile is clicked on again.
+    /// Clicks on an element with the mouse. If the element moves meanwhile, the click is repeated.
     ///
     /// # Errors
     ///
-    /// When there is none, or it cannot be hit.
+    /// If there is no such element, or it cannot be hit.
     pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
         for _ in 0..TRIES {
             self.until(&format!("document.querySelector({selector:?})"))?;
@@ -134,7 +134,7 @@ impl Window {
                    return [x + Math.min(width / 2, 20), y + Math.min(height / 2, 10)];
                  }})()"
             ));
-            // It may just have been replaced.
+            // The element may just have been replaced.
             let Ok(at) = at else { continue };
             for kind in ["mousePressed", "mouseReleased"] {
                 let event = json!({
@@ -142,7 +142,7 @@ impl Window {
                 });
                 self.call("Input.dispatchMouseEvent", &event)?;
             }
-            // On the page that a link led to, nothing is known of it.
+            // After a navigation this variable is not defined.
             match self.value("globalThis.isHit") {
                 Ok(missed) if missed == false => {}
                 Ok(_) | Err(_) => return Ok(()),
@@ -155,7 +155,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// If there is no such element.
     pub fn write(&mut self, selector: &str, text: &str) -> anyhow::Result<()> {
         self.click(selector)?;
         self.call("Input.insertText", &json!({ "text": text }))?;
@@ -166,7 +166,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// When the browser refuses.
+    /// If the browser reports an error.
     pub fn press(&mut self, key: &str) -> anyhow::Result<()> {
         let (code, text) = match key {
             "Enter" => (13, "\r"),
@@ -183,11 +183,11 @@ impl Window {
         Ok(())
     }
 
-    /// Makes the window another size.
+    /// Resizes the window.
     ///
     /// # Errors
     ///
-    /// When the browser refuses.
+    /// If the browser reports an error.
     pub fn resize(&mut self, (width, height): (u32, u32)) -> anyhow::Result<()> {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -195,11 +195,11 @@ impl Window {
         Ok(())
     }
 
-    /// A picture of what is seen.
+    /// Writes a screenshot of the visible part to a file, and returns it.
     ///
     /// # Errors
     ///
-    /// When it cannot be made or written.
+    /// If it cannot be made or written.
     pub fn picture(&mut self, file: &Path) -> anyhow::Result<Vec<u8>> {
         let made = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
         let bytes = STANDARD.decode(made["data"].as_str().context("a picture")?)?;
@@ -207,12 +207,12 @@ impl Window {
         Ok(bytes)
     }
 
-    /// Every address that was asked for, in order.
+    /// The addresses of all requests, in order.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
 
-    /// What scripts said in boxes of their own.
+    /// The texts of dialogs that scripts have opened.
     pub fn dialogs(&self) -> &[String] {
         &self.dialogs
     }

@@ -1,6 +1,7 @@
-//! The viewer, as a person uses it: in a real Chromium, on the address that the program prints.
+//! Tests the viewer as a person uses it: in a real Chromium, at the address that the program
+//! prints.
 //!
-//! `cargo lab e2e viewer` builds the program, and says so when there is no Chromium.
+//! `cargo lab e2e viewer` builds the program first, and reports it if there is no Chromium.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -51,7 +52,7 @@ impl Machine {
         session(self.home.path(), id)
     }
 
-    /// `http://127.0.0.1:PORT/TOKEN/`, and nothing else.
+    /// Checks that only `http://127.0.0.1:PORT/TOKEN/` was requested.
     fn ensure_alone(&self, window: &Window) -> anyhow::Result<()> {
         let requests = window.requests();
         let is_ours = |it: &&String| it.starts_with(&self.address) || it.starts_with("data:");
@@ -73,7 +74,7 @@ fn session(home: &Path, id: &str) -> PathBuf {
     home.join(format!(".claude/projects/-srv-app/{id}.jsonl"))
 }
 
-/// Records of Claude Code: of each message its number, who says it, and what.
+/// Records of Claude Code, from the number, the role and the text of each message.
 fn records(id: &str, messages: &[(usize, &str, &str)]) -> String {
     let record = |(n, role, text): &(usize, &str, &str)| {
         let parent = n.checked_sub(1).map(|n| format!("u{n}"));
@@ -87,7 +88,7 @@ fn records(id: &str, messages: &[(usize, &str, &str)]) -> String {
     messages.iter().map(record).collect()
 }
 
-/// A folder that keeps what was seen, if somebody wants to look at it.
+/// Writes a screenshot to the folder that `EPITOME_PICTURES` names, for people to look at.
 fn picture(window: &mut Window, name: &str) -> anyhow::Result<()> {
     let folder = std::env::var_os("EPITOME_PICTURES").map(PathBuf::from);
     let own = tempfile::tempdir()?;
@@ -116,7 +117,7 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     window.click("a.home")?;
     window.until("document.querySelector('#q') && document.readyState === 'complete'")?;
 
-    // Words that stand in no title are found, and the hit leads to the message.
+    // Words that are in no title are found, and the hit leads to the message.
     window.write("#q", "belfry")?;
     window.until("document.querySelector('#hits .hit mark')?.textContent === 'belfry'")?;
     picture(&mut window, "search.png")?;
@@ -140,7 +141,7 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     window.until("document.getElementById('m3')?.innerText.includes('By the weir.')")?;
     picture(&mut window, "live.png")?;
 
-    // It is found by then, too.
+    // By now it can be found, too.
     window.click("a.home")?;
     window.until("document.querySelector('#q') && document.readyState === 'complete'")?;
     window.write("#q", "weir")?;
@@ -153,7 +154,7 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     machine.ensure_alone(&window)
 }
 
-/// A recorded session on its page.
+/// Opens the page of a recorded session.
 fn open_session(machine: &Machine) -> anyhow::Result<Window> {
     let mut window = Window::open(&chromium()?, DESKTOP)?;
     window.go(&machine.address)?;
@@ -163,7 +164,7 @@ fn open_session(machine: &Machine) -> anyhow::Result<Window> {
     Ok(window)
 }
 
-/// How many elements are seen, as an expression.
+/// An expression for the number of visible elements.
 fn seen(selector: &str) -> String {
     format!(
         "[...document.querySelectorAll('{selector}')].filter((it) => it.checkVisibility()).length"
@@ -182,7 +183,7 @@ fn a_person_sees_only_what_failed_and_goes_from_one_to_the_next() -> anyhow::Res
     window.until(&format!("document.querySelector('{error}').ariaPressed === 'true'"))?;
     window.until(&format!("{} === 4 && {} === 0", seen("main .failed"), seen("main article")))?;
     picture(&mut window, "errors.png")?;
-    // All of a call is seen, its result too.
+    // The whole call is visible, including its result.
     window.click("main .failed summary")?;
     window.until(&format!("{} > 0", seen("main .failed .out")))?;
     window.click(error)?;
@@ -203,8 +204,8 @@ fn a_person_sees_only_what_failed_and_goes_from_one_to_the_next() -> anyhow::Res
         window.press(key)?;
         window.until(&is_at(nth))?;
     }
-    // The number above the session leads to the first, and `n` goes on from there.
-    // The page hears of it after the address has changed, and before this listener.
+    // The number above the session leads to the first failure, `n` to the next.
+    // The page's listener runs after the address has changed, and before this listener.
     window.value(
         "addEventListener('hashchange', () => { document.body.dataset.led = location.hash })",
     )?;
@@ -293,7 +294,7 @@ fn a_hostile_session_runs_nothing() -> anyhow::Result<()> {
     window.click("#hits .hit a")?;
     window.until("document.querySelector('main .turn') && document.readyState === 'complete'")?;
     inert(&mut window, "the session")?;
-    // Whatever looks like a link is clicked.
+    // Click on everything that looks like a link.
     let links = "main .md a:not([href^='http'])";
     window
         .value(&format!("document.querySelectorAll(\"{links}\").forEach((it) => it.click()), 1"))?;

@@ -1,4 +1,4 @@
-//! Kills and errors at each system call, one after the other, with `strace`.
+//! Injects kills and errors at each system call, one after the other, with `strace`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::machine::{Machine, ended};
 use crate::task::Task;
 
-/// System calls that change something. A process is killed at them, and they fail.
+/// System calls that change something. The process is killed at them, or they fail.
 const WRITING: &[&str] = &[
     "chmod",
     "copy_file_range",
@@ -40,34 +40,34 @@ const WRITING: &[&str] = &[
     "write",
     "writev",
 ];
-/// System calls that look at something. They fail.
+/// System calls that only read. They fail.
 const READING: &[&str] =
     &["fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read", "stat", "statx"];
 
-/// Of each call that only looks, at most so many are disturbed in a task.
+/// Maximum number of faults at each reading call in a task.
 const LOOKS: usize = 10;
 
-/// What is done to a call.
+/// The faults at a call.
 const TO_WRITING: &[&str] = &["signal=KILL", "error=ENOSPC", "error=EIO", "error=EACCES"];
 const TO_READING: &[&str] = &["error=EIO", "error=EACCES"];
 
-/// A system call of a task, and what is done to it.
+/// A system call of a task, and the fault that is injected there.
 #[derive(Clone, Debug)]
 struct Point {
     task: usize,
     call: String,
-    /// The how many-th call of this name, from 1.
+    /// Its number among the calls with this name, from 1.
     nth: usize,
     deed: &'static str,
 }
 
-/// Every system call of every task that has to do with the home folder.
+/// All system calls of all tasks that concern the home folder.
 pub(crate) struct Calls<'a> {
     tasks: &'a [Task],
     points: Vec<Point>,
 }
 
-/// Whether `strace` is installed and may look at processes here.
+/// Whether `strace` is installed and may trace processes here.
 pub(crate) fn can_trace() -> bool {
     let mut strace = Command::new("strace");
     strace.args(["-f", "--seccomp-bpf", "-e", "trace=write", "true"]);
@@ -76,11 +76,11 @@ pub(crate) fn can_trace() -> bool {
 }
 
 impl Calls<'_> {
-    /// Runs every task once to see which calls it makes.
+    /// Runs every task once to record its calls.
     ///
     /// # Errors
     ///
-    /// When a task does not work under `strace`.
+    /// If a task fails under `strace`.
     pub(crate) fn new(tasks: &[Task]) -> anyhow::Result<Calls<'_>> {
         let mut points = Vec::new();
         for (idx, task) in tasks.iter().enumerate() {
@@ -94,12 +94,12 @@ impl Calls<'_> {
         Ok(Calls { tasks, points })
     }
 
-    /// How many cases there are.
+    /// The number of cases.
     pub(crate) fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Case number `seed`, in an order in which neighbours are of different tasks; after
+    /// Case number `seed`, in an order in which adjacent cases belong to different tasks; after
     /// [`len`](Self::len) cases each point was hit once.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let len = self.points.len();
@@ -122,7 +122,7 @@ impl Calls<'_> {
     }
 }
 
-/// A step that comes to each of `len` places, and far from the place before.
+/// A step width that reaches each of `len` places, far from the one before.
 fn stride(len: usize) -> usize {
     let divides = |one: usize, mut other: usize| {
         let mut one = one;
@@ -138,12 +138,12 @@ fn log(machine: &Machine) -> std::path::PathBuf {
     machine.home.with_file_name("calls")
 }
 
-/// The calls that a task makes when nothing happens: their names, and each its number.
+/// The calls of a task that is not disturbed: for each its name and its number.
 fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     let machine = task.machine()?;
     let names = [WRITING, READING].concat().join(",");
     let mut command = machine.command("strace");
-    // Names that this processor does not have are none of the system's.
+    // A name that this processor does not have must not be an error.
     let trace = format!("trace=?{}", names.replace(',', ",?"));
     command.args(["-f", "-y", "-qq", "--seccomp-bpf", "-o"]).arg(log(&machine));
     command.args(["-e", &trace]).arg(machine.program()).args(&task.args);
@@ -154,7 +154,7 @@ fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     Ok(points(&text, &machine.home.to_string_lossy()))
 }
 
-/// The calls in a log of strace that name `home`. Each thread has numbers of its own.
+/// The calls in a log of strace that name `home`. Each thread is numbered on its own.
 fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -175,8 +175,8 @@ fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     thinned(found)
 }
 
-/// Programs look far more often than they write, and mostly in loops: of each call that only looks,
-/// some are enough. Calls that write stay all.
+/// Reduces the number of points: programs read far more often than they write, mostly in loops. A
+/// few calls of each reading kind are enough; all writing calls stay.
 fn thinned(found: Vec<(String, usize)>) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for group in found.chunk_by(|one, other| one.0 == other.0) {

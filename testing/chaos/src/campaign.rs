@@ -1,4 +1,4 @@
-//! A campaign: cases of all parts, until the time is over.
+//! A campaign: runs cases of all parts until the time is over.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use crate::task::Task;
 use crate::violation::Kind;
 use crate::{call, damage, disk, hostile, kill, mutant, writer};
 
-/// What is to be done.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The program that is tried.
+    /// The program that is tested.
     pub program: PathBuf,
-    /// How long, without what is prepared.
+    /// The duration, without preparations.
     pub time: Duration,
     /// The number of the first case of each part.
     pub seed: u64,
-    /// One part alone.
+    /// If set, only this part runs.
     pub only: Option<Part>,
-    /// At most so many cases of each part.
+    /// Maximum number of cases of each part.
     pub cases: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All parts, and how much of the time each gets.
+    /// All parts, with their shares of the time.
     const ALL: [(Part, u32); 8] = [
         (Part::Kill, 22),
         (Part::Call, 34),
@@ -61,7 +61,7 @@ impl Part {
         (Part::Home, 5),
     ];
 
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
@@ -101,31 +101,31 @@ impl FromStr for Part {
     }
 }
 
-/// What became of a part.
+/// The figures of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// The part.
     pub part: Part,
-    /// Cases that were run.
+    /// Number of cases that were run.
     pub cases: u64,
-    /// Cases in which the fault happened before the command was over.
+    /// Number of cases in which the fault occurred before the command ended.
     pub hits: u64,
-    /// Cases with a violation of each kind: lost, wrong, crashed, left behind.
+    /// Number of cases with a violation of each kind: lost, wrong, crashed, left behind.
     pub violations: [u64; 4],
 }
 
-/// What became of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Each part.
+    /// The figures of each part.
     pub figures: Vec<Figures>,
-    /// What could not be tried here, and why.
+    /// What could not be tested here, and why.
     pub left_out: Vec<(String, String)>,
-    /// How many points `call` has: after so many cases each was hit once.
+    /// The number of points of `call`: after so many cases each was hit once.
     pub points: usize,
 }
 
-/// A part that runs: what it makes of a number.
+/// A part while it runs, with the function that runs a case by its number.
 struct Running<'a> {
     figures: Figures,
     share: u32,
@@ -133,11 +133,11 @@ struct Running<'a> {
     case: Box<dyn Fn(u64) -> anyhow::Result<Case> + 'a>,
 }
 
-/// Runs a campaign. `say` is told of each violation, with the command that does the case again.
+/// Runs a campaign. `say` is called for each violation, with the command that repeats the case.
 ///
 /// # Errors
 ///
-/// When the program does not do its work undisturbed, or the machine has no room.
+/// If the program fails without a fault, or the disk is full.
 pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Report> {
     let program = &campaign.program;
     say("preparing: each command runs once without a fault");
@@ -199,7 +199,7 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     Ok(Report { figures: running.iter().map(|it| it.figures).collect(), left_out, points })
 }
 
-/// Runs cases until the time is over, always of the part that had least of its share.
+/// Runs cases until the time is over; the next is always of the part that is furthest behind.
 fn all(
     campaign: &Campaign,
     running: &mut [Running<'_>],
@@ -245,7 +245,7 @@ impl Figures {
 }
 
 impl Report {
-    /// Whether every promise held.
+    /// Whether there was no violation.
     pub fn is_clean(&self) -> bool {
         self.figures.iter().all(|it| it.violations == [0; 4])
     }

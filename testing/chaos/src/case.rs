@@ -1,12 +1,12 @@
-//! What became of one case.
+//! The result of one case.
 
 use crate::violation::Violation;
 
-/// One case: what was done, and what did not hold.
+/// A case: the injected fault, and the violations.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) what: String,
-    /// Whether the fault happened before the command was over.
+    /// Whether the fault occurred before the command ended.
     pub(crate) hit: bool,
     pub(crate) violations: Vec<Violation>,
 }

@@ -1,4 +1,4 @@
-//! Damaged archives: what is given back is right, or nothing is changed and that is said.
+//! Damages archives: a restore must be right, or change nothing and report the damage.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::numbers::Numbers;
 use crate::subject::{State, Subject, gone};
 use crate::violation::{Kind, Violation};
 
-/// A machine with a session that was compacted, once or several times, and another session.
+/// A machine with a session that was compacted once or several times, and another session.
 pub(crate) struct Archived {
     subject: Subject,
     machine: Machine,
@@ -19,12 +19,12 @@ pub(crate) struct Archived {
 }
 
 impl Archived {
-    /// Compacts a subject `rounds` times, the last time with no result kept whole. Nothing when
-    /// that takes nothing from it.
+    /// Compacts a subject `rounds` times; the last time no result is kept whole. `None` if that
+    /// removes nothing.
     ///
     /// # Errors
     ///
-    /// When that does not work.
+    /// If a command fails.
     pub(crate) fn new(
         program: &std::path::Path,
         subject: &Subject,
@@ -40,9 +40,9 @@ impl Archived {
         for round in 0..rounds {
             let mut args = subject.compact();
             if rounds > 1 {
-                // With the recipe whose stubs name what they stand for: of others nothing tells
-                // that the newest part of the archive is gone. Gentle first, so that something is
-                // left for the second time.
+                // Use the recipe whose stubs have references: with others it cannot be seen that
+                // the newest part of the archive is gone. The first round removes less, so that
+                // something is left for the second.
                 args.retain(|arg| !arg.starts_with("--recipe") && !arg.starts_with("--keep-turns"));
                 args.push(if round == 0 { "--keep-results=4" } else { "--keep-results=0" });
             }
@@ -60,7 +60,7 @@ impl Archived {
 ///
 /// # Errors
 ///
-/// When the program cannot be started.
+/// If the program cannot be started.
 pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let archived = numbers.one_of(several);
@@ -100,10 +100,10 @@ pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     Ok(Case { what, hit: true, violations })
 }
 
-/// What was done to an archive.
+/// The damage done to an archive.
 struct Done {
     what: String,
-    /// Whether each pack that is left is a pack.
+    /// Whether each remaining pack is intact.
     is_whole: bool,
 }
 
@@ -135,7 +135,7 @@ fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result
             let other = numbers.one_of(packs);
             bytes = fs::read(other)?;
             let other = other.file_name().context("a name")?.to_string_lossy();
-            // A pack says to which session it belongs, so that this is seen.
+            // A pack names its session, so that this is noticed.
             format!("{other} copied over {name}")
         }
     };

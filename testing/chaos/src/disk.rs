@@ -1,4 +1,4 @@
-//! Disks that are full: a limit of the size of files, a small disk, a device that takes nothing.
+//! Simulates full disks: a limit of the file size, a small disk, a device that is always full.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -18,15 +18,15 @@ pub(crate) fn can_mount() -> bool {
     shell.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a task on a disk that gets full at some point.
+/// Runs a task on a disk that becomes full at some point.
 ///
 /// # Errors
 ///
-/// When the program cannot be started.
+/// If the program cannot be started.
 pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let task = numbers.one_of(tasks);
-    // What these write holds paths of the home, and the disk is at another one.
+    // These write paths of the home, and the disk is mounted at another path.
     let names_paths =
         matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render | Verb::Undo);
     let can_mount = can_mount && !names_paths;
@@ -37,7 +37,7 @@ pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result
     }
 }
 
-/// No file may become longer: writing behind that fails, or kills the process.
+/// Limits the file size: writing beyond it fails, or kills the process.
 fn limit(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let machine = task.machine()?;
     // In units of 512 bytes.
@@ -56,7 +56,7 @@ fn limit(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     })
 }
 
-/// What is printed goes to a device that is full.
+/// Sends the output to a device that is full.
 fn nothing_is_read(task: &Task) -> anyhow::Result<Case> {
     let machine = task.machine()?;
     let mut command = machine.command("sh");
@@ -69,8 +69,7 @@ fn nothing_is_read(task: &Task) -> anyhow::Result<Case> {
     })
 }
 
-/// The home is on a disk that has little room left. What is there afterwards is looked at on a
-/// large one.
+/// Puts the home on a disk with little room. The result is checked on a large disk.
 fn small_disk(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let source = task.machine()?;
     let size: u64 = source.files("").iter().flat_map(fs::metadata).map(|it| it.len()).sum();
@@ -94,7 +93,7 @@ fn small_disk(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let ended = ended(command, None)?;
     let what = format!("{} on a disk of {room} KiB", task.name);
     if matches!(ended.code(), Some(98 | 99)) {
-        // There was no room for what stood there before.
+        // There was no room for the original files.
         return Ok(Case { what, hit: false, violations: Vec::new() });
     }
     let machine = Machine::new(source.program())?;

@@ -1,4 +1,4 @@
-//! Homes with what no agent puts there: pipes, sockets, loops, unreadable folders, odd names.
+//! Homes with things that no agent makes: pipes, sockets, loops, unreadable folders, odd names.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ use crate::numbers::Numbers;
 use crate::subject::{State, Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// Names that agents give files which epitome opens: each may be something else.
+/// Paths of agents' files that epitome opens; each may be something else.
 const PLACES: &[&str] = &[
     ".claude/projects/-home-dev-project/00000000-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl",
     ".claude/projects/-other",
@@ -57,7 +57,7 @@ const PLACES: &[&str] = &[
     "pages/manifest.json",
 ];
 
-/// Commands that look at the whole home: `{}` is a good session.
+/// Commands that read the whole home: `{}` is a good session.
 const COMMANDS: &[&str] = &[
     "list",
     "list --json",
@@ -93,7 +93,7 @@ impl Homes {
             subject.put(&start)?;
             kept.push(subject);
         }
-        // Two subjects of one path are one session.
+        // Two subjects with the same path are one session.
         kept.dedup_by(|one, other| one.files[0].0 == other.files[0].0);
         let subjects = kept
             .into_iter()
@@ -112,7 +112,7 @@ impl Homes {
         let mut told = Vec::new();
         for _ in 0..1 + numbers.below(5) {
             let place = *numbers.one_of(PLACES);
-            // In the place of the good session's own folder nothing can be compacted.
+            // Something in place of the good session's own folder would prevent compacting it.
             if machine.home.join(place).symlink_metadata().is_err() {
                 told.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
             }
@@ -144,7 +144,7 @@ impl Homes {
     }
 }
 
-/// Makes something at a path that is no plain file, or one with an odd name.
+/// Makes something at a path that is not a plain file, or a file with an odd name.
 fn hostile(
     path: &Path,
     numbers: &mut Numbers,
@@ -162,7 +162,7 @@ fn hostile(
             "a pipe"
         }
         3 => {
-            // Names of sockets are short.
+            // The name of a socket has a small maximum length.
             sockets.extend(UnixListener::bind(path));
             "a socket"
         }
@@ -199,7 +199,7 @@ fn hostile(
     Ok(format!("{what} as {name}"))
 }
 
-/// Folders without permissions cannot be removed but by the administrator.
+/// Folders without permissions can only be removed by the administrator.
 fn open_again(home: &Path) {
     for place in PLACES {
         let path = home.join(place);

@@ -1,4 +1,4 @@
-//! Kills at a random moment.
+//! Kills the program at a random moment.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::task::Task;
 ///
 /// # Errors
 ///
-/// When the program cannot be started.
+/// If the program cannot be started.
 pub(crate) fn case(tasks: &[(&Task, Duration)], seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let (task, time) = numbers.one_of(tasks);

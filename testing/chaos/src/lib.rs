@@ -1,14 +1,14 @@
-//! Faults against the program, by seed: kills, errors of system calls, full disks, damaged
+//! Injects faults into the program, by seed: kills, errors of system calls, full disks, damaged
 //! archives, damaged sessions, busy writers and hostile homes.
 //!
 //! Each case starts on a machine of its own, disturbs one command, and then checks what
-//! `docs/invariants.md` promises: every file is what it was or what it was to become, the original
-//! comes back to the byte, the archive is sound, nothing is left behind, nothing panics or hangs. A
-//! case is determined by its part and its number, but for the moment of a kill.
+//! `docs/invariants.md` promises: every file has its old or its new content, the original can be
+//! restored byte for byte, the archive is sound, nothing is left behind, nothing panics or hangs. A
+//! case is determined by its part and its number, except for the moment of a kill.
 //!
 //! # Absent
 //!
-//! Power cuts: what was written and not flushed is still there after a kill.
+//! Power cuts: data that was written and not flushed survives a kill.
 
 mod call;
 mod case;

@@ -1,4 +1,4 @@
-//! A home folder of its own for each case, and the program run in it with a deadline.
+//! A temporary home folder for each case, and the program run in it with a deadline.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-/// A command that runs longer hangs.
+/// A command that runs longer counts as hanging.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A home folder that goes away when it is dropped.
+/// A home folder that is removed when dropped.
 pub(crate) struct Machine {
     _folder: tempfile::TempDir,
     pub(crate) home: PathBuf,
     program: PathBuf,
-    /// What the program takes for the time.
+    /// The current time, as the program is told.
     pub(crate) now: &'static str,
 }
 
-/// When sessions were compacted.
+/// The time when sessions are compacted.
 const NOW: &str = "2026-11-21T12:00:00Z";
-/// When nothing that was kept for some weeks has to be kept any more.
+/// A time when everything that is kept for some weeks has expired.
 pub(crate) const LATER: &str = "2027-11-21T12:00:00Z";
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// `None` after the deadline.
@@ -46,14 +46,14 @@ impl Machine {
         Ok(Machine { _folder: folder, home, program: program.to_owned(), now: NOW })
     }
 
-    /// A home like another one.
+    /// A copy of this home.
     pub(crate) fn like(&self) -> anyhow::Result<Machine> {
         let machine = Machine { now: self.now, ..Machine::new(&self.program)? };
         copy_folder(&self.home, &machine.home)?;
         Ok(machine)
     }
 
-    /// Where the program to be tried lies.
+    /// The path of the tested program.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
@@ -65,7 +65,7 @@ impl Machine {
         Ok(path)
     }
 
-    /// `program` in this home and no other environment.
+    /// A command that runs `program` in this home, with no other environment.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -88,7 +88,7 @@ impl Machine {
         ended(command, None)
     }
 
-    /// Every file below the home with one of these endings.
+    /// Every file below the home with one of these extensions.
     pub(crate) fn files(&self, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         walk(&self.home, &mut found);
@@ -131,7 +131,7 @@ fn text(file: &mut File) -> anyhow::Result<String> {
 }
 
 impl Ended {
-    /// The status that the program gave itself.
+    /// The exit code of the program.
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.and_then(|status| status.code())
     }
@@ -140,7 +140,7 @@ impl Ended {
         self.status.is_some_and(|status| status.signal().is_some())
     }
 
-    /// What no command may do, whatever happened to it: hang, panic, crash.
+    /// What no command may do, whatever the fault: hang, panic, crash.
     pub(crate) fn misbehaved(&self) -> Option<String> {
         let signal = self.status.and_then(|status| status.signal());
         let crash = signal.filter(|it| ![9, 25].contains(it));
@@ -153,7 +153,7 @@ impl Ended {
         }
     }
 
-    /// The beginning of what it printed for people, in one line.
+    /// The beginning of its output for people, on one line.
     pub(crate) fn beginning_of_output(&self) -> String {
         let lines: Vec<&str> = self.error.lines().chain(self.out.lines()).take(4).collect();
         let code = self.code().map_or("no status".to_owned(), |code| format!("status {code}"));

@@ -1,4 +1,4 @@
-//! Damaged sessions: many through the library, some through the program.
+//! Damages sessions: many for the library, some for the program.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -17,21 +17,21 @@ use crate::numbers::Numbers;
 use crate::subject::{Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// A format, and damaged sessions of it.
+/// A format with a strategy for damaged sessions.
 type Damaged = (&'static Format, BoxedStrategy<Vec<u8>>);
 
-/// What the library is asked about damaged sessions.
+/// Tests of the library with damaged sessions.
 pub(crate) struct Library {
     kinds: Vec<Damaged>,
 }
 
 thread_local! {
-    /// Where the last panic was, and what it said.
+    /// The place and the message of the last panic.
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 impl Library {
-    /// Sessions of every format: recorded ones, corpus cases, and generated ones where there are.
+    /// Sessions of every format: recorded ones, corpus cases, and generated ones if available.
     pub(crate) fn new() -> Library {
         let mut kinds = Vec::new();
         for format in FORMATS {
@@ -51,13 +51,13 @@ impl Library {
         Library { kinds }
     }
 
-    /// A mutant is read, compacted by every recipe, and put together again.
+    /// A damaged session is read, compacted with every recipe, and restored.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let (format, strategy) = Numbers::new(seed).one_of(&self.kinds);
         let mutant = value(strategy, seed)?;
         let begin = Instant::now();
         let format: &'static Format = format;
-        // A thread of its own, so that the panics of others are still told.
+        // A thread of its own, so that panics of other threads are still reported.
         let worker = std::thread::Builder::new().name("mutants".to_owned()).spawn(move || {
             let held =
                 panic::catch_unwind(AssertUnwindSafe(|| properties::session(format, &mutant)));
@@ -77,7 +77,7 @@ impl Library {
     }
 }
 
-/// The value of a strategy for this seed.
+/// The value of a strategy for a seed.
 fn value<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, seed: u64) -> anyhow::Result<T> {
     let mut numbers = Numbers::new(seed);
     let bytes: Vec<u8> = (0..4).flat_map(|_| numbers.next().to_le_bytes()).collect();
@@ -87,7 +87,7 @@ fn value<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, seed: u64) -> anyhow::
     Ok(tree.map_err(|err| anyhow::anyhow!("no value: {err}"))?.current())
 }
 
-/// What a mutant is asked after it was compacted and restored: `{}` is the session.
+/// Commands that are run after a compaction and a restore: `{}` is the session.
 const QUESTIONS: &[&str] = &[
     "inspect {}",
     "inspect {} --json",
@@ -108,7 +108,7 @@ const QUESTIONS: &[&str] = &[
     "archive verify",
 ];
 
-/// Sessions that are damaged, compacted, appended to and restored by the program.
+/// Damaged sessions that the program compacts, after appending, and restores.
 pub(crate) struct Program {
     start: Machine,
     subjects: Vec<Subject>,
@@ -119,7 +119,7 @@ impl Program {
         Ok(Program { start: Machine::new(program)?, subjects: subjects()? })
     }
 
-    /// Damages one file of a subject, then goes the whole way.
+    /// Damages one file of a subject, then compacts, appends and restores.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let mut subject = numbers.one_of(&self.subjects).clone();

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudo-random numbers, reproducible by seed.
 
 /// SplitMix64: <https://prng.di.unimi.it/splitmix64.c>.
 #[derive(Clone, Debug)]

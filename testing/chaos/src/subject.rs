@@ -1,4 +1,4 @@
-//! The sessions that are attacked: recorded ones of each agent, where that agent keeps them.
+//! The sessions that faults are injected for: recorded ones of each agent, in their usual places.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,23 +10,23 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::machine::Machine;
 
-/// Larger sessions take time and find nothing more.
+/// Larger sessions take more time and find nothing more.
 const LARGEST: usize = 70_000;
 
-/// A session with all that belongs to it.
+/// A session with all its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// Paths below the home, and what these files hold. The first one is the session's own.
+    /// Paths below the home, with the content of these files. The first is the session's own.
     pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// What commands are told: a path below the home, or an id.
+    /// The argument of commands: a path below the home, or an id.
     pub(crate) target: String,
-    /// What `compact` is told in addition.
+    /// Additional arguments of `compact`.
     pub(crate) more: &'static [&'static str],
 }
 
-/// What the files of a session hold: of a database its rows, of another file its bytes; nothing of
-/// a file that is not there.
+/// The content of a session's files: the rows of a database, the bytes of another file; `None` for
+/// a file that does not exist.
 pub(crate) type State = BTreeMap<String, Option<Vec<u8>>>;
 
 /// All subjects.
@@ -79,7 +79,7 @@ fn compressed() -> anyhow::Result<Subject> {
 }
 
 fn gemini() -> anyhow::Result<Subject> {
-    // Spelt in pieces: it is no folder of this machine.
+    // Split into pieces, because it must not look like a folder of this machine.
     let chats = concat!(".gemini/", "tmp", "/project/chats");
     let path = format!("{chats}/session-2026-11-21T05-39-dd0e649e.jsonl");
     let mut subject = one("gemini with a sub-agent", &path, beginning("gemini", "pricing"), &[]);
@@ -108,7 +108,7 @@ fn one(name: &'static str, path: &str, bytes: Vec<u8>, more: &'static [&'static 
     Subject { name, files: vec![(path.to_owned(), bytes)], target: path.to_owned(), more }
 }
 
-/// As many of the first records as are not too large together.
+/// The first records of a session, up to the maximum size.
 fn beginning(agent: &str, name: &str) -> Vec<u8> {
     cut(&fixtures::get(agent, name).bytes())
 }
@@ -125,7 +125,7 @@ fn cut(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Subject {
-    /// Puts the session where its agent keeps it.
+    /// Stores the session where its agent does.
     pub(crate) fn put(&self, machine: &Machine) -> anyhow::Result<()> {
         for (name, bytes) in &self.files {
             machine.write(name, bytes)?;
@@ -143,11 +143,11 @@ impl Subject {
 
     /// The command that restores it.
     pub(crate) fn restore(&self) -> Vec<&str> {
-        // What was imported is restored after a question.
+        // What was imported is restored only after a confirmation.
         vec!["restore", &*self.target, "--yes"]
     }
 
-    /// What its files hold now.
+    /// The current content of its files.
     pub(crate) fn state(&self, machine: &Machine) -> anyhow::Result<State> {
         let mut state = State::new();
         for (name, _) in &self.files {
@@ -157,7 +157,7 @@ impl Subject {
     }
 }
 
-/// What a file holds: the rows of a database, the bytes of another file.
+/// The content of a file: the rows of a database, the bytes of another file.
 pub(crate) fn content(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     if !path.exists() {
         Ok(None)
@@ -169,7 +169,7 @@ pub(crate) fn content(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 /// Every row of every table, as text. A copy is read: reading a database that a killed process left
-/// repairs it, and that is for epitome to do.
+/// repairs it, which epitome must do itself.
 fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
     let folder = tempfile::tempdir()?;
     let copy = folder.path().join("copy.db");
@@ -182,7 +182,7 @@ fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
     let connection = Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mut text = String::new();
     for table in tables(&connection).unwrap_or_default() {
-        // Of a damaged database, what can be read.
+        // Of a damaged database, read as much as possible.
         if let Err(err) = table_rows(&connection, &table, &mut text) {
             text.push_str(&format!("{table}: {err}\n"));
         }
@@ -206,7 +206,7 @@ fn table_rows(connection: &Connection, table: &str, text: &mut String) -> rusqli
     Ok(())
 }
 
-/// A session that nothing else has to do with: it is compacted and then gone.
+/// A session of no other task, which is compacted and then removed.
 pub(crate) fn gone() -> Subject {
     let path = concat!(
         ".pi/agent/sessions/--home-dev-other--/",

@@ -1,4 +1,4 @@
-//! What is disturbed: one command on one machine, and what must hold afterwards.
+//! The command that is disturbed on a machine, and what must hold afterwards.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ pub(crate) struct Task {
     pub(crate) subject: Subject,
     /// Copied for each case.
     start: Machine,
-    /// What is run on each copy first: what is written then names its paths.
+    /// A command that is run first on each copy, because it writes paths of the copy.
     first: Option<Vec<String>>,
     pub(crate) args: Vec<String>,
-    /// What the files hold before, after, and before anything was compacted or installed.
+    /// The content of the files before, after, and before any compaction or installation.
     before: State,
     after: State,
     original: State,
 }
 
-/// What is done.
+/// What the command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Compact,
@@ -37,9 +37,9 @@ pub(crate) enum Verb {
     Undo,
 }
 
-/// The tar that `import` is given.
+/// The tar archive for `import`.
 const TAR: &str = "carried.tar";
-/// Where pages go.
+/// The folder for pages.
 const PAGES: &str = "pages";
 /// The user's settings of Claude Code.
 const SETTINGS: (&str, &[u8]) =
@@ -82,7 +82,7 @@ impl Task {
         Task::new(Verb::Compact, subject, start, &args, None)
     }
 
-    /// The machine as this task leaves it when it is not disturbed.
+    /// The machine after this task without a fault.
     fn done(&self) -> anyhow::Result<Machine> {
         let machine = self.machine()?;
         let ended = machine.run(&self.args())?;
@@ -104,7 +104,7 @@ impl Task {
         self.followed_by(Verb::Undo, &["undo", "--yes"])
     }
 
-    /// Another session of the archive is gone from its agent's folders, this one is not.
+    /// A garbage collection of the archive: another session was removed by its agent, this one not.
     fn collect(&self) -> anyhow::Result<Task> {
         let mut machine = self.done()?;
         let mut gone = crate::subject::gone();
@@ -114,13 +114,13 @@ impl Task {
         for (name, _) in gone.files.drain(..) {
             std::fs::remove_file(machine.home.join(name))?;
         }
-        // No longer kept for a while.
+        // Nothing is retained any longer.
         machine.now = LATER;
         let args = ["archive", "gc", "--yes"];
         Task::new(Verb::Collect, &self.subject, machine, &args, Some(&self.original))
     }
 
-    /// The session is here, its part of the archive is in a tar.
+    /// An import: the session is here, and its part of the archive is in a tar.
     fn import(&self) -> anyhow::Result<Task> {
         let machine = self.done()?;
         let id = &self.subject.target;
@@ -151,8 +151,8 @@ impl Task {
         self.followed_by(Verb::Uninstall, &["uninstall", "--yes"])
     }
 
-    /// A command that takes back what this one did, on the same machine: what this one wrote down
-    /// holds paths.
+    /// A command that undoes this one on the same machine; this one has written paths of the
+    /// machine.
     fn followed_by(&self, verb: Verb, args: &[&str]) -> anyhow::Result<Task> {
         let mut task = Task {
             name: format!("{verb:?}, {}", self.subject.name).to_lowercase(),
@@ -212,7 +212,7 @@ impl Task {
         self.args.iter().map(String::as_str).collect()
     }
 
-    /// How long it takes on this machine.
+    /// The time that it takes on this machine.
     pub(crate) fn time(&self) -> anyhow::Result<std::time::Duration> {
         let machine = self.machine()?;
         let mut command = machine.command(machine.program());
@@ -220,7 +220,7 @@ impl Task {
         Ok(ended(command, None)?.took)
     }
 
-    /// What does not hold on a machine where this was disturbed.
+    /// The violations on a machine where the command was disturbed.
     pub(crate) fn check(&self, machine: &Machine, ended: &Ended) -> anyhow::Result<Vec<Violation>> {
         let mut found = Vec::new();
         let mut say = |kind: Kind, what: String| found.push(Violation { kind, what });
@@ -265,7 +265,7 @@ impl Task {
         Ok(found)
     }
 
-    /// Everything goes back, or is done the second time.
+    /// Everything can be restored, or the command succeeds when repeated.
     fn way_back(
         &self,
         machine: &Machine,
@@ -309,7 +309,7 @@ impl Task {
         Ok(())
     }
 
-    /// The pages are those of a run that was not disturbed, in the same home: pages name paths.
+    /// The pages are those of an undisturbed run in the same home, as pages contain paths.
     fn pages(&self, machine: &Machine, say: &mut impl FnMut(Kind, String)) -> anyhow::Result<()> {
         let folder = machine.home.join(PAGES);
         let found = machine.like()?;
@@ -329,7 +329,7 @@ impl Task {
 mod tests {
     use super::*;
 
-    /// What is found when a compaction by a program that does nothing left `now`.
+    /// The violations found after a compaction by a program that does nothing, which left `now`.
     fn check(now: &[u8], said: &str, expect: &[Kind]) {
         let program = Path::new("true");
         let files = vec![("s.jsonl".to_owned(), b"whole".to_vec())];

@@ -1,4 +1,4 @@
-//! A home that was used: sessions of all agents, an archive, a log, settings.
+//! A home that looks used: sessions of all agents, an archive, a log, settings.
 
 use std::fs;
 use std::path::Path;
@@ -22,17 +22,17 @@ const FILES: &[(&str, &[u8])] = &[
     (".gemini/settings.json", b"{\"theme\": \"dark\"}\n"),
 ];
 
-/// Fills `home` as a machine that has been used: sessions of all agents where they keep them, some
-/// of them compacted, the log of a live context, settings of the user.
+/// Fills `home` so that it looks used: sessions of all agents in their places, some of them
+/// compacted, the log of a live context, settings of the user.
 ///
 /// # Errors
 ///
-/// When the disk has no room, or the program does not compact.
+/// If the disk is full, or the program fails.
 pub fn fill(home: &Path, program: &Path) -> anyhow::Result<()> {
     let machine = Machine::new(program)?;
     let mut seen = Vec::new();
     for subject in subjects()? {
-        // Two subjects of one path are one session.
+        // Two subjects with the same path are one session.
         if seen.contains(&subject.files[0].0) {
             continue;
         }
@@ -41,7 +41,7 @@ pub fn fill(home: &Path, program: &Path) -> anyhow::Result<()> {
         let done = machine.run(&subject.compact())?;
         ensure!(done.code() == Some(0), "{}: {}", subject.name, done.beginning_of_output());
     }
-    // One that is not compacted.
+    // A session that is not compacted.
     crate::subject::gone().put(&machine)?;
     let editor = ".config/Cursor/User/globalStorage/state.vscdb";
     let editor = machine.write(editor, b"")?;

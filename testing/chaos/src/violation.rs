@@ -1,23 +1,23 @@
-//! What was promised and does not hold.
+//! Violations of promises.
 
-/// A promise that was broken.
+/// A promise that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// How bad it is.
+    /// How severe it is.
     pub kind: Kind,
     /// What happened.
     pub what: String,
 }
 
-/// How bad a violation is.
+/// How severe a violation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Bytes that cannot be had back with the commands that are documented.
+    /// Bytes that cannot be restored with the documented commands.
     Lost,
     /// A wrong result, status or message.
     Wrong,
     /// A panic, a crash, or no end within the deadline.
     Crash,
-    /// Temporary files that stay after `archive gc`.
+    /// Temporary files that remain after `archive gc`.
     Left,
 }

@@ -1,4 +1,4 @@
-//! Agents that write while a session is compacted and restored.
+//! Simulates agents that write while a session is compacted and restored.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::numbers::Numbers;
 use crate::subject::{Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// How long a case lasts.
+/// The duration of a case.
 const LIFE: Duration = Duration::from_secs(3);
 
 /// Sessions whose agents only append.
@@ -28,8 +28,8 @@ impl Writers {
     }
 
     /// Appends lines at random moments while the program compacts and restores, sometimes with
-    /// `--force`, sometimes killed, sometimes two at once. Each line is there once, in order,
-    /// behind the original.
+    /// `--force`, sometimes killed, sometimes two at once. Each line must be there once, in order,
+    /// after the original.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let subject = numbers.one_of(&self.subjects);
@@ -66,7 +66,7 @@ impl Writers {
             let written = writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a panic")))?;
             anyhow::Ok((written, done?))
         })?;
-        // More than once: lines between two compactions part the ways back.
+        // More than once: lines between two compactions separate their restores.
         machine.run(&subject.restore())?;
         let mut expect = subject.files[0].1.clone();
         expect.extend(written.concat().into_bytes());

@@ -1,8 +1,8 @@
-//! `cargo lab bench`: how fast the program is and how much memory it takes, as a table.
+//! `cargo lab bench`: measures speed and memory use of the program, and prints a table.
 //!
-//! Each command runs in a process of its own, which says what the command took; times are the best
-//! of several runs, peaks the largest. Seconds of two machines cannot be compared: the ratio to the
-//! time in which this machine parses the same bytes as JSON, on one core, can.
+//! Each command runs in a process of its own, which measures it; times are the best of several
+//! runs, peaks the largest. Seconds of two machines cannot be compared, but ratios can: to the time
+//! in which one core of the same machine parses the same bytes as JSON.
 
 mod baseline;
 mod sessions;
@@ -19,23 +19,23 @@ use baseline::{Baseline, Row};
 use sessions::{Sessions, Size};
 use xtask::{cargo, print, say};
 
-/// The command by which this program calls itself.
+/// The command with which this program calls itself.
 pub(crate) const MEASURE: &str = "measure-one";
 
 const MIB: f64 = 1_048_576.0;
 
-/// What one command took.
+/// The time and memory of one command.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     seconds: f64,
     peak_mib: f64,
 }
 
-/// Runs every command over sessions made of those in `folder`, or of the recorded ones.
+/// Runs every command over sessions made from those in `folder`, or from the recorded ones.
 ///
 /// # Errors
 ///
-/// When the program does not build, or a command fails.
+/// If the program does not build, or a command fails.
 pub(crate) fn run(folder: Option<&Path>) -> anyhow::Result<()> {
     let bench = Bench::new("dist", folder, Size::Full)?;
     say(&format!(
@@ -56,26 +56,26 @@ fn head() {
     print("|---|---|---|---|---|---|");
 }
 
-/// How often a command may take as long as its baseline says, and a reader of a compacted session
-/// as long as of the same session before.
+/// The factor by which a command may exceed its baseline, and the factor by which reading a
+/// compacted session may exceed reading the original.
 const TIMES: f64 = 1.5;
 const COMPACTED: f64 = 1.3;
 
-/// What becomes of what a small run measured.
+/// What to do with the result of a small run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It is compared with the baseline.
+    /// Compare it with the baseline.
     Check,
-    /// It becomes the baseline.
+    /// Make it the baseline.
     Write,
 }
 
-/// Runs the commands over one small session, with the program of `profile`, and holds their times
-/// against those in the repository.
+/// Runs the commands over one small session, with the program of `profile`, and compares their
+/// times with the baseline in the repository.
 ///
 /// # Errors
 ///
-/// When the program does not build, a command fails, or takes too long.
+/// If the program does not build, a command fails, or takes too long.
 pub(crate) fn hold(held: Held, profile: &str) -> anyhow::Result<()> {
     let bench = Bench::new(profile, None, Size::Small)?;
     head();
@@ -100,7 +100,7 @@ struct Bench {
     rows: RefCell<Vec<Row>>,
 }
 
-/// The best of several runs in which one core parses a session, by the megabyte.
+/// The seconds per megabyte in which one core parses a session, the best of several runs.
 fn parsing(session: &Path, len: u64) -> anyhow::Result<f64> {
     let bytes = std::fs::read(session)?;
     let mut seconds = f64::INFINITY;
@@ -122,7 +122,7 @@ impl Bench {
         Ok(Bench { epitome, sessions, parsing, rows: RefCell::default() })
     }
 
-    /// Readers of a compacted session show it as it was: they take the time of what they show.
+    /// A compacted session is displayed restored: displaying it may take as long as the original.
     fn compacted(&self) -> anyhow::Result<()> {
         let len = self.sessions.large_len;
         let file = self.sessions.large.to_string_lossy();
@@ -196,7 +196,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Lines of the large session, as fast as they can be told apart.
+    /// The time to count the lines of the large session, as a lower bound.
     fn floor(&self) -> anyhow::Result<Taken> {
         let mut seconds = f64::INFINITY;
         for _ in 0..5 {
@@ -243,11 +243,11 @@ impl Bench {
     }
 }
 
-/// Runs a command and prints its seconds and its peak of memory in MiB.
+/// Runs a command, and prints its seconds and its peak memory in MiB.
 ///
 /// # Errors
 ///
-/// When the command cannot be run or fails.
+/// If the command cannot be run or fails.
 pub(crate) fn measure(command: &[&str]) -> anyhow::Result<()> {
     let (program, args) = command.split_first().context("which command?")?;
     let begin = Instant::now();

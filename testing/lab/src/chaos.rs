@@ -1,4 +1,4 @@
-//! `cargo lab chaos`: faults against the program, and what it keeps of its promises.
+//! `cargo lab chaos`: injects faults and checks the promises of the program.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use chaos::Campaign;
 use fixtures::skipped;
 use xtask::{cargo, print, say};
 
-/// How long a campaign lasts that nobody gave a time.
+/// The duration of a campaign without `--minutes`.
 const MINUTES: f64 = 10.0;
 
 /// Runs a campaign: `--minutes N`, `--seed S`, `--only PART`, `--cases N`, each at most once.
 ///
 /// # Errors
 ///
-/// When the program does not build, an option is unknown, or a promise does not hold.
+/// If the program does not build, an option is unknown, or a promise does not hold.
 pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     let time = Duration::from_secs_f64(MINUTES * 60.0);
     let program = std::env::var_os("EPITOME_PROGRAM").map(Into::into);

@@ -1,4 +1,4 @@
-//! `cargo lab e2e`: sessions of the real agents, compacted by the real program.
+//! `cargo lab e2e`: end-to-end tests with sessions of the real agents and the real program.
 
 use std::fs;
 use std::path::Path;
@@ -12,31 +12,30 @@ use fixtures::skipped;
 use rayon::prelude::*;
 use xtask::{cargo, print, say};
 
-/// The page that holds the table, and what stands around it there.
+/// The page with the table, and the marks around it.
 const PAGE: &str = "docs/agents.md";
 const BEGIN: &str = "<!-- begin of the table: cargo lab e2e --write -->\n";
 const END: &str = "<!-- end of the table -->";
 
-/// What the page says between the table of resumes and that of sessions given to other agents.
+/// The text between the table of resumes and that of ports.
 const CARRIED: &str =
     "\n`epitome port` gives a recorded session of one agent to another, which resumes it:\n\n";
 
-/// And between that and the table of sessions that ended by themselves.
+/// The text between the table of ports and that of sessions that ended by themselves.
 const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session of one turn ends; \
                     the agent calls, a page is committed, the session compacted, and \
                     `uninstall --purge` leaves nothing:\n\n";
 
-/// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
-/// resume, restore, resume. All agents when none is named; then sessions are also carried from
-/// agent to agent and kept when they end, the providers' SDKs send views of `epitome engine`, and
-/// what the recorded sessions and the model server promise is tried with the real agents. `port`
-/// carries sessions alone, `keep` keeps them alone, `sdk` tries the SDKs and the clients of the
-/// engine, `tools` lets other programs read sessions. `viewer` looks at the
-/// viewer in a real Chromium alone, which is also done with all agents.
+/// Builds `epitome` and runs the end-to-end test for each named agent: record, compact, resume,
+/// restore, resume. Without names it does so for all agents; then it also ports sessions between
+/// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
+/// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
+/// `port`, `keep`, `sdk` (SDKs and clients of the engine), `tools` (other programs that read
+/// sessions) and `viewer` (in a real Chromium) each run one of these parts.
 ///
 /// # Errors
 ///
-/// When the program does not build, an agent cannot be installed, or the way breaks off.
+/// If the program does not build, an agent cannot be installed, or a test fails.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     match names {
@@ -66,11 +65,11 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes sessions of all agents the whole way, and writes the table into the page about them.
+/// Runs the tests for all agents, and writes the table into the page about them.
 ///
 /// # Errors
 ///
-/// As [`run`]; when the page has no place for the table.
+/// As [`run`]; if the page has no place for the table.
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     let (resumed, carried, kept) =
@@ -82,8 +81,8 @@ pub(crate) fn write() -> anyhow::Result<()> {
     fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
 }
 
-/// Looks at the viewer in a real Chromium. Without one, and without `EPITOME_BROWSER=required`, it
-/// says so.
+/// Tests the viewer in a real Chromium. Without one this is skipped with a report, unless
+/// `EPITOME_BROWSER=required`.
 fn viewer(epitome: &Path) -> anyhow::Result<()> {
     let is_required = std::env::var_os("EPITOME_BROWSER").is_some_and(|it| it == "required");
     match browser::chromium() {
@@ -96,14 +95,14 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
         }
     }
     let epitome = epitome.to_string_lossy();
-    // Of the whole workspace: for one package its dependencies would be built with other features.
+    // Build the whole workspace: for one package, dependencies would have other features.
     let test = ["--features", "browser/real-browser", "--test", "viewer"];
     let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-/// A table of what was tried: its head, and a row for each that went well. Prints it, and fails if
-/// one did not go well.
+/// A table of results: its head, and a row for each success. Printed at the end; fails if a case
+/// failed.
 struct Table {
     text: String,
     failed: Vec<String>,
@@ -115,7 +114,7 @@ impl Table {
         Table { text: format!("| {} |\n|{rule}\n", columns.join(" | ")), failed: Vec::new() }
     }
 
-    /// Tries all cases, as many at a time as there are cores, and adds a row for each in order. An
+    /// Tries all cases, as many at once as there are cores, and adds a row for each in order. An
     /// agent waits for its model most of the time.
     fn try_all<T: Sync>(
         &mut self,
@@ -142,7 +141,7 @@ impl Table {
     }
 }
 
-/// Takes sessions of agents the whole way.
+/// Runs the end-to-end test for agents.
 fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
     let mut table = Table::new(&[
         "agent",
@@ -181,7 +180,7 @@ fn resumed_cells(agent: &dyn Agent, report: &Report) -> String {
     )
 }
 
-/// Carries a recorded session of each agent to each other.
+/// Ports a recorded session of each agent to each other agent.
 fn carried(epitome: &Path) -> anyhow::Result<String> {
     let mut table = Table::new(&[
         "from",
@@ -217,7 +216,7 @@ fn carried_cells(report: carry::Report) -> String {
     format!("{from} | {to} | {calls} | {results} | {images} | {texts} | {left} | {seconds:.0}")
 }
 
-/// Lets sessions end that are kept.
+/// Tests the hooks at the end of sessions.
 fn kept(epitome: &Path) -> anyhow::Result<String> {
     let mut table =
         Table::new(&["agent", "version", "page", "seconds after the agent", "the log says"]);
@@ -236,7 +235,7 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
     table.finish()
 }
 
-/// The verb of a line of the log, and what became of the size.
+/// The verb of a line of the log, and the change of the size.
 fn without_ids(line: &str) -> String {
     let verb = line.split(' ').next().unwrap_or_default();
     match line.rsplit_once(": ") {
@@ -245,7 +244,7 @@ fn without_ids(line: &str) -> String {
     }
 }
 
-/// Other programs show the same figures of the recorded sessions before and after a compaction.
+/// Checks that other programs show the same figures of the recorded sessions after a compaction.
 fn tools(epitome: &Path) -> anyhow::Result<()> {
     let epitome = epitome.to_string_lossy();
     let test = ["--features", "agents/real-agents", "--test", "other_programs"];
@@ -253,8 +252,8 @@ fn tools(epitome: &Path) -> anyhow::Result<()> {
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-/// The SDKs of the providers send what each recipe makes of a talk, on each wire; the client in
-/// TypeScript is checked and run.
+/// Checks that the providers' SDKs can send what each recipe leaves of a conversation, through each
+/// API; checks and runs the client in TypeScript.
 fn clients(epitome: &Path) -> anyhow::Result<()> {
     let said = sdk::typescript(epitome)?;
     print(&format!("the client in TypeScript: {}", said.trim().replace('\n', " ")));
@@ -273,7 +272,7 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
         |&(wire, of, recipe)| {
             let report = sdk::run(epitome, wire, recipe)?;
             let sdk::Report { requests, longest, last, left } = report;
-            // A recipe that is nothing but a summary has no model to ask.
+            // A recipe that has only a summary does nothing without a model.
             ensure!(left > 0 || recipe == "pi", "nothing was shortened: {report:?}");
             Ok(format!("{of} | {wire} | {recipe} | {requests} | {longest} | {last} | {left}"))
         },

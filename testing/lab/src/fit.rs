@@ -1,7 +1,7 @@
-//! `cargo lab fit`: the weights by which a digest is chosen, fitted to the open set.
+//! `cargo lab fit`: fits the weights by which a digest is chosen to the open set.
 //!
-//! A row is a fact before a place at which a compaction is forced; what is asked is whether it was
-//! used soon (`epitome::simulate::known_facts`). No feature looks beyond that place.
+//! A row is a fact before a forced compaction, with whether it was used soon afterwards
+//! (`epitome::simulate::known_facts`). No feature depends on what comes after that place.
 
 use std::fs;
 use std::path::Path;
@@ -14,23 +14,23 @@ use xtask::{cargo, print, say};
 
 use crate::quality;
 
-/// Where the weights are.
+/// The file of the weights.
 const WEIGHTS: &str = "crates/passes/src/digest/weights.toml";
-/// Of the facts that were not used, one in so many is looked at, and counts as so many.
+/// Of the unused facts one in this many is sampled, with this weight.
 const SAMPLED: usize = 8;
-/// Rounds in which weights are made better, at most: about ten are needed.
+/// Maximum number of iterations; about ten are needed.
 const ROUNDS: usize = 50;
-/// What large weights cost, so that features that say the same share them.
+/// The penalty of large weights, so that correlated features share them.
 const PENALTY: f64 = 1e-6;
 
-/// Whether the fitted weights take the place of those of the program.
+/// Whether to replace the weights of the program by the fitted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     No,
     Yes,
 }
 
-/// A fact before a compaction.
+/// A fact before a forced compaction.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     features: Features,
@@ -38,8 +38,8 @@ struct Row {
     weight: f64,
 }
 
-/// Fits the weights, and prints how well they tell what was used, also in sessions of repositories
-/// that they were not fitted to.
+/// Fits the weights, and prints how well they predict uses, also in sessions of repositories that
+/// they were not fitted to.
 pub(crate) fn run(write: Write) -> Result<()> {
     let Some(sessions) = quality::open_set()? else { return Ok(()) };
     let mut repositories: Vec<(String, Vec<Row>)> = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn run(write: Write) -> Result<()> {
     Ok(())
 }
 
-/// The repository of a session: its file is named after it and a number.
+/// The repository of a session, from the name of its file.
 fn repository(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split(['-', '.']).next().unwrap_or_default().to_owned()
@@ -101,7 +101,7 @@ fn rows(path: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The weights of the program.
+/// The current weights of the program.
 fn read() -> Result<Features> {
     let text = fs::read_to_string(cargo::root().join(WEIGHTS))?;
     let weights: toml::Table = text.parse()?;
@@ -110,8 +110,7 @@ fn read() -> Result<Features> {
     all.and_then(|all| all.try_into().ok()).with_context(|| format!("{WEIGHTS} lacks a weight"))
 }
 
-/// The weights with which a logistic function of the features fits these rows best, by Newton's
-/// method.
+/// The weights of the logistic function that fits these rows best, by Newton's method.
 fn fit(rows: &[Row]) -> Features {
     let mut weights = Features::default();
     let sum: f64 = rows.iter().map(|row| row.weight).sum();
@@ -147,7 +146,7 @@ fn chance(features: &Features, weights: &Features) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
-/// What, times the matrix, comes to `sides`. The matrix has no row that others add up to.
+/// Solves a system of linear equations; the matrix must be regular.
 fn solve(mut matrix: [Features; FEATURES.len()], mut sides: Features) -> Features {
     let len = sides.len();
     for at in 0..len {
@@ -170,7 +169,7 @@ fn solve(mut matrix: [Features; FEATURES.len()], mut sides: Features) -> Feature
     solved
 }
 
-/// The area under the curve: how likely a fact that was used is ranked before one that was not.
+/// The area under the ROC curve: the probability that a used fact is ranked before an unused one.
 fn area(rows: &[Row], weights: &Features) -> f64 {
     let ranked = rows.iter().map(|row| (chance(&row.features, weights), row));
     let mut ranked: Vec<(f64, &Row)> = ranked.collect();

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         ["bench", "--write"] => bench::hold(bench::Held::Write, "dist"),
         ["bench", "--write", profile] => bench::hold(bench::Held::Write, profile),
         ["bench", folder] => bench::run(Some(folder.as_ref())),
-        // `bench` calls itself for each command: the peak of a child is then that child's alone.
+        // `bench` calls itself for each command, so that the peak of a child is that child's alone.
         [bench::MEASURE, command @ ..] => bench::measure(command),
         _ => Err(anyhow::anyhow!(USAGE)),
     };

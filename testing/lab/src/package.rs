@@ -1,6 +1,7 @@
-//! Packages of the program: an archive, a wheel and npm packages, and whether each installs.
+//! Builds packages of the program (an archive, a wheel, npm packages), and tests their
+//! installation.
 //!
-//! maturin with zig does the work, `wheel` and `npm`; all come from package registries
+//! The work is done by maturin with zig, `wheel` and `npm`, all from package registries
 //! (`packaging/README.md`).
 
 mod check;
@@ -17,20 +18,20 @@ use sha2::{Digest, Sha256};
 
 use xtask::{cargo, print, say};
 
-/// What is packaged, and where the packages go.
+/// What is packaged, and where to.
 pub(super) struct Package {
     version: String,
     target: String,
-    /// The program.
+    /// The program's file.
     program: PathBuf,
-    /// The licences of what is linked into it.
+    /// The file with the licences of everything linked into it.
     licences: PathBuf,
     pages: Option<Pages>,
     /// The folder of the packages.
     out: PathBuf,
 }
 
-/// What is installed along with the program, where the kind of a package has a place for it.
+/// Files that are installed with the program, if the kind of package supports them.
 struct Pages {
     man: String,
     bash: String,
@@ -40,7 +41,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Each with the name of its file in an archive.
+    /// Each with its file name in an archive.
     fn files(&self) -> [(&'static str, &str); 5] {
         [
             ("epitome.1", &self.man),
@@ -52,14 +53,14 @@ impl Pages {
     }
 }
 
-/// The name of the file with the licences of others.
+/// The name of the file with third-party licences.
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 
 /// Builds the program for a target, and makes its packages in `target/package`.
 ///
 /// # Errors
 ///
-/// When a tool is missing or fails.
+/// If a tool is missing or fails.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (mut target, mut profile, mut check) = (host()?, "dist".to_owned(), false);
     let mut args = args.iter();
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     Ok(fs::remove_file(&package.licences)?)
 }
 
-/// The target of this machine.
+/// The target triple of this machine.
 fn host() -> anyhow::Result<String> {
     let said = cargo::output(&["rustc", "-vV"])?;
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
@@ -101,8 +102,8 @@ fn size(path: &Path) -> anyhow::Result<String> {
 }
 
 impl Package {
-    /// Builds the program and its wheel, which holds the list of what it is made of (CycloneDX).
-    /// For Linux, zig links it: to a C library as old as that of 2014, or to none.
+    /// Builds the program and its wheel, which includes the list of its components (CycloneDX). For
+    /// Linux it is linked by zig: to a C library as old as that of 2014, or statically.
     fn build(target: String, profile: String, out: PathBuf) -> anyhow::Result<(Package, PathBuf)> {
         say(&format!("building epitome for {target}"));
         fs::create_dir_all(&out)?;
@@ -120,8 +121,8 @@ impl Package {
         Ok((package, wheel))
     }
 
-    /// The manual page and completions, which the program itself prints; none if it does not run
-    /// on this machine.
+    /// The manual page and completions, which the program prints; none if it does not run on this
+    /// machine.
     fn pages(&self) -> anyhow::Result<Option<Pages>> {
         if !self.runs_here() {
             return Ok(None);
@@ -167,7 +168,7 @@ impl Package {
         Ok(fs::write(self.out.join(format!("SHA256SUMS-{}", self.target)), sums)?)
     }
 
-    /// Whether this machine can run it.
+    /// Whether this machine can run the program.
     fn runs_here(&self) -> bool {
         let system = match std::env::consts::OS {
             "macos" => "darwin",

@@ -1,9 +1,8 @@
-//! `cargo lab quality`: what recipes keep of the open set and cost, by the program and by the
-//! instrument it follows.
+//! `cargo lab quality`: measures what recipes keep of the open set and what they cost, with the
+//! program and with the instrument that it follows.
 //!
-//! The open set and the instrument are no part of this repository (`docs/quality.md`). Without the
-//! set nothing is measured; without what the instrument's `bench.sh` has set up, there is nothing
-//! to compare with.
+//! The open set and the instrument are not part of this repository (`docs/quality.md`). Without the
+//! set nothing is measured; if the instrument's `bench.sh` was not run, nothing is compared.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,11 +16,11 @@ use xtask::{cargo, print, say};
 
 /// The recipes that are measured if none is named.
 const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];
-/// By how many points two figures may differ.
+/// Maximum difference of two figures, in percentage points.
 const POINTS: f64 = 0.5;
 
-/// Figures that both measure: the member of the program's JSON, and the table of the instrument
-/// with the column.
+/// Figures that both measure: the member of the program's JSON, and the instrument's table and
+/// column.
 const FIGURES: [(&str, usize, usize); 8] = [
     ("kept", 0, 2),
     ("recall", 0, 3),
@@ -37,7 +36,7 @@ const FIGURES: [(&str, usize, usize); 8] = [
 ///
 /// # Errors
 ///
-/// When the program does not build, a measurement fails, or two figures differ too much.
+/// If the program does not build, a measurement fails, or two figures differ too much.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (target, recipes) = match args {
         ["--target", percent, recipes @ ..] => (Some(*percent), recipes),
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     measure.compare()
 }
 
-/// The sessions of the open set, if it is there; that it is not is said.
+/// The sessions of the open set; reports it if they are not available.
 pub(crate) fn open_set() -> anyhow::Result<Option<Vec<PathBuf>>> {
     let corpus = folder("EVAL_CORPUS", "../shared/corpus");
     if !corpus.join("raw").is_dir() {
@@ -65,13 +64,13 @@ pub(crate) fn open_set() -> anyhow::Result<Option<Vec<PathBuf>>> {
     unpacked(&corpus.join("raw")).map(Some)
 }
 
-/// A folder that a variable names, or one that is named from the repository.
+/// The folder that an environment variable names, or a default relative to the repository.
 fn folder(variable: &str, default: &str) -> PathBuf {
     let named = std::env::var_os(variable).map(PathBuf::from);
     named.unwrap_or_else(|| cargo::root().join(default))
 }
 
-/// The files of a folder without their compression.
+/// Decompresses the files of a folder.
 fn unpacked(raw: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let to = cargo::target()?.join("quality");
     fs::create_dir_all(&to)?;
@@ -99,7 +98,7 @@ struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// The figures of each recipe, by the program.
+    /// The figures of each recipe, measured by the program.
     fn ours(&self, sessions: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Value>> {
         let mut command = Command::new(&self.epitome);
         command.args(["simulate", "--json"]).args(sessions);
@@ -117,7 +116,7 @@ impl Measure<'_> {
         Ok(named.collect())
     }
 
-    /// The figures of both over the sessions as the instrument has normalised them.
+    /// Compares both sets of figures, over the sessions as normalised by the instrument.
     fn compare(&self) -> anyhow::Result<()> {
         let work = || std::env::temp_dir().join("eval");
         let work = std::env::var_os("EVAL_WORK").map_or_else(work, PathBuf::from);
@@ -181,13 +180,13 @@ impl Measure<'_> {
     }
 }
 
-/// The numbers of a row, at the places of its columns from 1 on; others are no numbers.
+/// The numbers in a row, from column 1 on; NaN for other cells.
 fn cells(row: &str) -> Vec<f64> {
     let number = |cell: &str| cell.trim().trim_end_matches(['%', 'k']).parse().unwrap_or(f64::NAN);
     row.split('|').map(number).collect()
 }
 
-/// A figure of the program in points: per cent.
+/// A figure of the program in per cent.
 fn points(figures: &Value, name: &str) -> f64 {
     figures[name].as_f64().map_or(f64::NAN, |share| share * 100.0)
 }

@@ -1,5 +1,5 @@
-//! `cargo lab recipes`: what each recipe does to a folder of sessions, as a table; and whether
-//! the tables of the documents say so.
+//! `cargo lab recipes`: measures what each recipe does to a folder of sessions, prints a table, and
+//! checks the tables of the documents.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::quality;
 
 /// The recorded sessions.
 const RECORDED: &str = "testing/fixtures/sessions";
-/// The page with the tables: over sessions of real work, then over the recorded ones.
+/// The page with the tables: first for sessions of real work, then for the recorded ones.
 const PAGE: &str = "docs/recipes.md";
-/// The page that repeats what the default saves of sessions of real work.
+/// The page that repeats the saving of the default recipe for sessions of real work.
 const FRONT: &str = "README.md";
 const BEGIN: [&str; 2] = [
     "<!-- begin of the table: cargo lab recipes --write, real work -->",
@@ -45,8 +45,8 @@ pub fn run(folders: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Compares the tables of the page with what this program does, and the front page with the first
-/// table: of real work the default alone, which takes a minute; with `--all` every row.
+/// Compares the tables of the page, and the front page, with what this program does. For real work
+/// only the default recipe is measured, which takes a minute; with `--all`, every recipe.
 pub fn check(is_all: bool) -> Result<()> {
     let page = std::fs::read_to_string(PAGE).context(PAGE)?;
     let mut stale = Vec::new();
@@ -96,9 +96,9 @@ pub fn write() -> Result<()> {
     std::fs::write(PAGE, page).context(PAGE)
 }
 
-/// Each recipe, and each as `--keep-turns 1` changes it.
+/// Each recipe, and each with `--keep-turns 1`.
 fn recipes() -> Result<Vec<(String, Recipe)>> {
-    // As the option: a session of one turn is kept whole.
+    // As with the option: a session of one turn is kept whole.
     let keep = Keep { turns: Some(1), all: All::Kept, ..Keep::default() };
     let mut recipes = Vec::new();
     for (name, _) in BUILT_IN {
@@ -111,7 +111,7 @@ fn recipes() -> Result<Vec<(String, Recipe)>> {
     Ok(recipes)
 }
 
-/// The front page names what the default saves.
+/// Checks the saving that the front page names.
 fn check_front(row: &Row) -> Result<()> {
     let front = std::fs::read_to_string(FRONT).context(FRONT)?;
     let front = front.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -134,7 +134,7 @@ fn files(folders: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The sessions of real work that the first table is over, where they are.
+/// The sessions of real work for the first table, if they are available.
 fn real_work() -> Result<Option<Vec<PathBuf>>> {
     let Some(files) = quality::open_set()? else { return Ok(None) };
     let is_of = |file: &PathBuf| {
@@ -212,7 +212,7 @@ fn saved((before, after): (u64, u64)) -> String {
     format!("{percent:.1}%")
 }
 
-/// A number with a comma before each three digits.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -248,7 +248,7 @@ fn one(
     let (_, left) = error_lines(&planned.after, &spliced);
     for (item, lines) in errors {
         sum.errors += lines.len() as u64;
-        // What failed again further down may stand there alone, where a resume sends it.
+        // An error that occurs again in a later result may be kept only there, if that is sent.
         let sent = planned.after.context.iter().filter(|&&other| other > item);
         let below: Vec<_> = sent.map(|&other| &left[other]).collect();
         let stands = |line: &String| {
@@ -275,8 +275,8 @@ fn one(
     Ok(())
 }
 
-/// Lines that carry an error, by the index of their item: those of tools that failed, and of
-/// commands; the words of a file or of a search are not what happened.
+/// Error lines by the index of their item: those of failed tools and of commands. Error words in a
+/// file or a search result are not errors of the tool.
 #[expect(clippy::type_complexity, reason = "two views of one walk")]
 fn error_lines(
     transcript: &Transcript,
@@ -312,8 +312,8 @@ fn error_lines(
     (found, all)
 }
 
-/// Whether a line says that something failed: of a call that failed, by any word that may mean it;
-/// of others, at the beginning of a line.
+/// Whether a line reports a failure: for a failed call by any error word, for others only at the
+/// beginning of the line.
 fn says_failure(line: &str, failed: bool) -> bool {
     const WORDS: [&str; 12] = [
         "error",

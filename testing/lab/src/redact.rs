@@ -1,5 +1,5 @@
-//! `cargo lab redact`: what is found of thirty credentials planted in a session, by epitome and
-//! by others, as a table.
+//! `cargo lab redact`: compares epitome and other programs at finding thirty planted credentials in
+//! a session, and prints a table.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,8 @@ use xtask::{print, say};
 /// Bytes of the session.
 const SIZE: usize = 2_500_000;
 
-/// What is planted: the text, with the shape of the secret between `«` and `»`. Shapes come from
-/// the services' documents.
+/// The planted texts, with the pattern of the secret between `«` and `»`. Patterns are from the
+/// services' documentation.
 const PLANTED: [&str; 30] = [
     "aws configure set aws_access_key_id «AKIA[A-Z2-7]{16}»",
     "aws_secret_access_key = «[A-Za-z0-9/+]{40}»",
@@ -53,7 +53,7 @@ const PLANTED: [&str; 30] = [
     "DISCORD=https://discord.com/api/webhooks/«[0-9]{18}/[A-Za-z0-9_-]{68}»",
 ];
 
-/// A credential in its words.
+/// A credential with the text around it.
 struct Plant {
     text: String,
     secret: String,
@@ -63,7 +63,7 @@ struct Plant {
 ///
 /// # Errors
 ///
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub(crate) fn run() -> Result<()> {
     let recorded = String::from_utf8(fixtures::get("claude", "pricing").bytes())?;
     let clean = fixtures::grown::claude(&recorded, SIZE);
@@ -94,7 +94,7 @@ fn plant(words: &str, seed: u64) -> Plant {
     Plant { text: format!("{before}{secret}{after}"), secret }
 }
 
-/// The session with each credential behind the result of a tool, far from the others.
+/// The session with each credential after a tool result, far from each other.
 fn planted(clean: &str, plants: &[Plant]) -> String {
     let results = clean.lines().filter(|line| line.contains("\"tool_result\"")).count();
     let every = results / (plants.len() * 2);
@@ -121,7 +121,7 @@ fn planted(clean: &str, plants: &[Plant]) -> String {
     dirty
 }
 
-/// The strings of a session, as a file of text.
+/// The strings of a session, as a text file.
 fn decoded(session: &str) -> String {
     let lines = session.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut text = String::new();
@@ -220,7 +220,7 @@ fn detect_secrets(folder: &Path, look: &str, plants: &[Plant]) {
             let text = fs::read_to_string(folder.join(format!("dirty.{look}"))).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let hit: BTreeSet<u64> = dirty.into_iter().collect();
-            // It says on which line, and not what: the line has to hold where the secret begins.
+            // It reports only the line: that line must contain the beginning of the secret.
             let is_found = |plant: &&Plant| {
                 let begins = plant.secret.lines().next().unwrap_or_default();
                 let header = plant.text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `cargo lab used-home`: the home of a machine that was used, which no test may read or change.
+//! `cargo lab used-home`: a home that looks used, which no test may read or change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use xtask::{cargo, print};
 
-/// Where agents and epitome keep things: each variable, and the folder below the home.
+/// Where agents and epitome store files: environment variable, and folder below the home.
 const FOLDERS: &[(&str, &str)] = &[
     ("HOME", ""),
     ("XDG_CACHE_HOME", ".cache"),
@@ -22,15 +22,14 @@ const FOLDERS: &[(&str, &str)] = &[
     ("PI_CODING_AGENT_DIR", ".pi/agent"),
 ];
 
-/// What cargo and rustup keep at home, and needs no stranger's home.
+/// Folders of cargo and rustup, which keep their real places.
 const TOOLS: &[(&str, &str)] = &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
 
-/// Runs a command whose home is that of a machine that was used, and checks that it changed
-/// nothing there.
+/// Runs a command with a home that looks used, and checks that the command changed nothing in it.
 ///
 /// # Errors
 ///
-/// When the command fails or a file of the home changed.
+/// If the command fails or a file of the home was changed.
 pub(crate) fn run(line: &[&str]) -> anyhow::Result<()> {
     let home = Home::new(&cargo::epitome("dev")?)?;
     let variables = home.variables();
@@ -40,7 +39,7 @@ pub(crate) fn run(line: &[&str]) -> anyhow::Result<()> {
     home.is_unchanged()
 }
 
-/// A home that is gone when it is dropped.
+/// A temporary home, which is removed when dropped.
 struct Home {
     folder: tempfile::TempDir,
     listing: Vec<(PathBuf, String)>,
@@ -51,7 +50,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// When `program` cannot compact the sessions, or the disk has no room.
+    /// If `program` cannot compact the sessions, or the disk is full.
     fn new(program: &Path) -> anyhow::Result<Home> {
         let folder = tempfile::Builder::new().prefix("used-home-").tempdir()?;
         chaos::fill(folder.path(), program).context("a home full of sessions")?;
@@ -59,7 +58,7 @@ impl Home {
         Ok(Home { folder, listing })
     }
 
-    /// The variables that make it the home of what is run, but for cargo and rustup.
+    /// The environment variables that make it the home of a command, except for cargo and rustup.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let below = |name: &str| self.folder.path().join(name).to_string_lossy().into_owned();
         let folders = FOLDERS.iter().map(|(variable, name)| (*variable, below(name)));
@@ -72,11 +71,11 @@ impl Home {
         folders.chain(tools).collect()
     }
 
-    /// Fails when a file came, went or changed.
+    /// Checks that no file was added, removed or changed.
     ///
     /// # Errors
     ///
-    /// With the names of these files.
+    /// The names of such files.
     fn is_unchanged(&self) -> anyhow::Result<()> {
         let now = listing(self.folder.path())?;
         let changed: Vec<String> = (now.iter().filter(|it| !self.listing.contains(it)))
@@ -89,7 +88,7 @@ impl Home {
     }
 }
 
-/// Every file and folder below a folder, with a hash of what it holds.
+/// Every file and folder below a folder, with a hash of its content.
 fn listing(folder: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];

@@ -1,9 +1,9 @@
 //! A scripted model server for tests with real coding agents.
 //!
-//! It listens on 127.0.0.1, speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses,
-//! Gemini and Ollama, plays a [`Script`], and answers 400 in the provider's own shape to histories
-//! the real service would refuse. Every request is kept, so that a test can look at what an agent
-//! really sent. [`Rough`] is for bad days.
+//! It listens on 127.0.0.1, implements Anthropic Messages, OpenAI Chat Completions, OpenAI
+//! Responses, Gemini and Ollama, plays a [`Script`], and answers 400 in the provider's format to
+//! histories that the real service would refuse. Every request is recorded, so that a test can
+//! check what an agent has sent. [`Rough`] is a server with faults.
 //!
 //! ```
 //! use model_server::{Script, Server, Step};

@@ -6,7 +6,7 @@ use crate::reply::{Reply, rough_tokens};
 use crate::script::Ending;
 use crate::stage::{Outcome, Stage};
 
-/// Answers `POST /api/chat` with one object, or with one a line. Requests with tools play the
+/// Answers `POST /api/chat` with one object, or with one per line. Requests with tools play the
 /// script.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -30,7 +30,7 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
         "prompt_eval_count": rough_tokens(&body["messages"]),
         "eval_count": rough_tokens(&message),
     });
-    // What is not asked for streams, too.
+    // Streaming is the default.
     let reply = if body["stream"] == false { Reply::json(200, &answer) } else { stream(&answer) };
     (reply, outcome)
 }
@@ -41,7 +41,7 @@ fn first_user_text(body: &Value) -> &str {
     first.and_then(|message| message["content"].as_str()).unwrap_or_default()
 }
 
-/// The same in lines: reasoning, a text in two halves, the calls, the end.
+/// The answer as lines: reasoning, a text in two halves, the calls, the end.
 fn stream(answer: &Value) -> Reply {
     let message = &answer["message"];
     let text = message["content"].as_str().unwrap_or_default();

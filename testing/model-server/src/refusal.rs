@@ -1,8 +1,8 @@
-//! What a service says when it will not take a history.
+//! The refusal of a history.
 
 use std::fmt;
 
-/// The reason a request is answered 400, worded as the real service words it.
+/// The reason for an answer 400, with the text of the real service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
 

@@ -1,8 +1,8 @@
-//! What an API answers, and what all of them share of it.
+//! The answer of an API, and what all APIs share.
 
 use serde_json::Value;
 
-/// An answer before it goes on the wire.
+/// An answer before it is sent.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -20,13 +20,13 @@ impl Reply {
     }
 }
 
-/// A rough count of tokens, enough for usage figures: four bytes of JSON each.
+/// A rough count of tokens for usage figures: four bytes of JSON each.
 pub(crate) fn rough_tokens(value: &Value) -> usize {
     value.to_string().len().div_ceil(4)
 }
 
-/// An identifier that depends on the history alone, so that a replay gives the same and a longer
-/// history never repeats one.
+/// An identifier that depends only on the history: a replay has the same, and a longer history
+/// never repeats one.
 pub(crate) fn identifier(prefix: &str, history: &Value, number: usize) -> String {
     let hash = blake3::hash(format!("{number}:{history}").as_bytes());
     format!("{prefix}{}", &hash.to_hex()[..24])

@@ -1,4 +1,4 @@
-//! Bad days: a server that answers as it is told, down to half an answer and none at all.
+//! A server with faults: it answers as configured, down to half an answer and none at all.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,18 +11,18 @@ use crate::routes;
 use crate::script::{Script, Step};
 use crate::stage::{Exchange, Outcome, Stage};
 
-/// How one request is answered.
+/// How a request is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// As a service that is well: on the wire of the path that was asked.
+    /// As a healthy service, in the API of the requested path.
     Says(Step),
     /// With a status, headers and a body.
     Status(u16, Vec<(String, String)>, String),
-    /// With the first half of what it would say; then the connection ends.
+    /// With the first half of an answer; then the connection ends.
     Half(Step),
-    /// As a service that is well, but for its stream of events.
+    /// As a healthy service, except for faults in its event stream.
     Broken(Step, Break),
-    /// With nothing, until whoever asked goes away.
+    /// With nothing, until the client closes the connection.
     Silence,
 }
 
@@ -39,8 +39,7 @@ pub enum Break {
     Backwards,
     /// An event that is not JSON between its halves.
     Garbled,
-    /// Not broken: comments and events that say nothing between its events, and no line feeds at
-    /// its end.
+    /// No fault: comments and empty events between its events, and no line feeds at its end.
     Pings,
 }
 
@@ -92,12 +91,12 @@ fn overloaded(path: &str) -> String {
 }
 
 impl Answer {
-    /// A status with a body and no headers of its own.
+    /// An answer with a status and a body.
     pub fn status(status: u16, body: impl Into<String>) -> Self {
         Self::Status(status, Vec::new(), body.into())
     }
 
-    /// The same with a header.
+    /// The answer with another header.
     #[must_use]
     pub fn with_header(self, name: &str, value: &str) -> Self {
         match self {
@@ -110,7 +109,7 @@ impl Answer {
     }
 }
 
-/// A server that gives one answer after the other, the last one again and again.
+/// A server that gives the answers one after the other, and repeats the last one.
 ///
 /// ```
 /// use model_server::{Answer, Rough, Step};
@@ -136,7 +135,7 @@ impl Rough {
     ///
     /// # Errors
     ///
-    /// When no port can be had.
+    /// If no port is free.
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen")?;
         let port = listener.local_addr()?.port();
@@ -148,7 +147,7 @@ impl Rough {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                // Whoever asked may have gone away: then there is nobody to tell.
+                // An error means that the client has closed the connection, and is ignored.
                 std::thread::spawn(move || drop(answer(stream, &shared)));
             }
         });
@@ -160,7 +159,7 @@ impl Rough {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Everything asked so far.
+    /// All requests so far.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.state.stage.exchanges()
     }
@@ -210,7 +209,7 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         Some(Answer::Silence) | None => {
             state.stage.record(path, body.clone(), Outcome::Other);
-            // It ends when the other side hangs up.
+            // This ends when the client closes the connection.
             std::io::copy(&mut reader, &mut std::io::sink())?;
             return Ok(());
         }

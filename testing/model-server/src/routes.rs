@@ -1,4 +1,4 @@
-//! Which path is answered by which wire.
+//! Maps paths to APIs.
 
 use crate::reply::{Reply, rough_tokens};
 use crate::stage::{Outcome, Stage};
@@ -6,7 +6,7 @@ use crate::{anthropic, chat, gemini, ollama, responses};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response};
 
-/// Reads a request, answers it and keeps the exchange.
+/// Reads a request, answers it and records both.
 pub(crate) fn answer(mut request: Request, stage: &Stage) {
     let mut bytes = Vec::new();
     if request.as_reader().read_to_end(&mut bytes).is_err() {
@@ -22,11 +22,11 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
         .expect("a fixed header is well formed");
     let response =
         Response::from_string(reply.body).with_status_code(reply.status).with_header(header);
-    // The agent may have gone away meanwhile; the exchange is kept either way.
+    // The agent may have closed the connection; the exchange is recorded in either case.
     let _ = request.respond(response);
 }
 
-/// What the wire of this path answers.
+/// The answer of the API of this path.
 pub(crate) fn route(path: &str, post: bool, body: &Value, stage: &Stage) -> (Reply, Outcome) {
     match path {
         "/v1/messages" if post => anthropic::reply(body, stage),

@@ -1,24 +1,24 @@
-//! What the model says, step by step.
+//! The script of the model, step by step.
 
 use serde_json::Value;
 
-/// A play for the model: each request that offers tools takes the next step.
+/// A script for the model: each request that offers tools takes the next step.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     /// The steps of the main conversation, in order.
     pub steps: Vec<Step>,
-    /// Conversations of sub-agents, told apart by a mark in their first user message.
+    /// Conversations of sub-agents, identified by a mark in their first user message.
     pub tracks: Vec<Track>,
-    /// What requests without tools are told: agents ask so for titles and summaries.
+    /// The answer to requests without tools, which agents send for titles and summaries.
     pub canned: Option<String>,
-    /// The same as a whole step, which comes before `canned`.
+    /// The same as a whole step, which has precedence over `canned`.
     pub aside: Option<Step>,
 }
 
 /// The steps of one sub-agent's conversation.
 #[derive(Debug, Clone)]
 pub struct Track {
-    /// A text that only this conversation's first user message holds.
+    /// A text that only the first user message of this conversation contains.
     pub mark: String,
     /// Its steps, in order.
     pub steps: Vec<Step>,
@@ -27,34 +27,34 @@ pub struct Track {
 /// One answer of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
-    /// Reasoning, sent signed, and only where the request switched thinking on.
+    /// Reasoning; sent with a signature, and only if the request has thinking enabled.
     pub thinking: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: Option<String>,
-    /// The tools it calls; several are one parallel response.
+    /// Its tool calls; several are parallel calls.
     pub calls: Vec<ToolCall>,
     /// Why it ends.
     pub ending: Ending,
 }
 
-/// Why an answer ends, beside that it may end with calls.
+/// Why an answer ends, unless it ends with calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The model is done.
     #[default]
     Done,
-    /// It reached the limit of the request.
+    /// The limit of the request was reached.
     Length,
-    /// It, or the service, declined.
+    /// The model or the service declined.
     Refused,
 }
 
-/// A call with the tool's own name and arguments, exactly as the agent expects them.
+/// A call with the tool's name and arguments, exactly as the agent expects them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments: a JSON object, or the text of a tool that takes nothing else.
+    /// The arguments: a JSON object, or the text for a tool that takes only a text.
     pub input: Value,
 }
 
@@ -66,12 +66,12 @@ impl Script {
 }
 
 impl Step {
-    /// A step that only says something.
+    /// A step with only a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// The same, ended for another reason.
+    /// The step with another reason for its end.
     #[must_use]
     pub fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;

@@ -1,4 +1,4 @@
-//! The listener.
+//! The HTTP server.
 
 use crate::routes;
 use crate::script::Script;
@@ -6,7 +6,7 @@ use crate::stage::{Exchange, Stage};
 use anyhow::{Context, anyhow};
 use std::sync::Arc;
 
-/// Agents send a few requests side by side (titles, sub-agents); no more than these are served.
+/// Maximum number of requests at the same time: agents send a few in parallel (titles, sub-agents).
 const WORKERS: usize = 8;
 
 /// A running server; it stops when dropped.
@@ -21,7 +21,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When no port can be had.
+    /// If no port is free.
     pub fn start(script: Script) -> anyhow::Result<Self> {
         let http = tiny_http::Server::http(("127.0.0.1", 0))
             .map_err(|cause| anyhow!("cannot listen on 127.0.0.1: {cause}"))?;
@@ -44,12 +44,12 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Plays `script` from its beginning from now on; what was asked before stays known.
+    /// Plays `script` from its beginning from now on; earlier exchanges are kept.
     pub fn play(&self, script: Script) {
         self.stage.play(script);
     }
 
-    /// Everything asked so far, in the order it was answered.
+    /// All exchanges so far, in the order of the answers.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.stage.exchanges()
     }
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Each `unblock` frees one worker from waiting.
+        // Each `unblock` wakes one worker.
         for _ in 0..WORKERS {
             self.http.unblock();
         }

@@ -1,18 +1,18 @@
 //! Signatures over thinking, made with this server's own key.
 //!
-//! The real service's signature is opaque to clients; what a test needs is only that a changed
-//! text, or a signature from elsewhere, is told apart from an untouched one.
+//! The real service's signature is opaque to clients; a test only needs to recognise a changed
+//! text, or a signature from elsewhere.
 
-/// Any 32 bytes do: nothing secret is signed, and recordings must stay valid between runs.
+/// Any 32 bytes: nothing secret is signed, and recordings must stay valid between runs.
 const KEY: [u8; 32] = *b"epitome/testing/model-server/001";
 const PREFIX: &str = "EpSig";
 
-/// What a signature says about the text it came with.
+/// The result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signature {
-    /// Ours, and over this very text.
+    /// Made by this server, for this text.
     Valid,
-    /// Ours, but over another text.
+    /// Made by this server, for another text.
     Altered,
     /// Not made by this server.
     Foreign,

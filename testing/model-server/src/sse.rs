@@ -1,8 +1,8 @@
-//! Server-sent events, written whole: the agents cannot tell, and a test gains determinism.
+//! Server-sent events, written in one piece: agents see no difference, and tests are deterministic.
 
 use serde_json::Value;
 
-/// Texts and arguments are cut into deltas of this many characters, so that a client has to join.
+/// Texts and arguments are split into deltas of this many characters, so that a client must join.
 const DELTA_CHARS: usize = 2_000;
 
 /// An event stream under construction.

@@ -1,40 +1,41 @@
-//! The play, and the record of what was asked.
+//! The progress of the script, and the record of all requests.
 
 use crate::script::{Script, Step};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// A request and what became of it.
+/// A request and its answer.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// The path asked for.
+    /// The requested path.
     pub path: String,
     /// The request's body, or null when it had none or it was not JSON.
     pub body: Value,
-    /// What was answered.
+    /// How it was answered.
     pub outcome: Outcome,
 }
 
-/// What the server did with a request.
+/// How the server answered a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Took a step of the script (`track` is empty for the main conversation).
+    /// With a step of the script (`track` is empty for the main conversation).
     Played {
-        /// The mark of the sub-agent's conversation, or nothing.
+        /// The mark of the sub-agent's conversation, or empty.
         track: String,
-        /// The number of the step, from 0; past the end the server only says that it is done.
+        /// The number of the step, from 0; after the last one the server only answers that it is
+        /// done.
         step: usize,
     },
-    /// Offered no tools (a title, a summary): answered with a canned text.
+    /// With a canned text, as it offered no tools (a title, a summary).
     Canned,
-    /// Refused: the history is not one the real service would take.
+    /// With a refusal: the real service would not accept the history.
     Refused(String),
-    /// Anything else: a list of models, a count of tokens, a probe.
+    /// Otherwise: a list of models, a count of tokens, a probe.
     Other,
 }
 
-/// The script and how far it has been played.
+/// The script, and how far it has been played.
 #[derive(Debug)]
 pub(crate) struct Stage {
     state: Mutex<State>,
@@ -54,25 +55,25 @@ impl Stage {
         Stage { state: Mutex::new(State { script, ..State::default() }) }
     }
 
-    /// Plays `script` from its beginning from now on; what was asked before stays known.
+    /// Plays `script` from its beginning from now on; earlier exchanges are kept.
     pub(crate) fn play(&self, script: Script) {
         let mut state = self.state();
         state.script = script;
         state.played.clear();
     }
 
-    /// What was asked so far.
+    /// All exchanges so far.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
         self.state().exchanges.clone()
     }
 
-    /// Answers with this step from now on, whatever is asked.
+    /// Answers every request with this step from now on.
     pub(crate) fn play_always(&self, step: Step) {
         self.state().always = Some(step);
     }
 
-    /// What is answered: the next step of the conversation that opens with `first_user_text`, or
-    /// the same as ever if the request offers no tools.
+    /// The answer: the next step of the conversation that begins with `first_user_text`, or the
+    /// canned answer if the request offers no tools.
     pub(crate) fn answer(&self, offers_tools: bool, first_user_text: &str) -> (Step, Outcome) {
         if offers_tools { self.next(first_user_text) } else { (self.canned(), Outcome::Canned) }
     }
@@ -106,7 +107,7 @@ impl Stage {
         aside.clone().unwrap_or_else(plain)
     }
 
-    /// Keeps an exchange.
+    /// Records an exchange.
     pub(crate) fn record(&self, path: &str, body: Value, outcome: Outcome) {
         let exchange = Exchange { path: path.to_owned(), body, outcome };
         self.state().exchanges.push(exchange);

@@ -1,14 +1,14 @@
-//! What must hold of any bytes: a function for each kind of text that epitome reads.
+//! Properties that hold for any bytes: a function for each kind of text that epitome reads.
 //!
-//! [`session`] does it for every format of `epitome_formats::FORMATS`.
+//! [`session`] tests every format of `epitome_formats::FORMATS`.
 //!
-//! The fuzz targets call these functions, and so do the plain tests of this crate, over recorded
-//! sessions and what is left of them after damage. Each panics when something does not hold.
+//! The fuzz targets call these functions, and so do the tests of this crate, with recorded sessions
+//! and damaged versions of them. Each panics if a property does not hold.
 //!
 //! # Absent
 //!
-//! What holds of whole sessions only, such as that a second compaction finds nothing to do: that is
-//! tested beside the engine.
+//! Properties of whole sessions only, such as that a second compaction finds nothing to do: those
+//! are tested next to the engine.
 
 mod packs;
 mod pages;
@@ -26,10 +26,10 @@ pub use sessions::{any_session, session};
 pub use summaries::summary;
 pub use texts::{json, recipe, stub};
 
-/// What must hold of any bytes.
+/// A property that must hold for any bytes.
 pub type Body = fn(&[u8]);
 
-/// Each of these functions, by the name of its fuzz target.
+/// All of these functions, by the name of the fuzz target.
 pub const BODIES: &[(&str, Body)] = &[
     ("json", json),
     ("pack", pack),

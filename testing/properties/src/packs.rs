@@ -1,15 +1,15 @@
-//! Packs of the archive: any bytes in the place of one.
+//! Packs of the archive: any bytes in place of one.
 
 use std::fs;
 
 use epitome::archive::{Archive, SessionKey};
 use epitome_model::Ref;
 
-/// Any bytes as a pack: the archive says that it is damaged, or reads it; it never fails otherwise.
+/// Any bytes as a pack: the archive either reads it or reports damage; it never fails otherwise.
 ///
 /// # Panics
 ///
-/// When it does not hold, or the disk has no room for a temporary folder.
+/// If that does not hold, or there is no room for a temporary folder.
 pub fn pack(bytes: &[u8]) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let archive = Archive::new(home.path());
@@ -17,7 +17,7 @@ pub fn pack(bytes: &[u8]) {
     let folder = Archive::folder_in(home.path()).join("pi/s");
     fs::create_dir_all(&folder).expect("a folder of the archive");
     fs::write(folder.join("000001.pack"), bytes).expect("a pack");
-    // Whether these are errors depends on the bytes; that they return is what is asked.
+    // Whether these are errors depends on the bytes; they must return.
     let _ = archive.find(&Ref::from_bytes(b"removed"));
     let _ = archive.verify();
     let _ = archive.sessions();

@@ -1,4 +1,4 @@
-//! Sessions as pages and texts: whatever a session says, nothing of it is carried out.
+//! Sessions as pages and texts: nothing in a session's text may take effect.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use html5ever::{ParseOpts, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// Any bytes as a session that is shown, of whatever agent it looks like one of.
+/// Any bytes as a session that is shown, in any format that recognises them.
 ///
 /// # Panics
 ///
-/// When something does not hold that must.
+/// If a property does not hold.
 pub fn page(bytes: &[u8]) {
     let Ok(session) = Loaded::read(bytes, None) else { return };
     let Loaded { format, source, transcript, .. } = &session;
@@ -28,7 +28,7 @@ pub fn page(bytes: &[u8]) {
         let no_lines = |_: &Ref| -> Option<Lines> { None };
         let edits = for_reading(transcript, source, &recipe, &no_lines);
         let once = Applied::new(transcript, source, &edits);
-        // Who compacts what is compacted changes nothing.
+        // A second compaction changes nothing.
         let edits = for_reading(&once.transcript, &once.source, &recipe, &no_lines);
         let twice = Applied::new(&once.transcript, &once.source, &edits);
         let all = Detail::Full;
@@ -40,7 +40,7 @@ pub fn page(bytes: &[u8]) {
             texts(&twice.transcript, &twice.source),
             "twice is once"
         );
-        // What was counted is nowhere to be read.
+        // Token counts are not in the JSON.
         for (_, entry) in once.transcript.entries() {
             for block in &entry.blocks {
                 if let Block::Output(output) = block
@@ -98,14 +98,14 @@ fn with_story<T>(
     }))
 }
 
-/// Facts are for readers, and made of what is not read back as well.
+/// A document without its facts, which also depend on content that is not read back.
 fn without_facts(text: &str) -> serde_json::Value {
     let mut value: serde_json::Value = serde_json::from_str(text).expect("JSON");
     value["facts"] = serde_json::Value::Null;
     value
 }
 
-/// Every element that a template has, and its attributes.
+/// All elements of the templates, with their attributes.
 const ELEMENTS: &[(&str, &[&str])] = &[
     ("html", &["lang"]),
     ("head", &[]),
@@ -168,7 +168,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("ul", &["class"]),
 ];
 
-/// Every element of a drawing.
+/// All elements of a drawing.
 const DRAWING: &[(&str, &[&str])] = &[
     ("line", &["x1", "x2", "y1", "y2"]),
     ("rect", &["class", "x", "y", "width", "height"]),
@@ -176,7 +176,7 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("title", &[]),
 ];
 
-/// What the viewer's own templates have besides.
+/// Additional elements of the viewer's templates.
 const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("a", &["href", "aria-current"]),
     ("button", &["class", "type", "data-copy", "hidden"]),
@@ -204,11 +204,11 @@ const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("th", &["scope", "colspan"]),
 ];
 
-/// Holds a page against the table: a parser finds nothing in it but what templates put there.
+/// Checks a page with the table: a parser must find only elements of the templates in it.
 ///
 /// # Panics
 ///
-/// When there is something else.
+/// If there is anything else.
 pub fn html_is_inert(page: &str) {
     let mut found = elements(page, &[ELEMENTS], leads_somewhere_safe);
     found.retain(|tag| matches!(&**tag, "script" | "style"));
@@ -216,11 +216,11 @@ pub fn html_is_inert(page: &str) {
     assert_eq!(found, ["script", "style"], "one of each, and they are ours");
 }
 
-/// The same of a page of the viewer, whose style and scripts are files.
+/// The same for a page of the viewer, whose style and scripts are files.
 ///
 /// # Panics
 ///
-/// When there is something else.
+/// If there is anything else.
 pub fn viewer_is_inert(page: &str) {
     let is_ours = |address: &str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || "./?=&%-_#".contains(c);
@@ -234,7 +234,7 @@ pub fn viewer_is_inert(page: &str) {
     assert_eq!(found, ["link", "link", "script", "script"], "they are ours");
 }
 
-/// The elements of a page, each of which stands in one of the tables with its attributes.
+/// The elements of a page, each of which must be in one of the tables with its attributes.
 fn elements(
     page: &str,
     tables: &[&[(&str, &[&str])]],
@@ -277,7 +277,7 @@ fn elements(
             NodeData::Document | NodeData::Doctype { .. } | NodeData::Text { .. } => {}
         }
         waiting.extend(node.children.borrow().iter().cloned());
-        // Dropping a deep tree one node at a time keeps the stack.
+        // Drop a deep tree node by node, so that the stack does not overflow.
         node.children.borrow_mut().clear();
     }
     found
@@ -318,7 +318,7 @@ fn markdown_is_inert(text: &str) {
     assert_eq!(open, 0, "everything that is opened is closed");
 }
 
-/// Only our own styles are left of what a terminal obeys.
+/// Checks that the only escape sequences in a text are our own styles.
 fn terminal_is_inert(text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n') {

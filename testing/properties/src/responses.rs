@@ -9,7 +9,7 @@ use crate::sessions::stand_inside;
 ///
 /// # Panics
 ///
-/// When something does not hold that must.
+/// If a property does not hold.
 pub fn response(bytes: &[u8]) {
     for api in APIS.iter().chain([&ollama::API]) {
         check(api, &api.response(bytes));
@@ -22,7 +22,7 @@ pub fn response(bytes: &[u8]) {
     }
 }
 
-/// A response, or why there is none, and the text that was seen of it.
+/// A response, or why there is none, and its text as reported by deltas.
 type Received = (Result<Response, BadResponse>, String);
 
 fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
@@ -37,7 +37,7 @@ fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
     (body.and_then(|body| api.response(body.as_bytes())), seen)
 }
 
-/// A response stands in its source, is sent back as JSON, and can be put into a request.
+/// Spans of a response are in its source, it is sent back as JSON, and fits into a request.
 fn check(api: &Api, response: &Result<Response, BadResponse>) {
     let Ok(response) = response else { return };
     let items = vec![Item::Entry(Box::new(response.entry.clone()))];

@@ -1,16 +1,16 @@
-//! A redactor.
+//! Redaction.
 
 use std::sync::LazyLock;
 
 use epitome_json::check;
 use epitome_redact::{Finder, Redactor, Rules};
 
-/// Any bytes as a session to be redacted: what takes the place of something stands in order and
-/// apart, JSON stays JSON, and a second look finds nothing.
+/// Any bytes as a session that is redacted: replacements are in order and disjoint, JSON stays
+/// JSON, and a second redaction finds nothing.
 ///
 /// # Panics
 ///
-/// When it does not hold.
+/// If that does not hold.
 pub fn redact(bytes: &[u8]) {
     static FINDER: LazyLock<Finder> =
         LazyLock::new(|| Finder::new(Rules::built_in()).expect("rules that are tested"));

@@ -1,4 +1,4 @@
-//! Sessions: any bytes, read as an agent's.
+//! Sessions: any bytes, read in an agent's format.
 
 use std::env;
 use std::sync::LazyLock;
@@ -14,12 +14,12 @@ use epitome_tokens::Estimate;
 /// The variable that names the one format of the fuzz target `session`.
 const FORMAT: &str = "EPITOME_FORMAT";
 
-/// Any bytes as a session of the format that `EPITOME_FORMAT` names, and of every format when the
+/// Any bytes as a session of the format that `EPITOME_FORMAT` names, or of every format if the
 /// variable is not set.
 ///
 /// # Panics
 ///
-/// When something does not hold that must, or no format has that name.
+/// If a property does not hold, or no format has that name.
 pub fn any_session(bytes: &[u8]) {
     static CHOSEN: LazyLock<Vec<&'static Format>> = LazyLock::new(|| match env::var(FORMAT) {
         Ok(name) => vec![named(&name).expect("EPITOME_FORMAT names a format")],
@@ -34,7 +34,7 @@ pub fn any_session(bytes: &[u8]) {
 ///
 /// # Panics
 ///
-/// When something does not hold that must.
+/// If a property does not hold.
 pub fn session(format: &'static Format, bytes: &[u8]) {
     let session = read(format, bytes);
     let again = read(format, bytes);
@@ -60,12 +60,12 @@ fn read<'a>(format: &'static Format, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
     Loaded { format, source: bytes, transcript, faults }
 }
 
-/// What is planned can be written, keeps the invariants, and can be undone.
+/// A plan can be written, holds the invariants, and can be undone.
 fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     let name = &recipe.name;
     let planned = match CompactionPlan::new(session, recipe, &Estimate::new()) {
         Ok(planned) => planned,
-        // What sets rules may need more than the target.
+        // What sets rules may exceed the target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return;
         }
@@ -88,7 +88,7 @@ fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     assert!(all(&undone) == session.source, "{name}: everything comes back");
 }
 
-/// The splices that put back what these took.
+/// The splices that undo these.
 fn inverse(splices: &[&Splice], before: &[u8]) -> Vec<Splice> {
     let (mut taken, mut put) = (0, 0);
     let back = |splice: &&Splice| {
@@ -105,7 +105,7 @@ fn all(spliced: &Spliced<'_>) -> Vec<u8> {
     spliced.read(0..Source::len(spliced)).into_owned()
 }
 
-/// Every record stands behind the one before, and everything in it inside of it.
+/// Every record comes after the one before, and all its spans are inside of it.
 pub(crate) fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
     let mut from = 0;
     let mut last = None;
@@ -146,7 +146,7 @@ fn spans(item: &Item) -> Vec<Span> {
             }
             Block::Image(image) => spans.extend([image.whole, image.data]),
             Block::Opaque(span) => spans.push(*span),
-            // The enum may grow; what it grows by is looked at once it is known.
+            // Variants that are added later are not checked yet.
             _ => {}
         }
     }
@@ -159,6 +159,6 @@ fn of_output(output: &Output) -> Vec<Span> {
         Part::Image(image) => vec![image.whole, image.data],
         Part::Opaque(span) => vec![*span],
     });
-    // A result without content has no place.
+    // A result without content has no span.
     parts.chain((!output.whole.is_empty()).then_some(output.whole)).collect()
 }

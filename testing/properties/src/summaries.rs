@@ -1,4 +1,4 @@
-//! A live context and whoever writes its summaries, as bytes say.
+//! A live context and the model that writes its summaries, both driven by any bytes.
 
 use std::sync::Arc;
 
@@ -21,23 +21,24 @@ const RECIPE: &str = r#"
     sections = ["Goal", "Next"]
 "#;
 
-/// Questions for one compaction, at most: parts, their notes, and the same in smaller windows.
+/// Maximum number of questions for one compaction: parts, their notes, and these in smaller
+/// windows.
 const MOST: u64 = 250;
 
-/// Any lines as a talk and as what a model says of it: `u` (the user), `a` (the agent), `c` (a call
-/// and its result, longer with each digit), `k` (a compaction is asked for); `=`, `l`, `t`, `r`,
+/// Any lines as a conversation and as answers of a model: `u` (the user), `a` (the agent), `c` (a
+/// call and its result, longer with each digit), `k` (a requested compaction); `=`, `l`, `t`, `r`,
 /// `s` (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`,
-/// `o` and `n` (a failure, a question that is too long, nobody).
+/// `o` and `n` (a failure, a question that is too long, no model).
 ///
-/// It ends; each question fits; without a summary nothing has changed, and with one what is kept
-/// has not.
+/// The compaction ends; each question fits the window; without a summary nothing has changed, and
+/// with one the kept part has not.
 ///
 /// # Panics
 ///
-/// When it does not hold.
+/// If that does not hold.
 pub fn summary(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // The first line is the window of who writes.
+    // The first line is the window of the summarising model.
     let (first, talk) = text.split_once('\n').unwrap_or((&text, ""));
     let window = first.trim().parse::<u64>().unwrap_or(9_000).clamp(1, 200_000);
     let mut replies = Replies::parse(talk);
@@ -76,7 +77,7 @@ fn call(context: &mut Context, n: usize, rest: &str) -> epitome::Result<()> {
     context.tool(&[Said::output(id, text)])
 }
 
-/// Answers in the order of their lines, and again from the first.
+/// Answers in the order of their lines, repeated from the first.
 struct Replies {
     all: Vec<Result<Reply, NoReply>>,
     next: usize,
@@ -151,7 +152,7 @@ fn check_fits(ask: &Ask, window: u64) {
     assert!(tokens <= Tokens(window), "{tokens} of {window}");
 }
 
-/// Nothing that somebody said can pass for the user's words in a summary.
+/// No text of the session can pass for a user message in a summary.
 fn check_summary(text: &str) {
     let (ours, told) = text.split_once("# Told by a model").expect("it has two halves");
     let (open, close) = ("<user-message n=", "</user-message>");
@@ -162,7 +163,7 @@ fn check_summary(text: &str) {
     }
 }
 
-/// What is sent, entry by entry.
+/// The sent entries, one by one.
 fn describe(context: &Context) -> Vec<String> {
     let view = context.as_it_is();
     let entries = view.transcript().context();
@@ -173,7 +174,7 @@ fn describe(context: &Context) -> Vec<String> {
     words.collect()
 }
 
-/// What stands on disk says the same, every wire takes it, and all of it comes back.
+/// The log on disk has the same content, and every API accepts it and returns all of it.
 fn check_log(context: &Context) {
     let log = context.log().to_vec();
     let read = (named("epitome").expect("a format").read)(&log, &mut ());

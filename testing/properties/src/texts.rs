@@ -1,14 +1,14 @@
-//! Small readers: JSON, what stands in place of removed text, recipes.
+//! Small readers: JSON, stubs, recipes.
 
 use epitome_json::{Cursor, check};
 use epitome_model::{Stub, is_left_by_recipe};
 use epitome_passes::Recipe;
 
-/// Any bytes as JSON: looked at without failing, and what is accepted can be walked.
+/// Any bytes as JSON: checking never fails otherwise, and accepted JSON can be walked.
 ///
 /// # Panics
 ///
-/// When it does not hold.
+/// If that does not hold.
 pub fn json(bytes: &[u8]) {
     let Ok(()) = check(bytes) else { return };
     let mut cursor = Cursor::new(bytes);
@@ -25,26 +25,26 @@ pub fn json(bytes: &[u8]) {
     assert!(members.is_ok(), "what is accepted is walked");
 }
 
-/// Any text as a stub: what is recognised is printed as it was.
+/// Any text as a stub: one that is recognised is printed as it was.
 ///
 /// # Panics
 ///
-/// When it does not hold.
+/// If that does not hold.
 pub fn stub(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(stub) = Stub::parse(&text) {
         assert_eq!(stub.to_string(), text, "printing and parsing are inverse");
         assert!(is_left_by_recipe(&text), "a stub is left by a recipe");
     }
-    // Asked of every text of a session.
+    // This is called for every text of a session.
     let _ = is_left_by_recipe(&text);
 }
 
-/// Any text as a recipe: refused with an error that says why, or run.
+/// Any text as a recipe: it is either refused with a reason, or can be run.
 ///
 /// # Panics
 ///
-/// When it does not hold.
+/// If that does not hold.
 pub fn recipe(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Err(err) = Recipe::parse(&text) {

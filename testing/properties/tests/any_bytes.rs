@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets, without a fuzzer: over their seeds, over recorded and generated
-//! sessions, and over what damage leaves of them. The same cases every time.
+//! Runs the fuzz targets without a fuzzer: over their seeds, over recorded and generated sessions,
+//! and over damaged versions of these. The cases are the same in every run.
 
 use std::fs;
 use std::panic::AssertUnwindSafe;
@@ -12,8 +12,8 @@ use properties::BODIES;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty
-/// times as many, which is what fuzzing is without a nightly compiler.
+/// Runs `body` over `n` damaged versions of `whole`. `EPITOME_FUZZ=50` makes it fifty times as
+/// many, as fuzzing without a nightly compiler.
 fn check(n: u32, body: impl Fn(&[u8]), whole: impl Strategy<Value = Vec<u8>> + 'static) {
     let times = std::env::var("EPITOME_FUZZ").ok().and_then(|times| times.parse().ok());
     let config =
@@ -97,8 +97,8 @@ fn every_recorded_session_and_every_case_holds_for_all_readers() {
     }
 }
 
-/// Damaged sessions, cases, seeds and generated sessions of every format; and, with fewer, those
-/// of another format.
+/// Damaged sessions, cases, seeds and generated sessions of every format; and fewer of another
+/// format.
 #[test]
 fn damaged_sessions_of_every_format_hold() {
     let of_format = |format: &'static Format| {
@@ -144,7 +144,7 @@ fn damaged_sessions_with_secrets_hold() {
     check(200, properties::redact, seed("redact"));
 }
 
-/// A talk, and what a model says of it.
+/// A conversation with answers of a model, as lines for `summary`.
 fn talk() -> impl Strategy<Value = Vec<u8>> {
     let windows = prop::sample::select(vec![1, 900, 1_500, 1_800, 3_000, 9_000, 60_000]);
     let line = prop_oneof![

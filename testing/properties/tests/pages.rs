@@ -1,4 +1,4 @@
-//! Pages and texts of sessions that mean harm.
+//! Pages and texts of malicious sessions.
 
 mod hostile;
 
@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 
-/// Puts hostile texts at the beginning of strings of a session.
+/// Inserts hostile texts at the beginning of strings in a session.
 fn armed(session: &str, places: &[(Index, usize)]) -> Vec<u8> {
     let starts: Vec<usize> = session.match_indices(":\"").map(|(at, _)| at + 2).collect();
     let mut chosen: Vec<(usize, &str)> = places
@@ -31,7 +31,7 @@ fn armed(session: &str, places: &[(Index, usize)]) -> Vec<u8> {
 fn sessions() -> Vec<String> {
     let recorded = fixtures::all().into_iter().filter(|fixture| fixture.name == "pricing");
     let whole = recorded.map(|fixture| String::from_utf8_lossy(&fixture.bytes()).into_owned());
-    // The beginning is enough: whole sessions take too long.
+    // Use only the beginning: whole sessions take too long.
     whole
         .map(|session| {
             let mut size = 0;

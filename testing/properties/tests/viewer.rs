@@ -1,4 +1,4 @@
-//! The viewer with sessions that mean harm: whatever they say, nothing of it is carried out.
+//! The viewer with malicious sessions: nothing in their text may take effect.
 
 mod hostile;
 
@@ -54,7 +54,7 @@ fn nothing_of_a_hostile_session_is_carried_out_by_the_viewer() {
             properties::viewer_is_inert(&get(&address, &format!("s/{key}/{page}")));
         }
     }
-    // Whatever is said there is found, and shown with its titles and models.
+    // Every page shows such texts: as hits, titles and model names.
     for page in ["overview", "overview?days=all", "?q=x", "?q=script&sort=size&state=whole"] {
         properties::viewer_is_inert(&get(&address, page));
     }

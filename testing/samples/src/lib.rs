@@ -12,9 +12,9 @@
 //! assert_eq!(sample.transcript().context().count(), 4);
 //! ```
 //!
-//! Every method appends one record, so that the first one is item 0. A record is a JSON array on a
-//! line of its own; all texts are string literals in it. A response of the model is a group of its
-//! own, except that thinking and the record after it share one.
+//! Every method appends one record, so that the first one is item 0. A record is a JSON array on
+//! its own line; all texts are string literals in it. Each response of the model is a group, where
+//! thinking belongs to the same group as the record after it.
 //!
 //! # Absent
 //!
@@ -44,7 +44,7 @@ impl Sample {
         &self.transcript
     }
 
-    /// The bytes that its spans point into.
+    /// The bytes of the transcript's texts.
     pub fn source(&self) -> &dyn Source {
         &self.bytes
     }
@@ -127,19 +127,19 @@ impl Sample {
         self.result(true, &[text], None)
     }
 
-    /// The result of the last call: a text, and a picture of so many bytes of base64.
+    /// The result of the last call: a text, and an image of this many bytes of base64.
     #[must_use]
     pub fn output_with_image(self, text: &str, base64: usize) -> Sample {
         self.result(false, &[text], Some(base64))
     }
 
-    /// A picture that the user shows, with so many bytes of base64.
+    /// An image that the user sends, with this many bytes of base64.
     #[must_use]
     pub fn image(self, base64: usize) -> Sample {
         self.entry(Role::User, |to| Block::Image(to.picture(base64)))
     }
 
-    /// A record that no model sees, with a value that may be removed whole.
+    /// A record that no model sees, with a value that may be removed as a whole.
     #[must_use]
     pub fn hidden(mut self, name: &'static str, json: &str) -> Sample {
         let start = self.put("[");
@@ -211,7 +211,7 @@ impl Sample {
         Text::Source(Span { start, end: self.bytes.len() as u64 })
     }
 
-    /// Appends JSON; returns where it begins.
+    /// Appends JSON; returns its offset.
     fn put(&mut self, json: &str) -> u64 {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(json.as_bytes());
@@ -219,7 +219,7 @@ impl Sample {
     }
 }
 
-/// Counts one token for every four bytes that have begun.
+/// A tokenizer that counts one token per four bytes, rounded up.
 pub struct Quarters;
 
 impl Counter for Quarters {

@@ -5,8 +5,8 @@ use std::fs;
 
 use xtask::{cargo, print, say};
 
-/// Where a change in this folder can be seen: in the tests of these packages. What is not here is
-/// seen in the package of the folder itself.
+/// The packages whose tests depend on a folder. For a folder that is not listed it is the folder's
+/// own package.
 const SEEN_IN: &[(&str, &[&str])] = &[
     ("docs/schema/", &["epitome-cli"]),
     ("docs/library.md", &["epitome"]),
@@ -14,14 +14,14 @@ const SEEN_IN: &[(&str, &[&str])] = &[
     ("fuzz/seeds/", &["properties"]),
 ];
 
-/// Changed files that concern every package.
+/// Files that concern every package.
 const EVERYWHERE: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo/"];
 
-/// Runs the tests of what was changed against the main branch, committed or not.
+/// Runs the tests of what differs from the main branch, committed or not.
 ///
 /// # Errors
 ///
-/// When a test fails, or git does not answer.
+/// If a test fails, or git does.
 pub(super) fn test() -> anyhow::Result<()> {
     let files = changed()?;
     let package = |folder: &str| {
@@ -42,7 +42,7 @@ pub(super) fn test() -> anyhow::Result<()> {
     cargo::run(&[&["cargo", "test", "--locked"][..], &named].concat(), &[])
 }
 
-/// Says what `--quick` does not do.
+/// Prints what `--quick` leaves out.
 pub(super) fn leaves_out() {
     print(
         "quick leaves out: the tests of packages that were not changed (those that use a changed \
@@ -50,7 +50,7 @@ pub(super) fn leaves_out() {
     );
 }
 
-/// The files that differ from the main branch, with those that git does not know yet.
+/// The files that differ from the main branch, including untracked ones.
 fn changed() -> anyhow::Result<Vec<String>> {
     let base = ["origin/main", "main"].into_iter().find_map(|name| {
         cargo::output(&["git", "merge-base", "HEAD", name]).ok().map(|it| it.trim().to_owned())
@@ -61,8 +61,8 @@ fn changed() -> anyhow::Result<Vec<String>> {
     Ok(differ.lines().chain(new.lines()).map(str::to_owned).collect())
 }
 
-/// The packages whose tests may see a change of these files; nothing for all of them. `package` is
-/// the name of the package of a folder.
+/// The packages whose tests depend on these files; empty for all packages. `package` returns the
+/// name of the package in a folder.
 fn packages(
     files: &[String],
     package: impl Fn(&str) -> Option<String>,

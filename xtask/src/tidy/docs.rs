@@ -1,8 +1,8 @@
-//! What the pages point at is there.
+//! Checks the references in documents.
 
 use super::{Findings, Repo};
 
-/// Links between pages lead somewhere.
+/// Links between documents lead to existing files.
 pub(super) fn links_lead_somewhere(repo: &Repo, findings: &mut Findings) {
     for file in repo.files.iter().filter(|file| file.path.ends_with(".md")) {
         for (line, text) in file.lines() {
@@ -18,7 +18,7 @@ pub(super) fn links_lead_somewhere(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// A test that a page names, as `folder/file.rs::name`, is there.
+/// A test that a document names, as `folder/file.rs::name`, exists.
 pub(super) fn tests_that_are_named_exist(repo: &Repo, findings: &mut Findings) {
     for file in repo.files.iter().filter(|file| file.path.ends_with(".md")) {
         for (line, text) in file.lines() {
@@ -42,7 +42,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     targets.filter(|target| !target.contains("://") && !target.starts_with(['#', '<']))
 }
 
-/// A path as seen from the folder of `page`.
+/// A path relative to the folder of `page`.
 fn joined(page: &str, target: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

@@ -1,16 +1,16 @@
-//! Words that a tracked file does not have.
+//! Words that must not be in tracked files.
 
 use super::{File, Findings, Repo};
 
-/// Names that say nothing about what stands there.
+/// Names that say nothing about the content.
 const VAGUE: [&str; 7] = ["utils", "util", "helpers", "helper", "common", "misc", "manager"];
 
-/// What is to be done later is done, or written down in SHORTCOMINGS.md. Spelt in two pieces, so
-/// that this file has none of them.
+/// Unfinished work is done, or listed in SHORTCOMINGS.md. Each word is split in two, so that this
+/// file does not contain it.
 const UNDONE: [&str; 3] =
     [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore")];
 
-/// Folders of one machine, and ways to a registry that only one network has.
+/// Folders of a particular machine, and addresses of a registry in a particular network.
 const MACHINE: [&str; 9] = [
     concat!("/", "work/"),
     concat!("/", "root/"),
@@ -23,7 +23,7 @@ const MACHINE: [&str; 9] = [
     concat!("registry", " = \"http"),
 ];
 
-/// Where such a word has to stand, and why.
+/// Files that need such a word, and why.
 const EXEMPT: &[(&str, &str)] = &[
     ("crates/epitome/tests/it/archive.rs", "a path in an archive that leads out of it is refused"),
     ("testing/fixtures/src/lib.rs", "recorded sessions are searched for such folders"),
@@ -33,7 +33,7 @@ const EXEMPT: &[(&str, &str)] = &[
 /// Recorded by the real agents, which use such folders.
 const RECORDED: &str = "testing/fixtures/sessions/";
 
-/// Files, folders and modules are called after what they hold.
+/// Files, folders and modules are named after their content.
 pub(super) fn names_say_what_things_are(repo: &Repo, findings: &mut Findings) {
     for path in repo.paths.iter().filter(|path| !path.starts_with(RECORDED)) {
         let mut names = path.split('/').map(|name| name.split('.').next().unwrap_or(name));
@@ -43,7 +43,7 @@ pub(super) fn names_say_what_things_are(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// No code that is still to be written, and no test that nobody runs.
+/// There is no unfinished code, and no test that is never run.
 pub(super) fn nothing_is_left_undone(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
         each(file, &UNDONE, |line, word| {
@@ -52,7 +52,7 @@ pub(super) fn nothing_is_left_undone(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// The repository is the same on every machine.
+/// The repository contains nothing of a particular machine.
 pub(super) fn no_machine_is_named(repo: &Repo, findings: &mut Findings) {
     for file in &repo.files {
         let exempt = EXEMPT.iter().any(|(path, _)| file.path.starts_with(path));

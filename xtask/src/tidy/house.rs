@@ -1,8 +1,8 @@
-//! What every part of the house brings along.
+//! Checks the documents that the project and every crate must have.
 
 use super::{Findings, Repo};
 
-/// What has to be there though no page links to it.
+/// Documents that must exist even if no page links to them.
 const PAPERS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -13,10 +13,10 @@ const PAPERS: &[&str] = &[
     ".ci/run",
 ];
 
-/// Lines of ARCHITECTURE.md: it is read in one go or not at all.
+/// Maximum number of lines of ARCHITECTURE.md, which should be read in one go.
 const ARCHITECTURE: usize = 300;
 
-/// The papers are there, and the plan of the house is short and knows every room.
+/// The documents exist, and ARCHITECTURE.md is short and names every crate.
 pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
     for paper in PAPERS.iter().filter(|paper| !repo.paths.iter().any(|path| path == *paper)) {
         findings.fail(paper, 0, "is missing");
@@ -31,11 +31,11 @@ pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// The page of a crate says what is not there.
+/// The first page of a crate says what the crate leaves out.
 pub(super) fn crates_say_what_is_absent(repo: &Repo, findings: &mut Findings) {
     for folder in rooms(repo).filter(|folder| folder.starts_with("crates/")) {
         let page = format!("{folder}/src/lib.rs");
-        // A program has no page; ARCHITECTURE.md says what is absent from it.
+        // A program has no first page; ARCHITECTURE.md says what it leaves out.
         let Some(file) = repo.file(&page) else { continue };
         if !file.text.lines().any(|line| line == "//! # Absent") {
             findings.fail(&page, 0, "does not say what is absent (`# Absent`)");

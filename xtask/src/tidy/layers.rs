@@ -1,4 +1,4 @@
-//! The layers of the crates. ARCHITECTURE.md has a number for each.
+//! Checks the layers of the crates, which are numbered in ARCHITECTURE.md.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use toml::{Table, Value};
 
 use super::{Findings, Repo};
 
-/// The page with the table: lines that begin with the number of a layer, and then name its crates.
+/// The page with the table: lines with the number of a layer, followed by its crates.
 const PAGE: &str = "ARCHITECTURE.md";
-/// What tests of every crate may use in addition to the layers below it.
+/// The layer that tests of every crate may use, in addition to the layers below their own.
 const FOR_TESTS: u8 = 12;
 /// The highest layer that does no input or output.
 const PURE: u8 = 5;
-/// What the library of such a crate begins with.
+/// The lint that the library of such a crate must have.
 const LINT: &str = "#![deny(clippy::disallowed_methods, clippy::disallowed_types)]";
 
 /// A crate of the workspace depends only on those of lower layers.
@@ -47,7 +47,7 @@ pub(super) fn dependencies_go_down(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// Crates of the layers without input and output deny the lint that names it.
+/// Crates of the layers without input and output must have this lint.
 pub(super) fn pure_layers_deny_io(repo: &Repo, findings: &mut Findings) {
     for (folder, _) in layers(repo).into_iter().filter(|(_, layer)| *layer <= PURE) {
         let library = format!("{folder}/src/lib.rs");
@@ -84,7 +84,7 @@ fn name(manifest: &Table) -> Option<&str> {
     manifest.get("package")?.get("name")?.as_str()
 }
 
-/// The packages of a table of dependencies, those for one system only included.
+/// The packages in a table of dependencies, including those for one system only.
 fn dependencies<'a>(manifest: &'a Table, table: &str) -> Vec<&'a str> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let tables = targets.filter_map(|(_, target)| target.get(table));

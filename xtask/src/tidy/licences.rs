@@ -1,7 +1,7 @@
-//! Under which licences the crates come that are built in, and from where.
+//! Checks the licences and the sources of all crates that are built in.
 //!
-//! `deny.toml` is the one list; this reads it, so that a machine without cargo-deny holds the same
-//! line.
+//! `deny.toml` is the only list of what is allowed; it is read here, so that the check is the same
+//! on a machine without cargo-deny.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use xtask::cargo;
 
 use super::{Findings, Repo};
 
-/// What `deny.toml` says.
+/// The rules in `deny.toml`.
 struct Rules {
     licences: Vec<String>,
     banned: Vec<String>,
@@ -33,16 +33,15 @@ impl Rules {
     }
 }
 
-/// Every crate that is built for this system has a licence that is allowed, and comes from where
-/// crates come from.
+/// Every crate that is built for this system has an allowed licence and an allowed source.
 ///
 /// # Errors
 ///
-/// When cargo does not say what is built, or `deny.toml` is not what it was.
+/// If cargo does not report what is built, or `deny.toml` has an unexpected form.
 pub(super) fn are_allowed(repo: &Repo, findings: &mut Findings) -> anyhow::Result<()> {
     let rules = repo.file("deny.toml").context("deny.toml is missing")?;
     let rules = Rules::parse(&rules.text).context("deny.toml")?;
-    // Crates for other systems are not on this machine, and cargo would fetch them.
+    // Crates for other systems are not on this machine, and cargo would download them.
     let compiler = cargo::output(&["rustc", "-vV"])?;
     let host = compiler.lines().find_map(|line| line.strip_prefix("host: ")).context("no host")?;
     let line = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host];
@@ -53,7 +52,7 @@ pub(super) fn are_allowed(repo: &Repo, findings: &mut Findings) -> anyhow::Resul
     Ok(())
 }
 
-/// Looks at a package as `cargo metadata` describes it. One without a source is ours.
+/// Checks a package as `cargo metadata` describes it. One without a source is our own.
 fn judge(rules: &Rules, package: &Value, findings: &mut Findings) {
     let name = package["name"].as_str().unwrap_or_default();
     let mut fail = |what: String| findings.fail("Cargo.lock", 0, format!("{name}: {what}"));
@@ -72,8 +71,8 @@ fn judge(rules: &Rules, package: &Value, findings: &mut Findings) {
     }
 }
 
-/// Whether an expression can be met: `OR` needs one side, `AND` both. Nested parentheses do not
-/// occur among the crates that are used, and would be refused.
+/// Whether a licence expression is allowed: `OR` needs one side, `AND` both. Nested parentheses do
+/// not occur among the crates that are used, and would be refused.
 fn is_allowed(expression: &str, allow: &[String]) -> bool {
     let expression = expression.replace('/', " OR ");
     let mut depth = 0;

@@ -1,18 +1,18 @@
-//! How long files, functions and lines may be.
+//! Checks the length of files, functions and lines.
 
 use super::{Findings, Repo};
 
-/// Lines of a file: more is warned of, and more is refused.
+/// Lines of a file: above the first number is a warning, above the second an error.
 const FILE: (usize, usize) = (500, 800);
-/// Lines of a function.
+/// Maximum number of lines of a function.
 const FUNCTION: usize = 70;
-/// Columns of a line.
+/// Maximum number of columns of a line.
 const COLUMNS: usize = 100;
 
-/// Files that are one table, and may be as long as the table is.
+/// Files that are one table, and may be longer.
 const TABLES: &[&str] = &["crates/tokens/src/weights.rs"];
 
-/// A file fits into a head.
+/// Files are short enough to be understood as a whole.
 pub(super) fn files_are_short(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust().filter(|file| !TABLES.contains(&&*file.path)) {
         let n = file.text.lines().count();
@@ -24,7 +24,8 @@ pub(super) fn files_are_short(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// A line fits into a window. Literals that hold a link or a fixture may be longer in no other way.
+/// Lines fit into a window. Literals with a link or a fixture may be longer if they cannot be
+/// split.
 pub(super) fn lines_fit(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
         for (line, text) in file.lines() {
@@ -36,8 +37,8 @@ pub(super) fn lines_fit(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// A function fits onto a page. Functions end where their indentation comes back, as rustfmt
-/// writes them.
+/// Functions fit on a page. A function ends where its indentation occurs again, as rustfmt writes
+/// it.
 pub(super) fn functions_are_short(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
         let mut open: Vec<(usize, usize, String)> = Vec::new();
@@ -61,7 +62,7 @@ pub(super) fn functions_are_short(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// The name of the function whose signature begins here. A declaration without a body is none.
+/// The name of the function whose signature begins here. A declaration without a body is ignored.
 fn function(text: &str) -> Option<&str> {
     if text.ends_with(';') || text.starts_with("//") {
         return None;

@@ -1,9 +1,9 @@
-//! The modules inside a crate: their imports form no circle.
+//! Checks that the imports between a crate's modules form no cycle.
 //!
-//! A module imports another one when a path in its code leads there: `use`, `crate::`, `super::`,
+//! A module imports another one if a path in its code leads there: `use`, `crate::`, `super::`,
 //! `self::`, or the name of a child or of an imported module. A name that is re-exported counts as
-//! an import of the module that it comes from. What a child takes from its parents does not count,
-//! and neither does code that is compiled for tests only.
+//! an import of the module that it comes from. Imports of a child from its parents do not count,
+//! and neither does code that is compiled only for tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ use syn::{
 
 use super::{File, Findings, Repo};
 
-/// No two modules of a crate import each other, directly or by way of others.
+/// No two modules of a crate import each other, directly or through others.
 pub(super) fn modules_form_no_circles(repo: &Repo, findings: &mut Findings) {
     let is_root =
         |file: &&File| ["/src/lib.rs", "/src/main.rs"].iter().any(|it| file.path.ends_with(it));
@@ -42,10 +42,10 @@ pub(super) fn modules_form_no_circles(repo: &Repo, findings: &mut Findings) {
 /// The path of a module: its names below the root of the crate.
 type ModulePath = Vec<String>;
 
-/// For each module what it imports, with the first path that leads there.
+/// The imports of each module, each with the first path that leads there.
 type Imports = BTreeMap<ModulePath, BTreeMap<ModulePath, String>>;
 
-/// How many re-exports are followed from a name.
+/// Maximum number of re-exports that are followed from a name.
 const DEPTH: usize = 8;
 
 /// The modules of a library or program.
@@ -53,12 +53,12 @@ struct Crate {
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// What the code of a module says.
+/// The names and paths in the code of a module.
 #[derive(Default)]
 struct Module {
     file: String,
     children: Vec<String>,
-    /// The names that `use` brings in, with the paths that they stand for.
+    /// The names that `use` introduces, with their paths.
     names: BTreeMap<String, Vec<String>>,
     /// Every path in the code.
     paths: Vec<Vec<String>>,
@@ -101,8 +101,8 @@ impl Crate {
         imports
     }
 
-    /// The module that a path in the code of `at` leads to, or that has what it leads to; nothing
-    /// if that is in another crate.
+    /// The module that a path in the code of `at` leads to, or that contains its target; `None` if
+    /// that is in another crate.
     fn resolve(&self, at: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         match &**first {
@@ -122,7 +122,7 @@ impl Crate {
         }
     }
 
-    /// The module that a path leads to that begins in `at`.
+    /// The module that a path leads to, starting in `at`.
     fn walk(&self, at: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
         let Some((first, rest)) = path.split_first() else { return Some(at.to_owned()) };
         if first == "super" {
@@ -146,7 +146,7 @@ fn name(path: &ModulePath) -> String {
     if path.is_empty() { "crate".into() } else { path.join("::") }
 }
 
-/// The shortest way from a module back to itself, both ends included.
+/// The shortest cycle of imports from a module back to itself, both ends included.
 fn shortest_circle<'a>(imports: &'a Imports, from: &'a ModulePath) -> Option<Vec<&'a ModulePath>> {
     let mut ways = VecDeque::from([vec![from]]);
     let mut seen = BTreeSet::new();
@@ -165,7 +165,7 @@ fn shortest_circle<'a>(imports: &'a Imports, from: &'a ModulePath) -> Option<Vec
 }
 
 impl Module {
-    /// Adds what a `use` brings in, below `prefix`.
+    /// Adds the names that a `use` introduces, below `prefix`.
     fn add_names(&mut self, prefix: &[String], tree: &UseTree) {
         let below = |ident: &Ident| [prefix, &[ident.to_string()]].concat();
         let (path, name) = match tree {
@@ -220,13 +220,13 @@ impl VisitMut for Module {
     }
 
     fn visit_macro_mut(&mut self, call: &mut Macro) {
-        // What most macros take: expressions.
+        // The arguments of most macros are expressions.
         let args = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
         args.into_iter().flatten().for_each(|mut arg| self.visit_expr_mut(&mut arg));
     }
 }
 
-/// The attributes of the kinds of items that are compiled for tests only.
+/// The attributes of items of the kinds that may be compiled only for tests.
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(it) => &it.attrs,

@@ -1,4 +1,4 @@
-//! The times that a run is held against: ratios to the parsing of the same bytes, by profile.
+//! The baseline of times: ratios to the time of parsing the same bytes, by profile.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use xtask::cargo;
 /// The file, in the repository.
 pub(super) const PATH: &str = "testing/lab/bench-baseline.tsv";
 
-/// What was measured of one command.
+/// The result of one command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     what: String,
-    /// How many times as long it took as one core needs to parse the same bytes.
+    /// Its time, divided by the time in which one core parses the same bytes.
     ratio: f64,
-    /// What it may not be above, whatever the baseline says.
+    /// A limit of the ratio, regardless of the baseline.
     limit: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Row {
         Row { what: what.to_owned(), ratio, limit: None }
     }
 
-    /// Of a reader of a compacted session: the ratio to the time before.
+    /// The row of reading a compacted session: the ratio to reading the original.
     pub(super) fn of_limit(what: &str, ratio: f64, limit: f64) -> Row {
         let what = format!("{what} of a compacted session, of the time before");
         Row { what, ratio, limit: Some(limit) }
@@ -58,8 +58,8 @@ impl Baseline {
             .map(Baseline)
     }
 
-    /// The rows that are above their limit or so many `times` their baseline, as sentences. A
-    /// command without a baseline is one of them: it would be held against nothing.
+    /// The rows that exceed their limit or `times` their baseline, as sentences. A command without
+    /// a baseline is reported as well.
     pub(super) fn slower(&self, profile: &str, rows: &[Row], times: f64) -> Vec<String> {
         let of = |row: &Row| {
             let Row { what, ratio, limit } = row;
@@ -78,7 +78,7 @@ impl Baseline {
         rows.iter().filter_map(of).collect()
     }
 
-    /// Writes the rows of a profile into the file; those of other profiles stay.
+    /// Replaces the rows of a profile in the file.
     pub(super) fn write(&mut self, profile: &str, rows: Vec<Row>) -> anyhow::Result<()> {
         self.0.retain(|(of, _, _)| of != profile);
         let rows = rows.into_iter().filter(|row| row.limit.is_none());

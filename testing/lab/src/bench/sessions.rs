@@ -1,4 +1,4 @@
-//! The sessions that are measured: made anew for each run, in a folder that goes afterwards.
+//! The sessions for benchmarks: generated for each run, in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 /// Bytes of the one large session.
 const LARGE: usize = 60_000_000;
-/// Sessions of the machine that is listed, and their bytes together.
+/// The number of sessions on the machine that is listed, and the bytes of all.
 const MANY: usize = 300;
 const MANY_LEN: usize = 350_000_000;
 
-/// What is measured.
+/// The sessions to generate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     /// A large session and many.
@@ -40,7 +40,7 @@ struct Model {
 }
 
 impl Sessions {
-    /// Makes them of the sessions in `folder`, or of the recorded ones.
+    /// Generates sessions from those in `folder`, or from the recorded ones.
     pub(super) fn make(folder: Option<&Path>, size: Size) -> anyhow::Result<Sessions> {
         let models = match folder {
             Some(folder) => models(folder)?,
@@ -65,8 +65,8 @@ impl Sessions {
         self.home.path()
     }
 
-    /// Copies under ids of their own, until there are enough. Recorded sessions are small: those
-    /// of Claude Code are made longer.
+    /// Writes copies with ids of their own until there are enough. Recorded sessions are small:
+    /// with `grow`, those of Claude Code are made longer.
     fn fill(&mut self, models: &[Model], grow: bool) -> anyhow::Result<()> {
         let each = if grow { MANY_LEN / MANY } else { 0 };
         let grown: Vec<Model> = (models.iter())
@@ -91,7 +91,7 @@ impl Sessions {
     }
 }
 
-/// Where an agent keeps its session of this number, below the home.
+/// The path below the home where an agent stores its session number `n`.
 fn place(agent: &str, n: usize) -> PathBuf {
     let (id, project) = (format!("00000000-0000-4000-8000-{n:012x}"), n % 20);
     match agent {
@@ -104,7 +104,7 @@ fn place(agent: &str, n: usize) -> PathBuf {
 }
 
 fn recorded() -> anyhow::Result<Vec<Model>> {
-    // A session that the agent compacted sends little: it would be easy to be fast.
+    // A session compacted by the agent sends little, which would be too easy.
     let whole = fixtures::all().into_iter().filter(|fixture| fixture.name == "pricing");
     whole.filter_map(|fixture| model(&fixture.bytes()).transpose()).collect()
 }

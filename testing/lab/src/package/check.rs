@@ -1,4 +1,4 @@
-//! Whether each package can be installed, used and removed on this machine.
+//! Checks that each package can be installed, used and removed on this machine.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,14 +12,14 @@ use super::npm::{self, Npm};
 use super::{Package, text};
 use xtask::{cargo, print};
 
-/// The longest time from the command that installs it to the end of the first command, in seconds.
+/// Maximum time from the start of the installation to the end of the first command, in seconds.
 const LONGEST: f64 = 10.0;
 
 /// Installs each package into an empty folder, runs `demo` and `list`, and uninstalls it.
 ///
 /// # Errors
 ///
-/// When any of it fails, takes too long, or leaves something behind.
+/// If any of this fails, takes too long, or leaves something behind.
 pub(super) fn all(
     package: &Package,
     archive: &Path,
@@ -48,7 +48,7 @@ pub(super) fn all(
             let prefix = [npm::PROGRAM, "--prefix", text(place)?, "--global", "--silent"];
             let words = |more: &[&str]| line(&prefix, more);
             let files = [text(&npm.holder_file)?, text(&npm.runner_file)?];
-            // Its other platforms are on no registry yet.
+            // The packages for other platforms are not on a registry yet.
             run(&words(&["install", "--omit=optional", files[0], files[1]]))?;
             has(place, &["share/man/man1/epitome.1"])?;
             Ok((place.join("bin/epitome"), words(&["uninstall", "epitome", &npm.holder])))
@@ -60,7 +60,7 @@ pub(super) fn all(
     Ok(())
 }
 
-/// Installs into an empty folder, uses what was installed in an empty home, and uninstalls.
+/// Installs into an empty folder, runs the program with an empty home, and uninstalls.
 fn check(
     name: &str,
     install: impl FnOnce(&Path) -> anyhow::Result<(PathBuf, Vec<String>)>,
@@ -88,7 +88,7 @@ fn check(
     left_in(home.path())
 }
 
-/// What the program itself left in a home: its cache and nothing else.
+/// Checks what the program left in a home: only its cache.
 fn left_in(home: &Path) -> anyhow::Result<()> {
     let mut left = Vec::new();
     let mut folders = vec![home.to_owned()];
@@ -103,7 +103,7 @@ fn left_in(home: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// That a package installs more than the program.
+/// Checks that a package installs more files than the program.
 fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
     for file in files {
         ensure!(place.join(file).is_file(), "{} is not installed", place.join(file).display());
@@ -111,8 +111,8 @@ fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The static program where there is nothing else: no C library, no shell, no terminal database.
-/// Only the administrator may change the root: it is left out, and said, where `sudo` asks for a
+/// Runs the static program where there is nothing else: no C library, no shell, no terminal
+/// database. Only the administrator may change the root: skipped with a report if `sudo` asks for a
 /// password.
 fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     let Some(chroot) = chroot() else {
@@ -127,7 +127,7 @@ fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
         let mut command = Command::new(program);
         command.args(args).arg(root.path()).args(["/epitome", word]);
         command.env_clear().env("HOME", "/home");
-        // Where `chroot` is looked for.
+        // The path in which `chroot` is found.
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let status = command.stdout(std::process::Stdio::null()).status();
         let status = status.with_context(|| format!("cannot run {program}"))?;
@@ -137,7 +137,7 @@ fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command that changes the root, if this user may.
+/// The command that changes the root, if this user may run it.
 fn chroot() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 2] = [&["chroot"], &["sudo", "--non-interactive", "chroot"]];
     let may = |way: &&[&str]| {

@@ -1,7 +1,7 @@
-//! The licences of everything that is linked into the program, as one text for each package.
+//! The licences of everything that is linked into the program, as one text per package.
 //!
-//! Most licences ask that their text goes along with the program. The texts are those that the
-//! crates carry themselves; equal ones are printed once.
+//! Most licences require that their text is distributed with the program. The texts are from the
+//! crates themselves; equal ones are printed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,8 +12,7 @@ use serde::Deserialize;
 
 use xtask::cargo;
 
-/// Beginnings of the names of files that hold licences or what they ask to be passed on, in
-/// capitals.
+/// Beginnings of names of files with licences or notices that must be distributed, in upper case.
 const NAMES: [&str; 8] = [
     "LICENSE",
     "LICENCE",
@@ -30,7 +29,7 @@ struct Metadata {
     packages: Vec<Crate>,
 }
 
-/// A crate of others.
+/// A third-party crate.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Crate {
     name: String,
@@ -47,7 +46,7 @@ struct Crate {
 ///
 /// # Errors
 ///
-/// When cargo does not say what is linked, or a crate's files cannot be read.
+/// If cargo does not report what is linked, or a crate's files cannot be read.
 pub(super) fn text(target: &str) -> anyhow::Result<String> {
     let linked = linked(target)?;
     let line = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target];
@@ -64,7 +63,7 @@ pub(super) fn text(target: &str) -> anyhow::Result<String> {
     Ok(write(&found))
 }
 
-/// Name and version of each crate in the program. Macros run while it is built and are not in it.
+/// Name and version of each crate in the program, without macros, which run only during the build.
 fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
     let features = ["--package", "epitome-cli", "--features", "keyring", "--target", target];
     let shape = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
@@ -73,8 +72,7 @@ fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
     Ok(tree.lines().map(name).filter(|name| !name.is_empty()).collect())
 }
 
-/// The syntax definitions that pages are coloured with: data in the program, with licences of its
-/// own.
+/// The syntax definitions for highlighting: data in the program, with licences of its own.
 fn syntaxes() -> Vec<(Vec<String>, Crate)> {
     let listed = two_face::acknowledgement::listing();
     let needed = listed.for_syntaxes().iter().filter(|it| it.needs_acknowledgement());
@@ -86,7 +84,8 @@ fn syntaxes() -> Vec<(Vec<String>, Crate)> {
     named.collect()
 }
 
-/// The texts of the licences in a crate, also of what it includes (a folder `zstd` of zstd-sys).
+/// The texts of the licences in a crate, including those of bundled code (folder `zstd` of
+/// zstd-sys).
 fn files(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut found = licence_files(folder)?;
     for entry in fs::read_dir(folder)? {
@@ -117,7 +116,7 @@ fn licence_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Who is named, and then each text with the crates that it is from.
+/// The list of crates with their authors, followed by each text with the crates that have it.
 fn write(found: &[(Vec<String>, Crate)]) -> String {
     let mut text = String::from(
         "epitome is licensed under the MIT licence or the Apache License 2.0, at your option.\n\n\

@@ -1,7 +1,7 @@
-//! The npm packages: one for each platform that holds the program, and one that runs it.
+//! The npm packages: one per platform with the program, and one that runs it.
 //!
-//! Those of platforms are in a scope: others cannot take the name of a platform that is added
-//! later.
+//! Those of platforms are in a scope, so that no one else can take the name of a platform that is
+//! added later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Package;
 use xtask::cargo;
 
-/// Targets, and what node calls their system and processor.
+/// Targets, with node's names of their system and processor.
 const PLATFORMS: [(&str, &str, &str); 6] = [
     ("x86_64-unknown-linux-musl", "linux", "x64"),
     ("aarch64-unknown-linux-musl", "linux", "arm64"),
@@ -22,27 +22,27 @@ const PLATFORMS: [(&str, &str, &str); 6] = [
     ("aarch64-pc-windows-msvc", "win32", "arm64"),
 ];
 
-/// npm itself, which is a script on Windows: only with its whole name is it found there.
+/// npm itself; on Windows it is a script, and is found only by its whole name.
 pub(super) const PROGRAM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 
-/// The scope of the packages that hold the program.
+/// The scope of the packages with the program.
 const SCOPE: &str = "@epitome-cli";
 
-/// The target whose build is the one that hands on the package that runs the program: it is the
-/// same for all targets, and a release has it once.
+/// The target whose build keeps the package that runs the program: it is the same for all targets,
+/// and a release has it once.
 const RUNNER: &str = "x86_64-unknown-linux-musl";
 
 /// The packages of a target.
 pub(super) struct Npm {
-    /// Its name on the registry.
+    /// Its name in the registry.
     pub holder: String,
     pub holder_file: PathBuf,
     pub runner_file: PathBuf,
 }
 
 impl Npm {
-    /// Those that are part of a release: the package that runs the program is kept by one target
-    /// only.
+    /// The packages that are part of a release: only one target keeps the package that runs the
+    /// program.
     pub fn released(&self, target: &str) -> Vec<&Path> {
         let all = [&*self.holder_file, &*self.runner_file];
         all[..if target == RUNNER { 2 } else { 1 }].to_vec()
@@ -52,7 +52,7 @@ impl Npm {
     ///
     /// # Errors
     ///
-    /// When the file cannot be deleted.
+    /// If the file cannot be deleted.
     pub fn leave_released(&self, target: &str) -> anyhow::Result<()> {
         if target != RUNNER {
             fs::remove_file(&self.runner_file)?;
@@ -61,11 +61,11 @@ impl Npm {
     }
 }
 
-/// Packs the package for the platform of a target, if that has one, and the one that runs it.
+/// Packs the package for the platform of a target, if it has one, and the package that runs it.
 ///
 /// # Errors
 ///
-/// When npm is missing or fails.
+/// If npm is missing or fails.
 pub(super) fn pack(package: &Package) -> anyhow::Result<Option<Npm>> {
     let platform = PLATFORMS.iter().find(|(target, ..)| *target == package.target);
     let Some((_, system, processor)) = platform else { return Ok(None) };

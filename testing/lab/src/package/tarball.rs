@@ -1,4 +1,4 @@
-//! An archive that depends on nothing but its files: names in order, no owner, no time of the day.
+//! A reproducible archive: sorted names, no owner, a fixed time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use tar::{Builder, EntryType, Header};
 #[derive(Default)]
 pub(super) struct Files(BTreeMap<PathBuf, (u32, Vec<u8>)>);
 
-/// When files were changed last, in seconds since 1970: 1980-01-01, the first time of a wheel, too.
+/// The modification time of files, in seconds since 1970: 1980-01-01, the earliest in a wheel.
 const TIME: u64 = 315_532_800;
 
 impl Files {
-    /// Adds a file that can be run.
+    /// Adds an executable file.
     pub fn program(&mut self, path: impl AsRef<Path>, bytes: Vec<u8>) {
         self.0.insert(path.as_ref().to_owned(), (0o755, bytes));
     }
 
-    /// Adds a file that is read.
+    /// Adds a file that is not executable.
     pub fn text(&mut self, path: impl AsRef<Path>, bytes: Vec<u8>) {
         self.0.insert(path.as_ref().to_owned(), (0o644, bytes));
     }
@@ -28,7 +28,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// When a path is too long for an archive.
+    /// If a path is too long for an archive.
     pub fn packed(&self) -> anyhow::Result<Vec<u8>> {
         let to = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
         let mut builder = Builder::new(to);

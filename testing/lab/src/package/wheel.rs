@@ -1,5 +1,5 @@
-//! The wheel: maturin builds it from a folder that holds the licences; what the program itself
-//! prints is added afterwards.
+//! The wheel: maturin builds it from a folder with the licences; the pages that the program prints
+//! are added afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use anyhow::{Context, ensure};
 use super::{Package, only_file, text};
 use xtask::cargo;
 
-/// 1980-01-01, as maturin sets it: a ZIP archive knows no earlier time.
+/// 1980-01-01, the time that maturin sets: the earliest in a ZIP archive.
 const TIME: (&str, &str) = ("SOURCE_DATE_EPOCH", "315532800");
 
 /// Builds the program and its wheel.
 ///
 /// # Errors
 ///
-/// When maturin is missing or fails.
+/// If maturin is missing or fails.
 pub(super) fn build(
     target: &str,
     profile: &str,
@@ -36,7 +36,7 @@ pub(super) fn build(
     ensure!(status.success(), "maturin failed");
     fs::remove_dir_all(&source)?;
     if let Some(processor) = target.strip_suffix("-unknown-linux-musl") {
-        // A program without a C library runs beside any.
+        // A static program runs with any C library.
         let wheel = only_file(&folder)?;
         let tags = format!("manylinux_2_17_{processor}.musllinux_1_2_{processor}");
         let line = ["wheel", "tags", "--remove", "--platform-tag", &tags, text(&wheel)?];
@@ -45,14 +45,14 @@ pub(super) fn build(
     only_file(&folder)
 }
 
-/// A copy of `packaging/python` with the licences in it: a wheel has files from its folder only.
+/// A copy of `packaging/python` with the licences: a wheel has only files of its folder.
 fn staged(out: &Path, licences: &Path) -> anyhow::Result<PathBuf> {
     let source = empty(&out.join("python"))?;
     let from = cargo::root().join("packaging/python");
     fs::copy(from.join("README.md"), source.join("README.md"))?;
     let manifest = cargo::root().join("crates/cli/Cargo.toml");
     let project = fs::read_to_string(from.join("pyproject.toml"))?;
-    // TOML and Windows read a backslash differently.
+    // A backslash would be an escape in TOML.
     let manifest = text(&manifest)?.replace('\\', "/");
     let project = project.replace("../../crates/cli/Cargo.toml", &manifest);
     fs::write(source.join("pyproject.toml"), project)?;
@@ -67,7 +67,7 @@ fn staged(out: &Path, licences: &Path) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When `wheel` is missing or fails.
+/// If `wheel` is missing or fails.
 pub(super) fn finish(package: &Package, wheel: &Path) -> anyhow::Result<PathBuf> {
     let built = wheel.parent().context("a file is in a folder")?;
     if let Some(pages) = &package.pages {
@@ -96,8 +96,8 @@ pub(super) fn finish(package: &Package, wheel: &Path) -> anyhow::Result<PathBuf>
     Ok(place)
 }
 
-/// Variables by which compilers name files as they are in a package's source, not as on this
-/// machine: the program is the same wherever it is built.
+/// Environment variables for a reproducible build: compilers name files as in a package's source,
+/// not as on this machine.
 fn without_paths() -> anyhow::Result<Vec<(&'static str, String)>> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("no home")?;

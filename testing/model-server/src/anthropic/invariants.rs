@@ -1,10 +1,10 @@
-//! The histories Anthropic Messages refuses.
+//! Checks a request's history as Anthropic Messages does.
 //!
 //! Written from the provider's pages: messages (`/en/api/messages`), tool use
 //! (`/en/docs/agents-and-tools/tool-use/implement-tool-use`), extended thinking
 //! (`/en/docs/build-with-claude/extended-thinking`) and prompt caching, all below
-//! <https://docs.claude.com>. Where the pages leave room, this side is the stricter one: thinking
-//! with a changed text is refused in every message, not in the latest only.
+//! <https://docs.claude.com>. Where the pages are not clear, this check is the stricter one:
+//! thinking with a changed text is refused in every message, not only in the latest.
 
 use crate::refusal::Refusal;
 use crate::sign::{Signature, verify};
@@ -13,8 +13,8 @@ use std::collections::HashSet;
 
 type Verdict = Result<(), Refusal>;
 
-/// The keys a block may have besides `type` and `cache_control`; a block type that is missing here
-/// is taken as it comes when it is in [`UNCHECKED`].
+/// The keys of a block in addition to `type` and `cache_control`. Block types in [`UNCHECKED`] are
+/// accepted unchecked.
 const KEYS: &[(&str, &[&str])] = &[
     ("text", &["text", "citations"]),
     ("image", &["source"]),
@@ -38,7 +38,7 @@ const UNCHECKED: &[&str] = &[
 /// At most this many blocks may carry `cache_control`.
 const CACHE_MARKS: usize = 4;
 
-/// Whether the service would take this request's history.
+/// Checks whether the service would accept this request's history.
 ///
 /// # Errors
 ///
@@ -76,10 +76,10 @@ enum Role {
     Assistant,
 }
 
-/// Consecutive messages of one role: the service joins them before it looks at pairs.
+/// Consecutive messages of one role, which the service joins before it checks pairs.
 struct Turn<'a> {
     role: Role,
-    /// A block and the place it is named by in an error.
+    /// Each block with its place in an error.
     blocks: Vec<(String, &'a Value)>,
     first_message: usize,
 }
@@ -99,7 +99,7 @@ fn turns(messages: &[Value]) -> Vec<Turn<'_>> {
         let role = match message["role"].as_str() {
             Some("user") => Role::User,
             Some("assistant") => Role::Assistant,
-            // A system message in mid-conversation rides along without ending a turn.
+            // A system message within the conversation does not end a turn.
             _ => continue,
         };
         let placed = blocks(message)
@@ -282,7 +282,7 @@ fn opening(turns: &[Turn<'_>]) -> Verdict {
     }
 }
 
-/// Results stand first in the turn that follows; a text before them hides them.
+/// Results must come first in the next turn; results after a text are not found.
 fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
     let results: HashSet<&str> = next
         .into_iter()
@@ -358,7 +358,7 @@ fn thinking(turns: &[Turn<'_>]) -> Verdict {
     Ok(())
 }
 
-/// While tools are being called, the assistant's turn that called them has to open with thinking.
+/// During tool use, the assistant's turn with the calls must begin with thinking.
 fn open_loop_starts_with_thinking(turns: &[Turn<'_>]) -> Verdict {
     let answers = |turn: &Turn<'_>| turn.of_kind("tool_result").next().is_some();
     if !turns.last().is_some_and(|turn| turn.role == Role::User && answers(turn)) {

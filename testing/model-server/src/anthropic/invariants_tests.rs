@@ -2,7 +2,7 @@ use super::check as invariants;
 use crate::sign::sign;
 use serde_json::{Value, json};
 
-/// `""` means that the history is taken, anything else is part of the refusal.
+/// `""` means that the history is accepted; otherwise a part of the refusal.
 fn check(name: &str, messages: Value, refusal: &str) {
     check_body(name, json!({ "messages": messages }), refusal);
 }

@@ -1,4 +1,4 @@
-//! The histories OpenAI Chat Completions refuses.
+//! Checks a request's history as OpenAI Chat Completions does.
 //!
 //! Written from the provider's reference (`/docs/api-reference/chat/create`) and guide on function
 //! calling (`/docs/guides/function-calling`), both below <https://platform.openai.com>.
@@ -9,8 +9,8 @@ use std::collections::HashSet;
 
 type Verdict = Result<(), Refusal>;
 
-/// The keys a message of each role may have. `reasoning_content` and its kin are what compatible
-/// services add, and what agents send back to them.
+/// The keys of a message of each role. `reasoning_content` and similar keys are added by compatible
+/// services, and agents send them back.
 const KEYS: &[(&str, &[&str])] = &[
     ("system", &["content", "name"]),
     ("developer", &["content", "name"]),
@@ -33,7 +33,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("tool", &["content", "tool_call_id", "name"]),
 ];
 
-/// Whether the service would take this request's history.
+/// Checks whether the service would accept this request's history.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ fn content_shape(index: usize, message: &Value) -> Verdict {
     })
 }
 
-/// The ids an assistant message calls, each well formed and never used before.
+/// The ids of an assistant message's calls, which must be well-formed and new.
 fn calls(
     index: usize,
     message: &Value,

@@ -1,7 +1,7 @@
 use super::check as invariants;
 use serde_json::{Value, json};
 
-/// `""` means that the history is taken, anything else is part of the refusal.
+/// `""` means that the history is accepted; otherwise a part of the refusal.
 fn check(name: &str, messages: Value, refusal: &str) {
     match (invariants(&json!({ "messages": messages })), refusal) {
         (Ok(()), "") => {}

@@ -8,7 +8,7 @@ use crate::sse::{Events, deltas};
 use crate::stage::{Outcome, Stage};
 use serde_json::{Value, json};
 
-/// A fixed time: nothing in an answer may depend on the clock.
+/// A fixed time: an answer must not depend on the clock.
 const CREATED: u64 = 1_700_000_000;
 
 /// Answers `POST /v1/chat/completions`.
@@ -33,7 +33,7 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
 fn first_user_text(messages: &Value) -> String {
     let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
     let first = messages.iter().find(|message| message["role"] == "user");
-    // A list of parts is searched for a mark as JSON: a mark holds nothing that JSON escapes.
+    // A mark is searched in the JSON of a list of parts: it has no characters that JSON escapes.
     first.map(|message| message["content"].to_string()).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! The histories that Google's Gemini API refuses.
+//! Checks a request's history as Google's Gemini API does.
 //!
 //! Written from the provider's reference (`/api/caching#Content`), its guides on function calling
 //! and on thought signatures, all below <https://ai.google.dev>, and from what the service answers.
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 type Verdict = Result<(), Refusal>;
 
-/// The keys of a part that hold what it says; each part has one.
+/// The keys of a part's content; each part has exactly one.
 const DATA: [&str; 7] = [
     "text",
     "inlineData",
@@ -25,11 +25,11 @@ const BESIDE: [&str; 3] = ["thought", "thoughtSignature", "videoMetadata"];
 const CALL: [&str; 3] = ["id", "name", "args"];
 const RESPONSE: [&str; 6] = ["id", "name", "response", "parts", "willContinue", "scheduling"];
 
-/// What clients send for a signature that they do not have.
+/// Placeholders that clients send for a missing signature.
 const SKIP: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// Whether the service would take this request's history.
+/// Checks whether the service would accept this request's history.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ fn only_keys(object: &Value, keys: &[&str], place: &str) -> Verdict {
     }
 }
 
-/// A turn of calls comes after the user's or after results, and results after their calls.
+/// A turn with calls must follow a user turn or results, and results must follow their calls.
 fn pairs(contents: &[Value], index: usize) -> Verdict {
     let calls = calls(&contents[index]);
     let before = index.checked_sub(1).map(|before| &contents[before]);
@@ -140,7 +140,7 @@ fn out_of_place() -> Verdict {
     )
 }
 
-/// Models of the third generation want the signature of each step of the current turn.
+/// Models of the third generation require the signature of each step of the current turn.
 fn signatures(contents: &[Value]) -> Verdict {
     let asks = |content: &Value| {
         content["role"] != "model"
@@ -166,17 +166,16 @@ fn parts(content: &Value) -> &[Value] {
     content["parts"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The names of the tools that a turn calls.
+/// The tools that a turn calls, by name.
 fn calls(content: &Value) -> Vec<&str> {
     let calls = parts(content).iter().map(|part| &part["functionCall"]);
     calls.filter(|call| call.is_object()).map(name).collect()
 }
 
-/// The names of the tools that a turn has results of.
+/// The tools that a turn has results of, by name.
 ///
-/// Gemini CLI 0.61.0 sends each result twice when it goes on with a session. Whether the service
-/// minds is not known from here: the same id again counts once, so that such a session can be
-/// looked at.
+/// Gemini CLI 0.61.0 sends each result twice when it resumes a session. Whether the service refuses
+/// that is unknown: a repeated id counts once here, so that such a session can be tested.
 fn results(content: &Value) -> Vec<&str> {
     let mut seen = HashSet::new();
     let results = parts(content).iter().map(|part| &part["functionResponse"]);

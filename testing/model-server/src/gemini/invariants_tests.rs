@@ -2,7 +2,7 @@ use super::check as invariants;
 use crate::sign::sign;
 use serde_json::{Value, json};
 
-/// `""` means that the history is taken, anything else is part of the refusal.
+/// `""` means that the history is accepted; otherwise a part of the refusal.
 fn check(name: &str, contents: Value, refusal: &str) {
     match (invariants("gemini-3-pro", &json!({ "contents": contents })), refusal) {
         (Ok(()), "") => {}

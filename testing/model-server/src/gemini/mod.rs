@@ -9,10 +9,10 @@ use crate::sse::Events;
 use crate::stage::{Outcome, Stage};
 use serde_json::{Value, json};
 
-/// Where the models are.
+/// The path of the models.
 pub(crate) const MODELS: &str = "/v1beta/models/";
 
-/// Answers `POST /v1beta/models/MODEL:METHOD`; nothing for a method that is not known.
+/// Answers `POST /v1beta/models/MODEL:METHOD`; `None` for an unknown method.
 pub(crate) fn reply(path: &str, body: &Value, stage: &Stage) -> Option<(Reply, Outcome)> {
     let (model, method) = path.strip_prefix(MODELS)?.split_once(':')?;
     let streams = match method {
@@ -69,7 +69,7 @@ fn parts(body: &Value, step: &Step) -> Vec<Value> {
     for (number, call) in step.calls.iter().enumerate() {
         let mut part = json!({ "functionCall": { "name": call.name, "args": call.input } });
         if number == 0 {
-            // Of parallel calls the first bears the signature.
+            // Of parallel calls only the first has a signature.
             part["thoughtSignature"] = json!(sign(&call.name));
         }
         parts.push(part);
@@ -94,7 +94,7 @@ fn response(model: &str, body: &Value, parts: &[Value], finish: Option<&str>) ->
     })
 }
 
-/// A chunk a part, as `streamGenerateContent` answers.
+/// One chunk per part, as `streamGenerateContent` answers.
 fn stream(model: &str, body: &Value, parts: &[Value], ending: &str) -> String {
     let mut events = Events::default();
     for (idx, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The histories OpenAI Responses refuses.
+//! Checks a request's history as OpenAI Responses does.
 //!
 //! Written from the provider's reference (`/docs/api-reference/responses/create`) and guides on
 //! function calling and reasoning (`/docs/guides/function-calling`, `/docs/guides/reasoning`), all
@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 
 type Verdict = Result<(), Refusal>;
 
-/// How the ids begin of what this server said after it had reasoned.
+/// The prefix of ids of items that follow reasoning in a response of this server.
 pub(super) const REASONED: &str = "r_";
 
-/// Kinds of calls, what they are called in refusals, and the kinds of their results.
+/// Kinds of calls, their names in refusals, and the kinds of their results.
 const CALLS: &[(&str, &str, &str)] = &[
     ("function_call", "function call", "function_call_output"),
     ("custom_tool_call", "custom tool call", "custom_tool_call_output"),
@@ -22,10 +22,10 @@ const CALLS: &[(&str, &str, &str)] = &[
     ("tool_search_call", "tool search call", "tool_search_output"),
 ];
 
-/// Keys that agents keep beside their items and must not send.
+/// Keys that agents store in their items and must not send.
 const PRIVATE: &[&str] = &["ordinal", "timestamp", "payload", "metadata", "_compressed", "epitome"];
 
-/// Whether the service would take this request's history.
+/// Checks whether the service would accept this request's history.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ fn message(item: &Value) -> Verdict {
     Ok(())
 }
 
-/// Reasoning is what this server made, to the byte.
+/// Reasoning must be what this server sent, byte for byte.
 fn sealed(item: &Value, place: &str) -> Verdict {
     let Some(summary) = item["summary"].as_array() else {
         return Refusal::because(format!("Missing required parameter: '{place}.summary'."));
@@ -139,7 +139,7 @@ fn sealed(item: &Value, place: &str) -> Verdict {
     }
 }
 
-/// Every call has one result of its own kind behind it.
+/// Every call must have one result of its own kind after it.
 fn pairs(items: &[Value]) -> Verdict {
     let mut open: HashMap<&str, &str> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -168,8 +168,8 @@ fn pairs(items: &[Value]) -> Verdict {
     }
 }
 
-/// Reasoning stands before what came of it; within the current turn, what came of reasoning stands
-/// behind it.
+/// Reasoning must come before the item that followed it; and within the current turn, such an item
+/// must have its reasoning before it.
 fn reasoning(items: &[Value]) -> Verdict {
     let is_user = |item: &Value| item["role"] == "user";
     let turn = items.iter().rposition(is_user).unwrap_or(0);

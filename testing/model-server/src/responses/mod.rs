@@ -9,7 +9,7 @@ use crate::sse::{Events, deltas};
 use crate::stage::{Outcome, Stage};
 use serde_json::{Value, json};
 
-/// A fixed time: nothing in an answer may depend on the clock.
+/// A fixed time: an answer must not depend on the clock.
 const CREATED: u64 = 1_700_000_000;
 
 /// Answers `POST /v1/responses`.
@@ -41,7 +41,7 @@ fn ended(body: &Value, step: &Step) -> Value {
     response
 }
 
-/// Tools come with the request, or among its items.
+/// Tools may be in the request, or among its items.
 fn offers_tools(body: &Value) -> bool {
     let some = |tools: &Value| tools.as_array().is_some_and(|tools| !tools.is_empty());
     let items = body["input"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -49,7 +49,8 @@ fn offers_tools(body: &Value) -> bool {
         || items.iter().any(|item| item["type"] == "additional_tools" && some(&item["tools"]))
 }
 
-/// Agents say where they are before the user says something, so that the first text is not enough.
+/// Agents describe their environment before the user's message, so that the first text alone is not
+/// enough.
 fn first_user_texts(input: &Value) -> String {
     let items = input.as_array().map(Vec::as_slice).unwrap_or_default();
     let users = items.iter().filter(|item| item["role"] == "user");
@@ -59,7 +60,7 @@ fn first_user_texts(input: &Value) -> String {
 fn output(body: &Value, step: &Step) -> Vec<Value> {
     let input = &body["input"];
     let mut items = Vec::new();
-    // The id tells the invariants that the item follows reasoning.
+    // The id marks for the invariants that the item follows reasoning.
     let mark = if step.thinking.is_some() { invariants::REASONED } else { "" };
     if let Some(thinking) = &step.thinking {
         items.push(json!({
@@ -78,7 +79,7 @@ fn output(body: &Value, step: &Step) -> Vec<Value> {
     for (number, call) in step.calls.iter().enumerate() {
         let id = identifier("call_", input, number);
         items.push(match &call.input {
-            // A tool with a grammar of its own takes text.
+            // The input of a tool with a grammar is a text.
             Value::String(text) => json!({
                 "type": "custom_tool_call", "id": identifier(&format!("ctc_{mark}"), input, number),
                 "status": "completed", "name": call.name, "input": text, "call_id": id,
@@ -134,7 +135,7 @@ fn stream(body: &Value, step: &Step) -> String {
     events.finish()
 }
 
-/// What an item is when it begins, and what comes piece by piece.
+/// The item at its beginning, and the parts that are streamed.
 fn begun(item: &Value) -> (Vec<(&'static str, String)>, Value) {
     let mut begun = item.clone();
     let (kind, text, key, empty) = match item["type"].as_str() {

@@ -1,8 +1,8 @@
-//! Texts that mean harm, and sessions of them.
+//! Malicious texts, and sessions with them.
 
 use serde_json::{Value, json};
 
-/// What somebody might hope a reader carries out.
+/// Texts that a careless program would execute or follow.
 pub const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -26,7 +26,7 @@ pub const HOSTILE: &[&str] = &[
     "../../../etc/passwd?x=<>\u{0}",
 ];
 
-/// A session of Claude Code with each text everywhere where a session has texts.
+/// A session of Claude Code with each text wherever a session has text.
 pub fn everywhere(texts: &[&str]) -> String {
     let mut lines = Vec::new();
     for (n, text) in texts.iter().enumerate() {
