@@ -57,7 +57,7 @@ pub struct Compaction {
     pub min_result_bytes: Option<u64>,
     /// Contents of written files of at most so many bytes stay in their calls.
     pub min_content_bytes: Option<u64>,
-    /// Tools whose calls and results stay, beside those of the recipe.
+    /// Tools whose calls and results stay, in addition to those of the recipe.
     pub exempt_tools: Option<Vec<String>>,
     /// Tokens that a compaction has to save; else it is left.
     pub clear_at_least: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Compaction {
     pub clear_tool_inputs: Option<Inputs>,
     /// Whether texts that the reply repeats are kept once.
     pub repeats: Option<bool>,
-    /// Keep a whole copy of a session before it is compacted, in the archive or beside it.
+    /// Keep a whole copy of a session before it is compacted, in the archive or next to it.
     pub backup: Option<BackupPlace>,
     /// The model that writes summaries.
     #[schemars(extend("x-yours" = true))]
@@ -106,7 +106,7 @@ pub struct Keep {
     /// The rules.
     #[serde(flatten)]
     pub rules: passes::Keep,
-    /// Names of files that set rules, beside those of agents and of the recipe.
+    /// Names of files that set rules, in addition to those of agents and of the recipe.
     pub pins: Option<Vec<String>>,
 }
 
@@ -138,13 +138,13 @@ pub struct Live {
     /// A recipe for contexts in use alone, by name or path; without it, that of `compaction`.
     #[schemars(extend("x-path" = "recipe"))]
     pub recipe: Option<String>,
-    /// Whether anything is compacted before somebody asks.
+    /// Whether contexts are compacted by themselves, and not only on request.
     #[schemars(extend("default" = true))]
     pub auto: Option<bool>,
     /// Tokens that the model takes.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 200_000))]
     pub window: Option<u64>,
-    /// Tokens that every request has beside the messages: prompt and tools.
+    /// Tokens of every request in addition to the messages: prompt and tools.
     #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
     pub overhead: Option<u64>,
     /// What starts a compaction: any of these. They replace what the recipe says.
@@ -182,7 +182,7 @@ pub struct Summary {
     /// What every summary should look at.
     #[schemars(extend("x-yours" = true))]
     pub focus: Option<String>,
-    /// Texts that stand in every summary as they are.
+    /// Texts that every summary contains unchanged.
     #[schemars(extend("x-yours" = true))]
     pub protected: Option<Vec<String>>,
 }
@@ -209,7 +209,7 @@ pub struct Redaction {
     /// What is looked for: `secrets`, `pii`, or rules by name.
     #[schemars(extend("default" = ["secrets", "pii"], "x-yours" = true))]
     pub find: Option<Vec<String>>,
-    /// Files of rules beside epitome's, in the form of gitleaks'.
+    /// Files of rules in addition to epitome's, in the form of gitleaks'.
     #[schemars(extend("x-path" = "file", "x-yours" = true))]
     pub rules: Option<Vec<PathBuf>>,
 }
@@ -221,9 +221,9 @@ pub struct Render {
     /// In which forms.
     #[schemars(extend("default" = ["terminal"]))]
     pub format: Option<Vec<Form>>,
-    /// How much is told.
+    /// How much is shown.
     pub detail: Option<Detail>,
-    /// Whether results and bulky arguments are told as how many lines they had.
+    /// Whether results and bulky arguments are replaced by their number of lines.
     #[schemars(extend("default" = "no"))]
     pub compact: Option<Compacted>,
     /// The folder that pages are written to.
@@ -247,7 +247,7 @@ pub enum Form {
     Jsonl,
 }
 
-/// How much is told.
+/// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
@@ -272,7 +272,7 @@ impl From<Detail> for epitome_render::Detail {
     }
 }
 
-/// How a session is told small.
+/// How a session is shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compacted {
