@@ -67,8 +67,7 @@ fn check(
         // The log is append-only, and nothing that was shortened grows.
         assert!(context.log().starts_with(&log), "the log is only added to");
         context.log().clone_into(&mut log);
-        // What did not fit the window was shortened in other ways than by clearing results one by
-        // one.
+        // A context that does not fit the window is shortened by more than clearing old results.
         let mut only_slid = true;
         for event in context.events() {
             if let Event::Finished { why, before, after, .. } = event {
