@@ -1,8 +1,8 @@
-//! A long session, call by call: processor time and memory, and whether a call costs the same
-//! however many there were before.
+//! A long session, call by call: measures processor time and memory, and whether the cost of a call
+//! is independent of the number of earlier calls.
 //!
 //! `cargo bench -p epitome-engine --bench calls` prints a table; each row is a process of its own.
-//! With numbers behind `--` those are the calls of the rows.
+//! Numbers after `--` replace the default numbers of calls.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
@@ -13,13 +13,13 @@ use epitome_engine::{Context, Setup};
 use epitome_model::Tokens;
 use epitome_passes::built_in;
 
-/// The calls of each row, unless others are named.
+/// The number of calls in each row, by default.
 const ROWS: [usize; 4] = [500, 1_000, 2_000, 3_000];
-/// What says that this process is a row.
+/// The argument by which a process knows that it is a row.
 const ROW: &str = "--row";
-/// Lines of a result, of some 45 bytes each.
+/// Number of lines of a result, with about 45 bytes each.
 const LINES: usize = 30;
-/// Of these, so many are of the result before: what repeats is left out before it is sent.
+/// Number of lines that repeat the result before, and are left out before it is sent.
 const AGAIN: usize = 14;
 
 fn main() {

@@ -46,7 +46,7 @@ fn every_format_has_a_page_and_a_session() {
     }
 }
 
-/// Some readers accept sessions of others, but those come first in `FORMATS`.
+/// Whether a reader accepts sessions of `other` as well, which is tried before it in `FORMATS`.
 fn is_asked_later(format: &str, other: &str) -> bool {
     matches!((format, other), ("pi" | "qwen", "claude") | ("amp", "anthropic"))
 }

@@ -86,7 +86,7 @@ fn recorded_sessions_arrive_whole() {
     }
 }
 
-/// What is signed or sealed for a wire stays on it, and is left behind elsewhere.
+/// Signed or encrypted reasoning is sent to the API that made it, and left out for others.
 #[test]
 fn reasoning_goes_where_it_came_from() {
     for (from, mark) in [("anthropic", "c2lnbmVk"), ("openai-responses", "c2VhbGVk")] {
@@ -102,7 +102,7 @@ fn reasoning_goes_where_it_came_from() {
     }
 }
 
-/// What no wire takes is counted, not sent.
+/// Content that no API accepts is counted, not sent.
 #[test]
 fn what_stays_behind_is_counted() {
     let call =

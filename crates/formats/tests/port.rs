@@ -32,7 +32,7 @@ struct Said {
     agent: Vec<String>,
     summaries: Vec<String>,
     pictures: Vec<String>,
-    /// What came of calls, in their order.
+    /// The results of calls, in order.
     results: Vec<String>,
     failed: Vec<bool>,
     /// The texts in the arguments of those calls.
@@ -207,7 +207,7 @@ fn recorded_sessions_say_the_same_elsewhere() {
     }
 }
 
-/// A session of pi that says these messages, one after the other.
+/// A session of pi with these messages.
 fn pi(messages: &[Value]) -> Vec<u8> {
     let mut session = r#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#.to_owned() + "\n";
     for (n, message) in messages.iter().enumerate() {
@@ -219,7 +219,7 @@ fn pi(messages: &[Value]) -> Vec<u8> {
     session.into_bytes()
 }
 
-/// The calls of a session as another agent has them: names and arguments.
+/// The calls of a session as ported to another agent: names and arguments.
 fn calls(target: &str, format: &str, bytes: &[u8]) -> Vec<(String, Value)> {
     let transcript = (named(format).expect("a format").read)(&bytes, &mut ());
     let (target, make) = targets().find(|(it, _)| it.name == target).expect("a target");
@@ -239,7 +239,7 @@ fn calls(target: &str, format: &str, bytes: &[u8]) -> Vec<(String, Value)> {
     calls.collect()
 }
 
-/// Each tool of pi, and what it is called elsewhere.
+/// Each tool of pi, with its name in other agents.
 #[test]
 fn tools_that_mean_the_same_get_their_names() {
     let tools = [
@@ -279,7 +279,7 @@ fn tools_that_mean_the_same_get_their_names() {
     assert_eq!(names.collect::<Vec<_>>(), expect);
 }
 
-/// Codex hands commands to a shell, says how long to wait, and has a tool that takes a patch.
+/// Codex passes commands to a shell, names a timeout, and has a tool for patches.
 #[test]
 fn tools_of_codex_get_their_names() {
     let call = |id: &str, name: &str, arguments: Value| {
@@ -319,8 +319,8 @@ fn tools_of_codex_get_their_names() {
     assert_eq!(names.collect::<Vec<_>>(), expect);
 }
 
-/// Codex cuts long results when it resumes, unless they say how long they may be; and it lists and
-/// shows a thread by its events.
+/// Codex truncates long results on a resume unless they have a limit of their own; and it lists
+/// and shows a thread by its events.
 #[test]
 fn codex_is_told_how_long_results_are_and_what_to_show() {
     let call = json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}});

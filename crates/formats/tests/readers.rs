@@ -2,7 +2,7 @@
 
 use epitome_formats::FORMATS;
 
-/// Files of no format, and bodies whose API only details reveal.
+/// Files of no format, and request bodies whose API is only known by details.
 #[test]
 fn bodies_are_told_apart() {
     let known = |text: &str| {

@@ -125,7 +125,7 @@ fn opencode_tells_what_it_does_not_know() {
     check("opencode", &export, &[&format!("2: {}", kinds[1]), &format!("3: {}", kinds[0])]);
 }
 
-/// A kind may be anything: its name is short, and has nothing in it that a terminal obeys.
+/// The name of an unknown kind may be anything: it is shortened and made safe for a terminal.
 #[test]
 fn names_of_kinds_do_no_harm() {
     let kind = format!("\\u001b[31m\\u202e`\\n{}", "x".repeat(100));

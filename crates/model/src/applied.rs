@@ -79,7 +79,7 @@ impl<'a> Applied<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Sends a summary, and what is kept behind it.
+    /// Replaces the context by a summary and the kept end.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));

@@ -78,7 +78,7 @@ pub enum Verb {
     Drop,
     /// Takes items out of the middle of the context.
     Cut(Cut),
-    /// Puts a summary or a digest in the place of the beginning of the context.
+    /// Replaces the beginning of the context by a summary or a digest.
     Summarise(Summary),
 }
 
@@ -93,7 +93,7 @@ pub struct Cut {
     pub messages: u64,
 }
 
-/// A text that is sent in the place of everything before the end of the context.
+/// A text that is sent in place of everything before the end of the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The text.
@@ -123,8 +123,8 @@ impl Edit {
         Some(Edit { at: At::Items { item }, verb: Verb::Cut(cut), pass: "trim" })
     }
 
-    /// The edit that puts a summary in the place of the context up to what is kept; none if that is
-    /// all of it. `pass` is the stage that wrote it.
+    /// The edit that replaces the context before its kept end by a summary; `None` if everything is
+    /// kept. `pass` is the stage that wrote it.
     pub fn summary(summary: Summary, context: &[usize], pass: &'static str) -> Option<Edit> {
         let end = context.len().checked_sub(summary.kept.len())?;
         let item = *context[..end].first()?;

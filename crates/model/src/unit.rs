@@ -67,7 +67,7 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
 pub fn undivided(transcript: &Transcript, mut place: usize) -> usize {
     let places: HashMap<usize, usize> =
         transcript.context.iter().enumerate().map(|(place, &item)| (item, place)).collect();
-    // Units are in the order of their first items: those before it may reach behind it.
+    // Units are in the order of their first items; an earlier unit may extend beyond `place`.
     for unit in units(transcript).iter().rev() {
         let of_unit = unit.items.iter().filter_map(|item| places.get(item).copied());
         let first = of_unit.clone().min();

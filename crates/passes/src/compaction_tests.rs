@@ -37,7 +37,7 @@ fn a_recipe_makes_the_edits_of_its_passes_and_counts_what_they_save() {
     let compaction = run(&sample(), &recipe(""));
     assert_eq!(describe(&compaction.edits()), ALL);
     assert_eq!(compaction.by_pass(), BTreeMap::from([("results", 4)]));
-    // 479 bytes are 120 tokens, and what is left is 20 bytes.
+    // 479 bytes are 120 tokens, and the replacement has 20 bytes.
     assert!(compaction.edits.iter().all(|planned| planned.tokens == Tokens(115)));
     assert_eq!(compaction.tokens_before, weigh(&sample()));
 }
@@ -112,7 +112,7 @@ fn for_a_reader_nothing_is_kept_and_short_texts_go_too() {
     assert_eq!(for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
 }
 
-/// What a resume of the sample sends, in characters.
+/// The characters that a resume of the sample sends.
 fn chars() -> u64 {
     let sample = sample();
     View::new(sample.transcript(), sample.source(), &Quarters).context_chars()
@@ -120,7 +120,7 @@ fn chars() -> u64 {
 
 #[test]
 fn edits_end_once_the_target_in_characters_is_reached() {
-    // A result is 500 characters as JSON, quotes and escapes included, and what is left is 20.
+    // A result has 500 characters as JSON, with quotes and escapes; the replacement has 20.
     for (saved, n) in [(0, 0), (1, 1), (480, 1), (481, 2), (9_999, 4)] {
         let target = chars().saturating_sub(saved);
         let compaction = run(&sample(), &recipe(&format!("target_chars = {target}")));
@@ -153,11 +153,11 @@ fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_mor
     assert_eq!(describe(&run(&sample(), &keep).edits()), [2, 4].map(preview));
     let exempt = Recipe { exempt_tools: vec!["shell".into()], ..keep };
     assert_eq!(describe(&run(&sample(), &exempt).edits()), [""; 0]);
-    // What a pass makes of a result takes the place of its preview.
+    // An edit of a pass replaces the preview of the same result.
     let newest = "[[stages.passes]]\npass = 'results'\nstyle = 'counted'\nnewest = 1";
     let expect = [ALL[0], ALL[1], ALL[2], &preview(8)].map(str::to_owned);
     assert_eq!(describe(&run(&sample(), &recipe(newest)).edits()), expect);
-    // In a context in use that was done when they arrived.
+    // In a context in use, results were truncated when they arrived.
     let options = Options {
         kind: ContextKind::Live,
         counter: &Quarters,

@@ -40,7 +40,7 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
     digest.expect("no rules").expect("a digest")
 }
 
-/// The digest of all of a session but its last item.
+/// The digest of a session without its last item.
 fn digest_of(sample: &Sample, budget: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
@@ -50,7 +50,7 @@ fn digest_of(sample: &Sample, budget: u64) -> Digest {
     digest.expect("no rules").expect("a digest")
 }
 
-/// Its lines, without the one that says what it is.
+/// Its lines, without the first, which is the introduction.
 fn lines_of(digest: &Digest) -> Vec<&str> {
     digest.text.lines().skip(1).collect()
 }
@@ -126,7 +126,7 @@ fn the_last_calls_stay_while_there_is_room_for_them() {
         (rule(4, 30), 1_000, 9),
         (rule(4, 100), 3_000, 5),
         (rule(9, 100), 100_000, 0),
-        // The last one goes if it is more than half of the budget.
+        // The last response goes if it has more than half of the budget.
         (rule(0, 0), 20, 10),
         (rule(0, 0), 0, 12),
     ] {
@@ -171,7 +171,7 @@ fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_too
     assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");
 }
 
-/// A file that was read twice: of its lines, those that were read last.
+/// Of the equal lines of a file that was read twice, the later ones are chosen.
 #[test]
 fn of_equal_lines_the_newest_is_chosen() {
     let code = "let maxLen = parseLen(text);";
@@ -193,7 +193,7 @@ fn lines_that_follow_each_other_keep_their_shape() {
     assert!(text.contains(expect), "{text}");
 }
 
-/// Of a long text of the user what commands stays whatever is left out of it.
+/// Commands in a long text of the user stay, whatever else is left out.
 #[test]
 fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let words = "we talked of this and that\n".repeat(400);
@@ -205,7 +205,7 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     assert_eq!(lines_of(&digest), expect);
 }
 
-/// A decision is in a digest also if it names nothing; other lines that name nothing are not.
+/// A decision is in a digest even without facts; other lines without facts are not.
 #[test]
 fn what_the_model_decided_is_in_a_digest() {
     let said = "We go on.\nEach of them waits, because the other never ends.\nNow to it.";
@@ -216,7 +216,7 @@ fn what_the_model_decided_is_in_a_digest() {
     assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant @2:", decision]);
 }
 
-/// Each error once, at its last place.
+/// Each error is there once, at its last place.
 #[test]
 fn what_failed_is_in_a_digest_whatever_its_budget() {
     let make = |sample: Sample, says: &str| {
@@ -242,7 +242,7 @@ fn what_failed_is_in_a_digest_whatever_its_budget() {
     );
 }
 
-/// A log grows, and is digested now and then: with an index as without one.
+/// A growing log is digested now and then: digests with and without an index are equal.
 #[test]
 fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
     let rule = DigestRule { whole_user: 20, ..DigestRule::default() };
@@ -271,10 +271,10 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
             continue;
         }
         let items: Vec<usize> = (0..transcript.items.len()).collect();
-        // Now and then less is digested than the time before.
+        // Sometimes less is digested than the time before.
         let tail = if n == 20 { items.len() - 4 } else { 3 };
         let (said, kept) = items.split_at(items.len() - tail);
-        // And once something is left out that was there before.
+        // And once items are left out that were there before.
         let said: Vec<usize> =
             said.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
         let said = &said[..];
@@ -289,7 +289,7 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
     }
 }
 
-/// Learns what the last three items completed.
+/// Indexes what the last three items completed.
 fn learn_new(index: &mut FactIndex, rule: &DigestRule, view: &View<'_>) {
     let numbers = crate::call_numbers(view.transcript);
     let last = view.transcript.items.len().saturating_sub(4);
@@ -376,7 +376,7 @@ fn a_text_that_the_model_says_again_is_in_a_digest_once() {
     assert_eq!(digest.text.matches("Weiter.").count(), 1, "{}", digest.text);
 }
 
-/// Calls between short texts are named behind the last of them.
+/// Calls between short texts are named after the last of them.
 #[test]
 fn short_texts_that_follow_each_other_have_one_heading() {
     let listing = |sample: Sample| sample.call(ToolKind::List, "/old").output("so it is");
@@ -430,7 +430,7 @@ fn lines_that_have_words_of_the_focus_are_worth_more() {
         let text = digest.expect("no rules").expect("a digest").text;
         ["Größenprüfung", "缓存失效", "проверка"].map(|word| text.matches(word).count())
     };
-    // Without one, shorter lines are.
+    // Without a topic, shorter lines are chosen.
     let none = counts(None);
     assert_eq!((none[0], none[2]), (0, 0), "{none:?}");
     for (at, focus) in ["die GRÖSSENPRÜFUNG, GRÖßENPRÜFUNG", "关于缓存失效", "ПРОВЕРКА длины"]

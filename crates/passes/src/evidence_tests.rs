@@ -31,7 +31,7 @@ fn lines_that_say_what_failed_are_known() {
     }
 }
 
-/// What shells, compilers and test runners print where they do not speak English.
+/// Output of shells, compilers and test runners in other languages than English.
 #[test]
 fn lines_that_say_what_failed_are_known_in_ten_languages() {
     let cases = [
@@ -53,7 +53,7 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
         ("bash: foo: команда не найдена", true),
         ("오류: 파일을 찾을 수 없습니다", true),
         ("hata: dosya bulunamadı", true),
-        // Without a word of any of them: a place, a code, a mark, a rule of make.
+        // Without a word of any language: a place, a code, a mark, a rule of make.
         ("Program.cs(12,5): chyba CS1002: očekává se ;", true),
         ("open x: ENOENT", true),
         ("make: *** [Makefile:3: all] Chyba 1", true),
@@ -73,7 +73,7 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
     }
 }
 
-/// What failed and has no line with a word for it is known by its end, and by its stack frames.
+/// A failed output without a known error word keeps its end, and the lines around stack frames.
 #[test]
 fn what_failed_in_a_language_without_words_keeps_its_end() {
     let amount = Amount { tail: 1, few: 20, ..Amount::default() };
@@ -81,7 +81,7 @@ fn what_failed_in_a_language_without_words_keeps_its_end() {
     let text = format!("Exit code 1\n{run}Zostawiono 2 zmiany.\nBrak pamięci.\n");
     let expect = "Exit code 1\n…\nkrok 30\nZostawiono 2 zmiany.\nBrak pamięci.";
     assert_eq!(shorten(&text, true, amount), expect);
-    // Above many frames what they are of, and behind them what Python says last.
+    // Above many frames is their heading, and below them Python's error message.
     let frames: String = (1..=30).map(|n| format!("  File \"a.py\", line {n}, in f\n")).collect();
     let text = format!("{run}Cofnięto stos:\n{frames}Błąd: brak klucza\n{run}");
     let kept = shorten(&text, true, amount);
@@ -209,7 +209,7 @@ fn long_lines_are_cut_except_those_that_say_what_failed() {
     assert_eq!(of_argument(text, Amount { width: 0, ..amount }), text);
     let long = format!("\n{}\n", "x".repeat(9));
     assert_eq!(shorten(&long, false, amount), "…\nxxxxx…");
-    // What a failure says is not cut.
+    // A line that reports a failure is not cut.
     assert_eq!(shorten(&long, true, amount), "…\nxxxxxxxxx");
 }
 

@@ -53,7 +53,7 @@ fn a_giant_keeps_what_failed_and_its_ends() {
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
 }
 
-/// A token for every so many bytes.
+/// A tokenizer with one token per this many bytes.
 struct PerBytes(u64);
 
 impl Counter for PerBytes {
@@ -77,7 +77,7 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!(below.starts_with("begin é") && below.ends_with("é end"), "{below}");
     assert_eq!((below.matches('…').count(), below.lines().count()), (1, 1));
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
-    // And where its bytes are more tokens than most.
+    // The same if its bytes have more tokens than usual.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
     let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
@@ -136,11 +136,11 @@ fn a_short_run_and_lines_at_its_edge_stay() {
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let new = (0..40).map(|n| format!("a new line, number {n}\n")).collect::<String>();
     let short = |text: &str| rule.shorten(text, Ref::from_bytes(b"x"), &seen, &Words);
-    // Three lines in a row are not worth leaving out, and four are.
+    // Three adjacent lines are not worth leaving out, four are.
     assert_eq!(short(&format!("{new}{}", lines(0..3))), None);
     let four = short(&format!("{new}{}}}\nend of it all", lines(0..4))).expect("four repeat");
     assert!(four.ends_with("\n[4 lines as above: Read a.rs]\n}\nend of it all"), "{four}");
-    // Short lines between known ones go with them.
+    // Short lines between repeated ones go with them.
     let within = format!("{new}{}}}\n{}end of it all", lines(0..2), lines(2..4));
     let within = short(&within).expect("five repeat");
     assert!(within.ends_with("\n[5 lines as above: Read a.rs]\nend of it all"), "{within}");
@@ -170,7 +170,7 @@ fn a_giant_is_cut_to_its_cap_line_by_line() {
         let lines: Vec<&str> = text.split('\n').collect();
         capped(&lines, Tokens(cap), &Words)
     };
-    // Each line costs its words and one more token.
+    // Each line costs its own tokens and one more.
     assert_eq!(short("one\ntwo\nthree", 4), ("one\ntwo\n…".to_owned(), 2));
     assert_eq!(short("one\ntwo\nthree", 6), ("one\ntwo\nthree".to_owned(), 3));
     let long = "x".repeat(WIDTH + 1);

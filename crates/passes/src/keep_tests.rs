@@ -69,10 +69,10 @@ fn rules_that_keep_everything_give_way_to_a_tail_of_tokens() {
     assert_eq!(items, [7, 8]);
     assert_eq!(kept.instead, Some(Tokens(200)));
     assert_eq!(kept.covered_everything, [KeepRule::Turns, KeepRule::Tokens]);
-    // Tokens alone may keep everything: the session is that small.
+    // Tokens alone may keep everything: then the session is small.
     let (items, kept) = applied(Keep { tokens: Some(10_000), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
-    // So may turns that the user asked for.
+    // Turns that the user asked for may keep everything as well.
     let (items, kept) = applied(Keep { turns: Some(2), all: All::Kept, ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
     // So may messages.

@@ -3,8 +3,7 @@ use samples::{Quarters, Sample};
 
 use super::*;
 
-/// What left between two contexts, and what was needed of it by the items of `session` from
-/// `from` on.
+/// The losses between two contexts, and what the items of `session` from `from` on needed of them.
 fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losses {
     let view = |it| {
         let it: &Sample = it;
@@ -15,7 +14,7 @@ fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losse
     losses(&before, &after, &session_view, &later)
 }
 
-/// Pieces as lines: `KIND NAME`, `partly`, what was done again, facts used.
+/// Pieces as lines: `KIND NAME`, `partly`, the repeated call, used facts.
 fn describe(losses: &Losses) -> Vec<String> {
     let line = |piece: &LostPiece| {
         let mut text = format!("{:?} {}", piece.kind, piece.name);
@@ -68,7 +67,7 @@ fn what_is_in_the_context_no_more_has_left() {
     assert_eq!(losses.facts_used, []);
 }
 
-/// A text of the model that decides is named by the first decision that left.
+/// A text of the model with a decision is named by its first lost decision.
 #[test]
 fn a_decision_that_left_is_named() {
     let said =
@@ -86,7 +85,7 @@ fn a_decision_that_left_is_named() {
     }
 }
 
-/// A text of the model is known by its first words and by the number of its response.
+/// A text of the model is named by its first words and the number of its response.
 #[test]
 fn a_text_of_the_model_has_the_number_of_its_response() {
     let session = Sample::new().user("Los.").reply("Ich lese.").reply("Die Sperre klemmt.");
@@ -127,7 +126,7 @@ fn what_is_read_again_is_counted_with_its_cost() {
     let edit = [(FieldRole::New, "fn f() {}")];
     let changed = after().call_with(ToolKind::Edit, "/p/src/main.rs", &edit).output("ok");
     assert_eq!(of_main(read(changed, "fn f() {}")), again("Changed", 4, "8 + 3"));
-    // Only the first time: after that it was in the context.
+    // Only the first repetition counts: after it the content was in the context.
     let twice = read(read(after(), MAIN), "fn f() {}");
     assert_eq!(of_main(twice), again("Same", 2, "8 + 15"));
 }

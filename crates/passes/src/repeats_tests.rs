@@ -39,11 +39,11 @@ fn nothing_goes_that_a_reply_of_the_same_turn_does_not_repeat() {
     let run = || Sample::new().user("Run it.").call(Shell, "run").output(&text);
     for sample in [
         run().reply("It worked."),
-        // The reply is one of the next turn.
+        // The reply belongs to the next turn.
         run().reply("It worked.").user("Show it.").reply(&text),
         // The reply comes before it.
         Sample::new().user("Run it.").reply(&text).call(Shell, "run").output(&text),
-        // What repeats it is not a reply.
+        // The repetition is not in a reply.
         run().call(Task, "again").output(&text).reply("Done."),
         // The call has no result yet.
         Sample::new().user("Go.").call_with(Write, "/p/a", &[(Content, &text)]).reply(&text),

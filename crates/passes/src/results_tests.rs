@@ -37,7 +37,7 @@ fn evidence_of_a_failure_is_the_lines_that_say_what_failed() {
     let left = "1 = [epitome k#: 19 lines] / … / error: cannot find `x`";
     let pass = Results { head: 2, ..Results::default() };
     check(&pass, &ran(&text), &[], &[left]);
-    // What a file says is not what happened.
+    // Error words in a file are not errors of the call.
     let read = Sample::new().call(Read, "/p/a").output(&text);
     check(&pass, &read, &[], &["1 = [epitome k#: 19 lines]"]);
 }
@@ -160,12 +160,12 @@ fn a_truncated_result_keeps_lines_at_both_ends_with_what_went_between() {
     let left = "1 = line 001 of a long text / line 002 of a long text /  / \
                 ... [17 lines truncated] ... /  / line 020 of a long text";
     check(&pass, &ran(&lines(20)), &[], &[left]);
-    // As many lines as are few, and a text that was truncated before, stay.
+    // Results with at most `few` lines, and texts that were truncated before, stay.
     let few = Results { few: 20, ..pass.clone() };
     check(&few, &ran(&lines(20)), &[], &[]);
     let before = format!("{}\n\n{}\n\nend", lines(9), truncated(Lines(9)));
     check(&pass, &ran(&before), &[], &[]);
-    // No more than half of the lines at either end.
+    // At either end at most half of the lines are kept.
     let many = Results { head: 99, tail: 99, few: 1, ..pass };
     check(&many, &ran(&lines(4)), &[], &[]);
 }
@@ -191,7 +191,7 @@ fn a_stub_above_a_text_does_not_make_it_long() {
 #[test]
 fn pictures_go_with_the_text_of_their_result() {
     let sample = Sample::new().call(Shell, "run").output_with_image("a few words", 40).reply("Ok.");
-    // The stub is longer than the text, and shorter than the text with its picture.
+    // The stub is longer than the text, and shorter than the text with its image.
     let stub = "1 = [epitome k#: 11 B]";
     check(&styled(Style::Cleared), &sample, &[], &[stub]);
     check(&styled(Style::Cleared), &ran("a few words"), &[], &[]);

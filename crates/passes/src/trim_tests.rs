@@ -42,7 +42,7 @@ fn middle(snip: TrimRule, items: Vec<Item>) -> Vec<usize> {
     snip.middle(&transcript, &Vec::new())
 }
 
-/// A question and so many calls with their results.
+/// A question and `n` calls with their results.
 fn talk(n: usize) -> Vec<Item> {
     let mut items = vec![says(Role::User, "Do it.")];
     for call in 0..n {
@@ -82,7 +82,7 @@ fn what_an_earlier_cut_left_goes_with_more_and_not_alone() {
     assert_eq!(middle(TEN, items.clone()), [0; 0]);
     items.extend([calls("8"), answers("8")]);
     assert_eq!(middle(TEN, items.clone()), [3, 5, 6]);
-    // One message too many, all of it of the user.
+    // One message too many, but all that could go is the user's.
     let few = TrimRule { over: 8, ..TEN };
     items.truncate(11);
     assert_eq!(middle(few, items), [0; 0]);
@@ -117,7 +117,7 @@ fn the_prompt_is_no_message_and_stays() {
     let context = (0..items.len()).collect();
     let mut transcript = Transcript { items, context, ..Transcript::default() };
     transcript.head.prompt = vec![0];
-    // As without the prompt, one item further.
+    // As without the prompt, shifted by one item.
     let expect: Vec<usize> = middle(TEN, talk(8)).iter().map(|item| item + 1).collect();
     assert_eq!(TEN.middle(&transcript, &Vec::new()), expect);
     assert_eq!(expect, [4, 5, 6, 7, 8, 9, 10, 11]);

@@ -7,7 +7,7 @@ use super::*;
 use crate::compact;
 use crate::testing::lines;
 
-/// Invariants of no format, with a value of each record that other programs read.
+/// A format without invariants, in which other programs read one value of each record.
 struct NoInvariants(Vec<Range<usize>>);
 
 impl Invariants for NoInvariants {
@@ -41,12 +41,12 @@ fn side(sample: &Sample) -> Side<'_> {
     Side { transcript: sample.transcript(), source: sample.source() }
 }
 
-/// What the planned edit violates when it is written into the record.
+/// The violations of the planned edit when it is written as a rewrite.
 fn spliced(before: &Sample, after: &Sample, invariants: &dyn Invariants) -> Vec<Violation> {
     verify(side(before), side(after), &plan(), WriteMode::Splice, invariants, &Quarters)
 }
 
-/// Asserts what is violated: the invariant, the line, the words.
+/// Checks the violations: invariant, line, text.
 #[track_caller]
 fn check(after: &Sample, expect: &[(Invariant, u64, &str)]) {
     let before = before();
@@ -171,7 +171,7 @@ fn a_violation_is_new_when_there_are_more_of_it_than_before() {
     let violation =
         |line, what: &str| Violation { invariant: Invariant::Pairing, line, what: what.to_owned() };
     let before = vec![violation(1, "a"), violation(2, "a"), violation(3, "b")];
-    // Lines move, and what is mended is no credit for anything else.
+    // Line numbers are ignored, and a fixed violation does not offset a new one.
     let after = vec![violation(7, "a"), violation(8, "a"), violation(9, "a"), violation(4, "c")];
     assert_eq!(added(before, after), [violation(9, "a"), violation(4, "c")]);
 }

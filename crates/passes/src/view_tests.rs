@@ -12,7 +12,7 @@ fn field(item: usize) -> At {
     At::Field { item, block: 0, field: 0 }
 }
 
-/// What `of` finds in a view of the sample, whose session ran in `/p`.
+/// The result of `of` for a view of the sample, with a session in `/p`.
 fn seen<T>(sample: &Sample, of: impl FnOnce(&View<'_>) -> T) -> T {
     let mut transcript = sample.transcript().clone();
     transcript.head.cwd = Some("/p".into());

@@ -438,9 +438,9 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
-/// An expression that finds a token also behind an underscore: an underscore is a letter of a word,
-/// and what names a variable or a tool joins its parts with it. Only for tokens with a mark of
-/// their own at their beginning.
+/// An expression that finds a token after an underscore as well. `\b` does not match there, because
+/// an underscore is a word character, but names of variables and tools use it as a separator. Only
+/// for tokens with a distinctive beginning.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };

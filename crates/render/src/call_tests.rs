@@ -20,7 +20,7 @@ fn only_lines_that_differ_are_counted() {
         ("a\nb\nc\n", "a\nx\nc\n", (1, 1)),
         ("", "a\nb", (2, 0)),
         ("a\nb", "", (0, 2)),
-        // The line feed at the end of a text is no line.
+        // A line feed at the end of a text is not a line of its own.
         ("a", "a\nb", (1, 0)),
         ("a\n", "a", (0, 0)),
     ] {
@@ -121,7 +121,7 @@ fn describe(changes: &[FileChange]) -> Vec<String> {
     changes.iter().map(one).collect()
 }
 
-/// What a call with these fields changes: name, role, text.
+/// The changes of a call with these fields: name, role, text.
 fn changed(fields: &[(&'static str, FieldRole, &str)]) -> Vec<String> {
     let field = |(name, role, text): &(&'static str, FieldRole, &str)| Field {
         name: (*name).into(),
@@ -180,7 +180,7 @@ fn what_a_call_adds_and_removes_depends_on_its_tool() {
     assert_eq!(count(Write, &[(Content, "[content: 20 lines]")]), (0, 0));
     assert_eq!(count(Edit, &[(Old, "[old: 20 lines]"), (New, "a\nb")]), (2, 0));
     assert_eq!(count(ToolKind::Patch, &[(Patch, "+++ b/x\n+a\n-b\n-c")]), (1, 2));
-    // A patch that another tool takes is not one of files.
+    // A patch as an argument of another tool does not change files.
     assert_eq!(count(Edit, &[(Patch, "+a")]), (0, 0));
     assert_eq!(count(Shell, &[(Content, "a\n")]), (0, 0));
 }

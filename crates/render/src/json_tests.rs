@@ -7,7 +7,7 @@ fn what_is_written_is_read_back() {
     let first = with_story(&every_block(), Detail::Steps, |story| json(story, &[]));
     let document = from_json(first.as_bytes()).expect("a transcript");
     assert_eq!((&*document.agent, document.sub_agents.len()), ("agent", 0));
-    // A record that says nothing to a model is not written: all behind it move up by one.
+    // A record that no model sees is not written: all items after it move up by one.
     let entries = document.transcript.entries().count();
     assert_eq!(entries, every_block().transcript().entries().count());
     let texts = |transcript: &Transcript, source: &dyn Source| -> Vec<(Role, String)> {

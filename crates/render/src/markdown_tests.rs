@@ -27,7 +27,7 @@ fn no_html_and_no_control_character_of_a_session_is_written() {
     }
 }
 
-/// What is written below the head of a session of one turn.
+/// The Markdown below the heading of a session with one turn.
 fn below_head(sample: &Sample, detail: Detail) -> String {
     let page = with_story(sample, detail, markdown);
     let headed = page.split_once("\n## ").and_then(|(_, below)| below.split_once('\n'));

@@ -4,7 +4,7 @@ use samples::Sample;
 use super::*;
 use crate::testing::{every_block, with_story};
 
-/// The pieces of a story: turn, item, kind; `=` before what is part of the answer.
+/// The pieces of a story: turn, item, kind; `=` before those that belong to the answer.
 fn pieces(sample: &Sample, detail: Detail) -> Vec<String> {
     with_story(sample, detail, |story| {
         let mut lines = Vec::new();
@@ -111,7 +111,7 @@ fn the_turns_of_some_pieces_are_found() {
     });
 }
 
-/// As `epitome list` counts them, however much is shown.
+/// Turns are numbered as `epitome list` counts them, in every level of detail.
 #[test]
 fn turns_are_numbered_by_messages_of_the_user() {
     let sample = Sample::new().system("Rules.").user("One.").reply("Done.").user("Two.");
@@ -158,7 +158,7 @@ fn a_piece_weighs_its_bytes_and_no_more_of_a_call_than_is_shown() {
     let weights = with_story(&sample, Detail::Steps, |story| {
         story.pieces.iter().map(|piece| piece.weight).collect::<Vec<_>>()
     });
-    // A text has two quotes, and a page has 400 bytes around each piece.
+    // A text has two quotes, and each piece has 400 bytes of HTML around it.
     assert_eq!(weights, [400 + 5, 400 + (128 << 10) + (64 << 10), 400 + 42]);
 }
 

@@ -7,7 +7,7 @@ use crate::Detail;
 use crate::terminal::terminal;
 use crate::testing::{every_block, with_story};
 
-/// The screen without the escapes of its styles.
+/// The output without the escape sequences of its styles.
 fn screen(sample: &Sample, detail: Detail, columns: usize) -> String {
     let text = with_story(sample, detail, |story| terminal(story, columns));
     let mut plain = String::new();
@@ -48,7 +48,7 @@ fn no_escape_of_a_session_reaches_the_terminal() {
     assert!(!shown.contains("\u{1b}]"), "{shown:?}");
 }
 
-/// What is shown below the head and the rule of the first turn, on 40 columns.
+/// The output below the heading and the rule of the first turn, in 40 columns.
 fn below_rule(sample: &Sample, detail: Detail) -> String {
     let screen = screen(sample, detail, 40);
     let (_, below) = screen.split_once("── ").expect("a turn");

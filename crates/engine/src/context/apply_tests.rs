@@ -30,12 +30,12 @@ fn context() -> Context {
     context
 }
 
-/// All that a refused change must leave as it was.
+/// Everything that a refused change must not change.
 fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
     (context.log().to_vec(), context.transcript().clone(), context.usage())
 }
 
-/// What `line` comes to: which invariant it violates, if it does. Then nothing has changed.
+/// Applies `line`, and returns the invariant that it violates, if any; then nothing must change.
 fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> {
     let before = state(context);
     let err = context.add_line(line.as_bytes(), &mut plan).err()?;
@@ -45,12 +45,12 @@ fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> 
     Some(what.rsplit_once('(').expect("it names an invariant").1.trim_end_matches(')').to_owned())
 }
 
-/// The plan of one edit, whatever it says.
+/// A plan with one edit, which may be invalid.
 fn edit(item: usize, verb: Verb) -> Plan {
     Plan::of_edit(Some(Edit { at: At::Block { item, block: 0 }, verb, pass: "test" }))
 }
 
-/// The plan of a cut.
+/// A plan with a cut.
 fn cut(items: &[usize], text: &str) -> Plan {
     Plan::of_edit(Edit::cut(Cut { items: items.into(), text: text.into(), messages: 1 }))
 }
@@ -61,7 +61,7 @@ fn line_of(context: &Context, plan: &Plan) -> String {
     String::from_utf8(line).expect("UTF-8")
 }
 
-/// A line of the log that replaces an entry by itself, with `to` for `from`.
+/// A log line that replaces an entry by itself, with `from` changed to `to`.
 fn replaced(context: &Context, item: usize, from: &str, to: &str) -> String {
     let entry = context.transcript().items[item].entry().expect("an entry");
     let record = context.log.bytes().at(entry.record.span);
@@ -93,11 +93,11 @@ fn a_live_context_refuses_edits_that_violate_an_invariant() {
         let expect = invariant.map(|it| it.to_string());
         assert_eq!(applied(&mut context, &line, plan), expect, "{from} → {to}");
     }
-    // An entry that is not sent any more, and one that no edit speaks of.
+    // An entry is removed, and no edit in the plan says so.
     let mut context = context();
     let line = r#"{"type":"compaction","edits":[{"of":"1","blocks":[]}]}"#.to_owned() + "\n";
     assert_eq!(applied(&mut context, &line, edit(USER, Verb::Drop)).as_deref(), Some("tree"));
-    // An entry that says less, and that no edit speaks of.
+    // An entry is shortened, and no edit in the plan says so.
     let line = replaced(&context, RESULT, "a result of a few words", "short");
     let plan = edit(REPLY, Verb::Replace("less".to_owned()));
     assert_eq!(applied(&mut context, &line, plan).as_deref(), Some("tree"));
@@ -119,7 +119,7 @@ fn a_live_context_refuses_cuts_that_violate_an_invariant() {
         let found = applied(&mut context, &line, cut(items, meant));
         assert_eq!(found, invariant.map(|it| it.to_string()), "{text}");
     }
-    // A cut that takes more than was meant.
+    // The line cuts out more than the plan.
     let mut context = context();
     let line = line_of(&context, &cut(&[CALL, RESULT, REPLY], "three"));
     let found = applied(&mut context, &line, cut(&[CALL, RESULT], "three"));
@@ -202,7 +202,7 @@ enum Step {
     Result { of: usize },
 }
 
-/// What a random line makes of an entry.
+/// A change of an entry in a random line.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
     Shorter,
@@ -214,7 +214,7 @@ enum Mutation {
     Same,
 }
 
-/// One edit of a random line: of which entry, and whether the plan has it, as what.
+/// An edit of a random line: the entry, the change, and whether the plan has it, and right.
 type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -302,7 +302,8 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A line is verified with what is around it alone; that finds what the whole would.
+    /// A line is verified with only the affected part of the context; that finds the same as
+    /// verifying the whole.
     #[test]
     fn what_an_excerpt_violates_is_what_the_whole_context_violates(
         steps in prop::collection::vec(step(), 1..24),
@@ -325,7 +326,7 @@ proptest! {
             let changed = Changed { transcript: after, trial: &trial };
             let found = changed.violations(&plan, source, invariants, counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
-            // Where the whole is out of step, the excerpt may be so further on.
+            // If messages of the whole are out of order, the excerpt may report another place.
             let what = |it: &Violation| (it.invariant, it.what.clone());
             let whats: Vec<_> = expect.iter().map(what).collect();
             let is_known = found.iter().all(|it| whats.contains(&what(it)));

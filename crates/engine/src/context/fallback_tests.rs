@@ -6,7 +6,7 @@ use epitome_tokens::Estimate;
 use super::super::{Context, Next, Recovery, Said, Setup};
 use crate::Journal;
 
-/// A journal that keeps nothing.
+/// A journal that discards all lines.
 struct Nowhere;
 
 impl Journal for Nowhere {
@@ -19,16 +19,16 @@ impl Journal for Nowhere {
     }
 }
 
-/// A model that writes no summary that is of use.
+/// A model that writes no useful summary.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
-    /// There is none.
+    /// No model is configured.
     Absent,
     /// It does not answer.
     Down,
-    /// It takes no question of this length.
+    /// It refuses every question as too long.
     TooLong,
-    /// It ends like this.
+    /// It answers with this text and this reason for its end.
     Says(&'static str, fn() -> StopReason),
 }
 
@@ -65,7 +65,7 @@ fn context(recipe: Recipe, window: u64) -> Context {
     context
 }
 
-/// Does what is due, and returns what happened.
+/// Does all due work, and returns the events.
 fn request(context: &mut Context, model: Bad) -> Vec<Event> {
     while let Next::Ask(_) = context.step().expect("memory") {
         context.answer(model.answer()).expect("memory");
@@ -96,7 +96,7 @@ fn reads(context: &mut Context, n: usize, results: usize, length: usize) {
     context.tool(&outputs.collect::<Vec<_>>()).expect("memory");
 }
 
-/// A session in a window of this size, in which every request fits.
+/// Plays a session in a window of this size, and checks that every request fits.
 fn play(recipe: &str, model: Bad, window: u64) {
     let mut context = context(built_in(recipe).expect("a recipe"), window);
     let about = format!("{recipe} {model:?} {window}");
@@ -111,7 +111,7 @@ fn play(recipe: &str, model: Bad, window: u64) {
             fits(&context, &about);
         }
     }
-    // Results that are larger than the window, and that the model has not seen.
+    // New results that are larger than the window.
     reads(&mut context, 90, 6, 400);
     request(&mut context, model);
     fits(&context, &about);
@@ -167,8 +167,8 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
     }
 }
 
-/// After each request of a session that made the context smaller, one undo shows what was sent
-/// before it, now and after a resume. Returns how often a last resort was among what was done.
+/// Checks that after each request that made the context smaller, one undo restores the context
+/// before it, at once and after a resume. Returns how often a fallback was among the steps.
 fn undone(recipe: &str, model: Bad) -> usize {
     let setup = || {
         let recipe = built_in(recipe).expect("a recipe");
@@ -206,6 +206,6 @@ fn one_undo_takes_back_one_compaction_where_a_digest_was_the_last_resort() {
         let resorts: usize = models.map(|model| undone(recipe, model)).iter().sum();
         resorted.extend((resorts > 0).then_some(recipe));
     }
-    // It has no digest of its own, and nothing else without a summary.
+    // This recipe has no digest, and without a summary nothing else.
     assert!(resorted.contains(&"pi"), "{resorted:?}");
 }

@@ -7,7 +7,7 @@ use super::super::{Next, Setup};
 use super::*;
 use crate::Journal;
 
-/// A journal that keeps nothing.
+/// A journal that discards all lines.
 struct Nowhere;
 
 impl Journal for Nowhere {
@@ -29,7 +29,7 @@ fn user(text: &str) -> String {
     format!(r#"{{"role":"user","content":"{text}"}}"#)
 }
 
-/// A response with a call, and its result of so many lines.
+/// A response with a call, and its result of this many lines.
 fn call(id: &str, lines: usize) -> [String; 2] {
     let text: String =
         (0..lines).map(|n| format!(r"let value_{n} = compute_all_of_it({n})?;\n")).collect();
@@ -84,12 +84,12 @@ fn a_list_that_is_given_again_changes_nothing_and_one_that_goes_on_adds_what_is_
     list.extend([second, again, user("And?")]);
     assert_eq!(sync(&mut context, &list), change(3, 0, 3));
     assert!(context.log().starts_with(&log));
-    // A provider's cache holds what was sent before.
+    // What was sent before is a prefix, so that the provider's cache stays valid.
     let begun = sent.strip_suffix(']').expect("a list");
     assert!(context.as_it_is().messages().starts_with(begun), "{begun}");
     assert!(String::from_utf8_lossy(context.log()).contains("birth"), "c2 repeats c1");
     assert_eq!(context.as_it_is().messages(), said_one_by_one(&list));
-    // Of a log that is read again the same list is known, however a client spells it.
+    // A resumed log recognises the same list, even if the client formats its JSON differently.
     let mut resumed =
         Context::resume(context.log().to_vec(), Box::new(Nowhere), setup()).expect("a log");
     let marked = r#""text":"I look.","cache_control":{"type":"ephemeral"}"#;
@@ -115,7 +115,7 @@ fn a_list_that_ends_before_or_differs_goes_back_to_that_place() {
     let other = vec![user("Look!"), first, result, user("And now?")];
     assert_eq!(sync(&mut context, &other), change(0, 3, 4));
     assert_eq!(context.as_it_is().messages(), said_one_by_one(&other));
-    // Back to a call without its result, and on from there.
+    // Go back to a call without its result, and continue from there.
     assert_eq!(sync(&mut context, &other[..2]), change(2, 2, 0));
     assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
     assert_eq!(sync(&mut context, &all), change(0, 2, 6));
@@ -136,13 +136,13 @@ fn a_compaction_is_taken_back_only_where_it_is_of_what_the_list_has_no_more() {
     context.compact_to(None, Some(Tokens(900))).expect("memory");
     let small = context.as_it_is().messages();
     assert!(small.len() < whole.len());
-    // The last question is another one.
+    // The last question is replaced by another one.
     *list.last_mut().expect("a message") = user("And now?");
     let known = list.len() as u64 - 1;
     assert_eq!(sync(&mut context, &list), change(known, 1, 1));
     assert_eq!(context.as_it_is().messages(), small.replace("And?", "And now?"));
     assert_eq!(context.report().compactions, 1);
-    // Back to a place in what the digest replaces.
+    // Go back to a place within the part that the digest replaces.
     assert_eq!(sync(&mut context, &list[..5]), change(5, known + 1 - 5, 0));
     assert_eq!(context.as_it_is().messages(), said_one_by_one(&list[..5]));
     assert_eq!(context.report().compactions, 0);
@@ -218,14 +218,14 @@ fn results_without_ids_are_known_again() {
 /// An edit of a list.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// What the user says next, or a call and its result.
+    /// The user's next message, or a call and its result.
     More {
         calls: usize,
         lines: usize,
     },
-    /// So many messages are left.
+    /// The list is cut to this many messages.
     Back(prop::sample::Index),
-    /// This message of the user says something else.
+    /// This message of the user is replaced.
     Other(prop::sample::Index),
     Compact,
     Resume,
@@ -264,7 +264,7 @@ proptest! {
                 },
                 Edit::Back(place) => {
                     list.truncate(place.index(list.len()) + 1);
-                    // What the user says comes behind the result of a call.
+                    // A user message must come after the result of a call.
                     if list.last().is_some_and(|it| it.contains("tool_use\"")) {
                         list.pop();
                     }

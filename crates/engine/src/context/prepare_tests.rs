@@ -4,8 +4,7 @@ use epitome_passes::{Event, Recipe, built_in};
 use super::super::{Said, Setup};
 use super::*;
 
-/// A context of which a compaction is to be prepared, in a window of 30,000 tokens of which 14,000
-/// are kept free.
+/// A context near its trigger, in a window of 30,000 tokens of which 14,000 are the reserve.
 fn near(recipe: Recipe) -> Context {
     let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(30_000)));
     context.user("Never rename what is public. Read all.").expect("memory");
@@ -35,7 +34,7 @@ fn recipe(name: &str) -> Recipe {
     recipe
 }
 
-/// Every text that is sent, one a block.
+/// Every text that is sent, one per block.
 fn texts(context: &Context) -> Vec<String> {
     let (transcript, source) = (context.transcript(), context.log.bytes());
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
@@ -47,7 +46,7 @@ fn texts(context: &Context) -> Vec<String> {
     blocks.map(text).collect()
 }
 
-/// Works until it is done; a model writes what it is asked for.
+/// Works until the preparation is done; a model writes what it is asked for.
 fn worked(mut prepared: Preparation) -> Preparation {
     prepared.work();
     while let Some(question) = prepared.question() {
@@ -60,7 +59,7 @@ fn worked(mut prepared: Preparation) -> Preparation {
     prepared
 }
 
-/// A recipe of which nothing but a summary makes the context small.
+/// A recipe with which only a summary makes the context small.
 fn summary() -> Recipe {
     let mut summary = recipe("ion");
     summary.keep.messages = None;
@@ -68,7 +67,7 @@ fn summary() -> Recipe {
     summary
 }
 
-/// Takes all and keeps nothing.
+/// A journal that discards all lines.
 struct Nowhere;
 
 impl crate::Journal for Nowhere {
@@ -153,7 +152,7 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
         assert_eq!(context.log(), log, "{what}");
         assert_eq!(context.events(), [], "{what}");
     }
-    // Nor is one that is not done, and one that came to nothing.
+    // Nor is a preparation adopted that is not done, or that failed.
     let mut context = near(recipe("digest"));
     let log = context.log().to_vec();
     let prepared = context.prepare().expect("it is time");
@@ -170,7 +169,7 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
     assert_eq!(context.log(), log);
 }
 
-/// What is prepared while a provider's count is known is counted as the context is.
+/// After a preparation with a known bill, the context is counted as when its log is read again.
 #[test]
 fn a_context_that_was_compacted_in_the_background_counts_as_one_that_is_read_again() {
     let mut context = near(recipe("digest"));

@@ -54,7 +54,7 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
     }
 }
 
-/// A text of ASCII alone is read byte by byte, another character by character.
+/// ASCII texts are scanned by bytes, others by characters; both find the same.
 #[test]
 fn both_ways_to_read_a_text_find_the_same() {
     for byte in 0..128_u8 {

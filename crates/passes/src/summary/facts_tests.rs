@@ -75,10 +75,10 @@ fn an_error_is_named_by_its_call_and_the_first_line_that_says_so() {
     let run = || Sample::new().call(Shell, "make");
     let read = || Sample::new().call(Read, "/p/a");
     assert_eq!(errors(run().error("start\nerror: bad\nend")), one("Shell make: error: bad"));
-    // A command may fail and report success.
+    // A command may report a failure and succeed.
     assert_eq!(errors(run().output("start\nerror: bad")), one("Shell make: error: bad"));
     assert_eq!(errors(run().output("all is well")), []);
-    // The text of a file that was read says nothing about the call.
+    // Error words in a file that was read are no error.
     assert_eq!(errors(read().output("error: bad")), []);
     assert_eq!(errors(read().error("\n  oops\nmore")), one("Read a: oops"));
     assert_eq!(errors(read().error("")), one("Read a"));

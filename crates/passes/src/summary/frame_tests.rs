@@ -2,7 +2,7 @@ use samples::Quarters;
 
 use super::*;
 
-/// The text of a frame behind its introduction.
+/// The text of a frame after its introduction.
 fn frame_text(facts: &SummaryFacts, rule: &SummaryRule, current: bool) -> String {
     let pinned = (!facts.user.is_empty()).then(|| "PINNED".to_owned());
     let frame = Frame::new(facts, rule, pinned, (current, Tokens(1_000)), &Quarters);

@@ -90,7 +90,7 @@ fn a_cut_keeps_both_ends_and_the_errors_between_them() {
         ("short".to_owned(), 0, "short".to_owned()),
         ("x".repeat(70), 10, "x".repeat(70)),
         (e(100), 30, format!("{}[… 85 characters left out …]{}", e(10), e(5))),
-        // The end begins behind a character that does not fit.
+        // The end begins after a character that does not fit.
         (e(100), 33, format!("{}[… 84 characters left out …]{}", e(11), e(5))),
         (
             error.clone(),

@@ -12,7 +12,7 @@ fn pages(sample: &Sample) -> Vec<String> {
     })
 }
 
-/// What is in each element that begins with `begin` and ends with `end`.
+/// The content of each element that begins with `begin` and ends with `end`.
 fn parts<'p>(page: &'p str, begin: &str, end: &str) -> Vec<&'p str> {
     let parts = page.split(begin).skip(1);
     parts.map(|part| part.split_once(end).map_or("no end", |(inside, _)| inside)).collect()
@@ -157,14 +157,14 @@ fn every_block_has_the_kinds_that_the_filter_knows() {
         "other",
     ];
     assert_eq!(parts(page, "data-is=\"", "\""), expect);
-    // Without the script they do nothing.
+    // Without the script the controls would do nothing: they are hidden.
     let group = "<div id=\"kinds\" role=\"group\" aria-label=\"Show only\" hidden>";
     let kinds = ["user", "answer", "tool", "thinking", "error", "file"];
     assert_eq!(parts(parts(page, group, "</div>")[0], "data-show=\"", "\""), kinds);
     assert!(page.contains("<dialog id=\"keys\" aria-labelledby=\"keys-name\">"), "{page}");
 }
 
-/// A file that is read from its line 8 on, with a reminder behind it.
+/// A file that is read from line 8 on, with a reminder after it.
 fn with_reminder() -> Sample {
     let text = "8→<a>\n9→b\n\n<system-reminder>\nMind <it>.\n</system-reminder>\n";
     Sample::new().user("Go.").call(Read, "/p/a.rs").output(text).with(|entry| {

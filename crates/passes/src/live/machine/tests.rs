@@ -6,7 +6,7 @@ fn gauge(tokens: u64) -> ContextSize {
     ContextSize { tokens: Tokens(tokens), counted: Tokens(tokens), ..ContextSize::default() }
 }
 
-/// In a window of 1,000 tokens, all of them for requests.
+/// A machine for a window of 1,000 tokens without a reserve.
 fn machine(mut recipe: Recipe) -> Machine {
     recipe.live.reserve = 0;
     Machine::new(&recipe, Some(Tokens(1_000)))
@@ -94,7 +94,7 @@ fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
     assert_eq!(machine.step(&gauge(924)), NextStep::Run(EventReason::Trigger));
     machine.ran(EventReason::Trigger, Tokens(924), &gauge(923), tiers());
     assert_eq!(machine.step(&gauge(923)), NextStep::Send);
-    // It does not open twice.
+    // The breaker does not open twice.
     let is_breaker = |event: &Event| matches!(event, Event::Breaker { .. });
     assert!(!machine.events().iter().any(is_breaker));
     machine.force(EventReason::Manual);
@@ -124,7 +124,7 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
             machine
         };
         let starts = |gauge: &ContextSize| matches!(held().step(gauge), NextStep::Run(_));
-        // What a provider says of it meanwhile is no growth.
+        // A larger count by the provider is not growth.
         let billed = ContextSize { tokens: Tokens(999), ..gauge(900) };
         for (gauge, expect) in [
             (gauge(900), false),
@@ -147,16 +147,16 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
     }
 }
 
-/// What comes of one request.
+/// The result of one request.
 #[derive(Clone, Copy, Debug)]
 enum Comes {
     /// The passes leave this many tokens; the model's summary is of no use.
     To(u64),
-    /// They leave so many, and a summary so many of these.
+    /// The passes leave this many tokens, and a summary then leaves this many.
     Summary(u64, u64),
     /// The passes leave this many tokens, and no model is configured.
     Nobody(u64),
-    /// An invariant refuses what they do.
+    /// An invariant refuses the edits of the passes.
     Refused,
 }
 
@@ -241,7 +241,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
     use Comes::{Summary, To};
     let fails = (900, To(900));
     check(&[
-        // One failure is none of the model's that answers next.
+        // After a single failure, the next answer is used.
         (with_summary(), &[fails, (900, Summary(900, 300))], &["run, ask", "run, ask"]),
         // Three failures open it: a working model is asked again when the context has grown.
         (
@@ -249,13 +249,13 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
             &[fails, fails, fails, (944, To(944)), (945, Summary(945, 300)), (900, To(900))],
             &["run, ask", "run, ask", UNWRITTEN, "", "run, ask", "run, ask"],
         ),
-        // What is let through reaches its question, whatever the passes do first.
+        // An attempt that is let through may ask for its summary, whatever the passes achieve.
         (
             with_summary(),
             &[fails, fails, fails, (945, Summary(930, 300))],
             &["run, ask", "run, ask", UNWRITTEN, "run, ask"],
         ),
-        // What is tried in vain when it has grown waits until it has grown again.
+        // After a failed attempt, the breaker waits until the context has grown again.
         (
             with_summary(),
             &[fails, fails, fails, (945, To(945)), (992, To(992)), (993, Summary(993, 300))],
@@ -292,9 +292,9 @@ fn gains_and_violations_open_and_close_the_breaker() {
             &[(900, Nobody(900)), (900, Nobody(900)), (944, To(0)), (945, Summary(945, 300))],
             &["run, nobody", "run, nobody, 2 gains of less than 5 per cent (900)", "", "run, ask"],
         ),
-        // Without a summary poor gains are what passes have, nothing included.
+        // Without summaries the gain of the passes counts, even if it is zero.
         (without(), &[fails, (910, To(900)), (944, To(0))], &["run", POOR, ""]),
-        // A good gain closes it, and it opens again with a word.
+        // A good gain closes the breaker; if it opens again, that is reported.
         (
             without(),
             &[fails, fails, (945, To(300)), (900, To(880)), fails, (944, To(0))],
@@ -320,7 +320,7 @@ fn who_asks_begins_anew() {
     let mut machine = machine(with_summary());
     assert_eq!(play(&mut machine, &[fails; 3])[2], UNWRITTEN);
     machine.force(EventReason::Manual);
-    // Of three failures in a streaks the first is the one that was asked for.
+    // The first of three consecutive failures is that of the requested compaction.
     let expect = ["run, ask", "run, ask", UNWRITTEN, ""];
     assert_eq!(play(&mut machine, &[fails; 4]), expect);
 }
@@ -399,10 +399,10 @@ fn a_compaction_is_prepared_once_each_time_the_context_comes_near_its_trigger() 
     let default = Level::default();
     for (recipe, sizes, expect) in [
         (recipe(false, default), &[750][..], &[false][..]),
-        // At the warning level; once, until it was smaller; not if it is due.
+        // At the warning level: true once, until it was smaller; false if a compaction is due.
         (recipe(true, default), &[699, 700, 760, 650, 710], &[false, true, false, false, true]),
         (recipe(true, default), &[801, 790], &[false, true]),
-        // A seventh below a trigger that is lower.
+        // A seventh below a trigger that is lower than the warning level.
         (recipe(true, trigger(400)), &[350, 351, 380, 401], &[false, true, false, false]),
         (that_runs(When::Request, recipe(true, default)), &[750], &[false]),
         (that_runs(When::Asked, recipe(true, default)), &[750], &[false]),
@@ -436,20 +436,20 @@ fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
     let fails = (900, To(900));
     let sliding = || that_runs(When::Request, with_summary());
     check(&[
-        // Nothing is left to do but that.
+        // A digest is the only remaining step.
         (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
         (with_summary(), &[(1_100, To(1_050))], &["run, ask, digest"]),
         (with_summary(), &[(1_100, Nobody(1_050))], &["run, nobody, digest"]),
         (with_summary(), &[(1_100, Summary(1_050, 1_020))], &["run, ask, digest"]),
         (with_summary(), &[(1_100, Refused)], &["run, digest"]),
         (sliding(), &[(1_100, To(1_050)), (900, To(1_000))], &["run, ask, digest", "run, ask"]),
-        // The breaker holds back a recipe, and no digest.
+        // The breaker stops the recipe, but not the fallback digest.
         (
             with_summary(),
             &[fails, fails, (980, To(980)), (1_020, To(1_020))],
             &["run, ask", "run, ask", "run, ask, 3 summaries failed (980)", "digest"],
         ),
-        // A recipe that waits to be asked waits.
+        // A recipe that runs only on request waits.
         (that_runs(When::Asked, with_summary()), &[(1_100, To(1_050))], &[""]),
     ]);
 }
