@@ -19,21 +19,21 @@ use crate::backup::BackupPlace;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Values {
-    /// What is made small, and how: of stored sessions and of contexts in use.
+    /// What is compacted, and how: stored sessions, and contexts in use.
     pub compaction: Compaction,
     /// Contexts in use: `epitome engine`.
     pub live: Live,
-    /// What is taken out of what leaves this machine.
+    /// Redaction of what leaves this machine.
     pub redaction: Redaction,
     /// How `epitome render` shows sessions.
     pub render: Render,
     /// The agent: `epitome chat`.
     pub chat: Chat,
-    /// Whose files are believed.
+    /// Projects whose settings files are trusted.
     pub trust: Trust,
 }
 
-/// What is made small, and how.
+/// What is compacted, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compaction {
@@ -59,7 +59,7 @@ pub struct Compaction {
     pub min_content_bytes: Option<u64>,
     /// Tools whose calls and results stay, in addition to those of the recipe.
     pub exempt_tools: Option<Vec<String>>,
-    /// Tokens that a compaction has to save; else it is left.
+    /// Tokens that a compaction has to save; otherwise it is not made.
     pub clear_at_least: Option<u64>,
     /// Whether arguments go with their results: of all calls, or of those of these tools.
     pub clear_tool_inputs: Option<Inputs>,
@@ -70,13 +70,13 @@ pub struct Compaction {
     /// The model that writes summaries.
     #[schemars(extend("x-yours" = true))]
     pub model: Option<String>,
-    /// The model that is asked when that one fails.
+    /// The model that is called when that one fails.
     #[schemars(extend("x-yours" = true))]
     pub fallback: Option<String>,
-    /// Seconds that a whole answer of a model may take.
+    /// The time limit for a whole answer of a model, in seconds.
     #[schemars(range(min = 1, max = 3600), extend("default" = 300))]
     pub timeout: Option<u64>,
-    /// How often a model is asked before the next one is.
+    /// How often a model is called before the next one is tried.
     #[schemars(range(min = 1, max = 10), extend("default" = 3))]
     pub tries: Option<u32>,
 }
@@ -141,7 +141,7 @@ pub struct Live {
     /// Whether contexts are compacted by themselves, and not only on request.
     #[schemars(extend("default" = true))]
     pub auto: Option<bool>,
-    /// Tokens that the model takes.
+    /// The context window of the model, in tokens.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 200_000))]
     pub window: Option<u64>,
     /// Tokens of every request in addition to the messages: prompt and tools.
@@ -149,7 +149,7 @@ pub struct Live {
     pub overhead: Option<u64>,
     /// What starts a compaction: any of these. They replace what the recipe says.
     pub trigger: Level,
-    /// What it should come to: one of these.
+    /// How far a compaction goes: one of these.
     pub target: Target,
     /// Tokens of the window that are kept for the reply.
     #[schemars(range(max = 1_000_000_000))]
@@ -157,23 +157,23 @@ pub struct Live {
     /// Per cent of the window at which there is a warning.
     #[schemars(range(min = 1, max = 100))]
     pub warn: Option<u64>,
-    /// The summary, of recipes that have one.
+    /// The summary, for recipes that have one.
     pub summary: Summary,
 }
 
-/// The summary: when it is asked for, what it is like, and as whose words it is sent.
+/// The summary: when it is written, what it contains, and in which role it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Summary {
-    /// What the context has to reach after the passes.
+    /// The size that the context must reach after the passes.
     pub over: Level,
-    /// Tokens that the model's part of it may have.
+    /// The most tokens of the model's part of it.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max_tokens: Option<u64>,
-    /// What it tells of: a set by its name, or headings.
+    /// Its sections: the name of a set, or a list of headings.
     #[schemars(with = "SectionsTaken")]
     pub sections: Option<Sections>,
-    /// As whose words it is sent.
+    /// The role in which it is sent.
     #[schemars(with = "String", extend("enum" = ["user", "acknowledged", "system"]))]
     pub role: Option<SummaryRole>,
     /// Tokens of the user's words that are kept word for word, the newest first.
@@ -199,11 +199,11 @@ enum SectionsTaken {
     Own(Vec<String>),
 }
 
-/// What is taken out of what leaves this machine: `render`, `export`, `redact`, `scan`.
+/// Redaction of what leaves this machine: `render`, `export`, `redact`, `scan`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Redaction {
-    /// Whether `render` and `export` take anything out.
+    /// Whether `render` and `export` redact anything.
     #[schemars(extend("default" = true, "x-yours" = true))]
     pub enabled: Option<bool>,
     /// What is looked for: `secrets`, `pii`, or rules by name.
@@ -218,7 +218,7 @@ pub struct Redaction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Render {
-    /// In which forms.
+    /// The output formats.
     #[schemars(extend("default" = ["terminal"]))]
     pub format: Option<Vec<Form>>,
     /// How much is shown.
@@ -294,7 +294,7 @@ pub struct Chat {
     /// Rules for what its tools may do without a question.
     #[schemars(extend("x-yours" = true))]
     pub allow: Option<Vec<String>>,
-    /// Rules for what its tools may not do; they hold against every rule that allows.
+    /// Rules for what its tools may not do; they override every rule that allows.
     #[schemars(extend("x-yours" = true))]
     pub deny: Option<Vec<String>>,
     /// MCP servers by name, whose tools are further tools.
@@ -319,15 +319,15 @@ pub struct McpServer {
     pub url: Option<String>,
     /// Headers that are sent with each request; `${NAME}` is a variable of the environment.
     pub headers: BTreeMap<String, String>,
-    /// Seconds that a call may take.
+    /// The time limit of a call, in seconds.
     pub timeout: Option<u64>,
 }
 
-/// Whose files are believed.
+/// Projects whose settings files are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trust {
-    /// Folders of projects whose files may set everything, with all that is below them.
+    /// Folders of projects whose files may set everything, including folders below them.
     #[schemars(extend("x-path" = "file", "x-yours" = true))]
     pub projects: Option<Vec<PathBuf>>,
 }
