@@ -17,9 +17,9 @@ pub struct Keep {
     pub turns: Option<u64>,
     /// The last results, with their calls.
     pub results: Option<u64>,
-    /// The last messages. Adjacent entries of the same side count as one message.
+    /// The last messages: what a model says in one go, or what is said to it in between.
     pub messages: Option<u64>,
-    /// The last tokens, rounded to whole units.
+    /// The last tokens, in whole units.
     pub tokens: Option<u64>,
     /// Limits what `tokens` keeps to this share of the session's results, in per cent (0 to 100):
     /// of a session hardly longer than the tail, nearly all would stay. Results are counted because
