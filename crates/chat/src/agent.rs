@@ -44,7 +44,7 @@ pub trait Changes: Send {
     ///
     /// # Errors
     ///
-    /// The reason for the model.
+    /// Why the task cannot begin, in words for the model.
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String>;
 
     /// Makes a change. Returns the events to show.

@@ -299,9 +299,9 @@ impl Context {
         }
     }
 
-    /// Makes the context small now; the summary pays attention to `focus`. The target is half of
-    /// the recipe's target, and at most a quarter of the window. A context below
-    /// `live.tool.min_tokens` stays as it is, as with the tool.
+    /// Makes the context small now. The target is half of the target of the recipe, and at most a
+    /// quarter of the window. A context below `live.tool.min_tokens` is not changed, as with the tool. No
+    /// summary is written here: `focus` is kept for the next one that a model is asked for.
     ///
     /// # Errors
     ///

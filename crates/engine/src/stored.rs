@@ -38,12 +38,14 @@ pub use summary::{check_holds_a_summary, no_summaries};
 /// How a compaction is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As the agent itself does it ([`epitome_formats::Native`]): by a record at the end of the
-    /// session, which a resume reads in place of what is before it, or by marks on results.
+    /// As the agent itself does it ([`epitome_formats::Native`]): the shortened history in a record
+    /// at the end of the session, which a resume reads in place of what is before it, or marks on
+    /// results.
     Native,
     /// In the records themselves: the file becomes smaller as well.
     Rewrite,
-    /// As the agent's own record of a summary that replaces the beginning of the history.
+    /// As the agent's own record of a summary, which replaces the beginning of the history: a plan
+    /// with a summary alone is written like this.
     Summary,
 }
 
@@ -245,6 +247,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     ) -> Result<CompactionPlan<'a, S>> {
         match self.written(Way::Native, plan.clone(), notes.clone()) {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
+            // The reason is not lost: a rewrite that fails as well returns its own.
             Ok(_) | Err(_) => {
                 let mut plan = plan;
                 // A rewrite cannot cut messages out.

@@ -284,7 +284,7 @@ fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span,
         .collect())
 }
 
-/// A value with its key.
+/// The span from the key of a value to the end of the value.
 fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
     let wanted = (value.start - record.start) as usize..(value.end - record.start) as usize;
     let container = container_of(line, &wanted)?;

@@ -13,7 +13,7 @@ use crate::{Bytes, Lines};
 /// ```
 /// use epitome_model::Ref;
 ///
-/// let reference = Ref::of(b"removed");
+/// let reference = Ref::from_bytes(b"removed");
 /// assert_eq!(reference.to_string().len(), 8);
 /// assert_eq!(reference.to_string().parse(), Ok(reference));
 /// ```
@@ -94,7 +94,7 @@ impl Note {
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
 ///
-/// let stub = Stub::new(Ref::of(b"x")).with_what("Read src/main.rs").with_lines(Lines(369));
+/// let stub = Stub::new(Ref::from_bytes(b"x")).with_what("Read src/main.rs").with_lines(Lines(369));
 /// let text = stub.to_string();
 /// assert!(text.ends_with(": Read src/main.rs, 369 lines]"));
 /// assert_eq!(Stub::parse(&text), Some(stub));

@@ -15,8 +15,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The entries that a resume would send: the path from the leaf to the root of the tree of
-    /// entries, from the newest compaction on, without side chains.
+    /// The entries of the field `context`, each with its index: what a resume would send, in this
+    /// order.
     pub fn context(&self) -> impl DoubleEndedIterator<Item = (usize, &Entry)> {
         self.context.iter().filter_map(|&idx| Some((idx, self.items[idx].entry()?)))
     }

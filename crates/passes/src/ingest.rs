@@ -88,7 +88,7 @@ const LINE: usize = 8;
 const ENDS: usize = 20;
 /// Bytes at which lines of a very large result are cut.
 const WIDTH: usize = 400;
-/// If a very large result has few lines, they have this many bytes in all per token of the cap.
+/// Bytes per token of the cap that all lines of a very large result share if it has few lines.
 const BYTES: usize = 2;
 
 /// The lines in a context, each with a description of the first text that has it.

@@ -130,7 +130,7 @@ pub struct CostFloor {
 }
 
 impl Cost {
-    /// The label of the sum.
+    /// The label of the lower bound, with what it lacks.
     pub(crate) fn name(&self) -> String {
         match &self.prices_of {
             Some(date) => format!("about, at list prices of {date}"),

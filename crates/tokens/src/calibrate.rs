@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// use epitome_model::Tokens;
 /// use epitome_tokens::{Calibration, calibrate, family};
 ///
-/// let claude = Calibration::of(family("claude-opus-4-6"));
+/// let claude = Calibration::for_family(family("claude-opus-4-6"));
 /// assert_eq!(claude.scale(Tokens(1_000)), Tokens(1_220));
 ///
 /// let session: Vec<_> = (1..20).map(|n| (Tokens(n * 1_000), n * 1_300 + 15_000)).collect();

@@ -129,7 +129,7 @@ pub struct UserFound {
 pub enum WayTaken {
     /// With the agent's own marks or records.
     Native,
-    /// By editing the records.
+    /// The records themselves were edited.
     Rewrite,
     /// As the agent's own record of a summary.
     Summary,

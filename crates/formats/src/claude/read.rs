@@ -117,9 +117,11 @@ fn without_spare_room(mut entry: Entry) -> Entry {
 
 #[derive(Default)]
 struct Reader {
-    /// For each node: whether it is in a side chain, is a reminder, can be a leaf.
+    /// Whether each node is in a side chain.
     side: Vec<bool>,
+    /// Whether each node is a reminder.
     is_reminder: Vec<bool>,
+    /// The nodes that can be a leaf, each with its time.
     leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
     /// What programs count of each record.

@@ -30,7 +30,7 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    // Another summary may continue the same message.
+    // The id of the message alone is not enough: two summaries may follow the same message.
     let of = format!("{} {} {}", newest.id, source.len(), summary.text);
     let (boundary, anchor) = (uuid(&of, "boundary"), uuid(&of, "summary"));
     let preserved = match (kept.first(), kept.last()) {
