@@ -300,8 +300,8 @@ impl Context {
     }
 
     /// Makes the context small now. The target is half of the target of the recipe, and at most a
-    /// quarter of the window. A context below `live.tool.min_tokens` is not changed, as with the tool. No
-    /// summary is written here: `focus` is kept for the next one that a model is asked for.
+    /// quarter of the window. A context below `live.tool.min_tokens` is not changed, as with the
+    /// tool. No summary is written here: `focus` is kept for the next one.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ mod tests {
         let database = dir.path().join("opencode.db");
         std::fs::write(&database, b"SQLite format 3\0and more").expect("a file");
         for address in [address(&database, "ses_1", ""), database.clone()] {
-            let place = Place::of(&address);
+            let place = Place::parse(&address);
             let Place::Rows(rows) = &place else { panic!("{place:?}") };
             assert_eq!(rows.address(), address);
             assert!(place.exists(), "nothing that belongs to it is removed");
