@@ -94,7 +94,8 @@ impl Note {
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
 ///
-/// let stub = Stub::new(Ref::from_bytes(b"x")).with_what("Read src/main.rs").with_lines(Lines(369));
+/// let reference = Ref::from_bytes(b"x");
+/// let stub = Stub::new(reference).with_what("Read src/main.rs").with_lines(Lines(369));
 /// let text = stub.to_string();
 /// assert!(text.ends_with(": Read src/main.rs, 369 lines]"));
 /// assert_eq!(Stub::parse(&text), Some(stub));
