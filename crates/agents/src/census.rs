@@ -6,13 +6,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aho_corasick::AhoCorasick;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::named;
 use epitome_model::{Ref, Source};
 use epitome_store::archive::SessionKey;
 use epitome_store::place::{self, is_database};
 use epitome_store::rows;
-use epitome_store::session::writer;
+use epitome_store::session::{key_of, load, writer};
 use memchr::memmem;
 
 use crate::environment::Environment;
@@ -31,8 +32,9 @@ const SHORTEST_ID: usize = 8;
 /// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Files by agent and by the id in their names.
-    by_name: BTreeMap<SessionKey, Vec<PathBuf>>,
+    /// Files by agent and by the id in their names, and by that in their contents if it is wanted:
+    /// a copy has another name and the same id.
+    by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
     /// Wanted ids that are in the first bytes of some file.
     named: HashSet<String>,
     /// The references of the stubs in all files.
@@ -58,38 +60,60 @@ impl Census {
         let mut census = Census::default();
         let found = all(environment, None);
         census.unread.extend(found.unread.into_iter().filter(is_there));
-        census.by_name = by_name(found.sessions);
-        let mut files: Vec<PathBuf> = census.by_name.values().flatten().cloned().collect();
+        census.by_id = by_name(found.sessions);
+        let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
         // Sub-agents of all sessions.
         let unread = &mut Unread::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));
         files.sort();
         files.dedup();
-        let ids: Vec<&str> = wanted
-            .iter()
-            .filter(|key| !census.by_name.contains_key(*key))
-            .map(|key| root_of(&key.id))
-            .filter(|id| id.len() >= SHORTEST_ID)
-            .collect();
+        let wanted_ids = WantedIds::new(wanted);
         for file in files {
-            let read = read(&file, &ids, &mut census.stubs, &mut census.named);
+            let read = census.read(&file, &wanted_ids);
             census.unread.extend(read.err().filter(is_there));
         }
         census
     }
 
-    /// The files that agents keep under the id of a session.
+    /// Collects the stubs in a file and the wanted ids at its beginning. A file that has one is
+    /// read as a session: its own id may be another than that of its name.
+    fn read(&mut self, file: &Path, wanted: &WantedIds<'_>) -> Result<()> {
+        const BEGINNING: &[u8] = b"[epitome k";
+        let source = place::open(file)?;
+        let bytes = source.read(0..source.len());
+        for at in memmem::find_iter(&bytes, BEGINNING) {
+            let digits = &bytes[at + BEGINNING.len()..];
+            let digits = &digits[..digits.len().min(Ref::DIGITS)];
+            self.stubs.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
+        }
+        let found = wanted.find(&bytes[..bytes.len().min(HEAD as usize)]);
+        source.failure().map_or(Ok(()), Err)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        self.named.extend(found.iter().map(|id| (*id).to_owned()));
+        let key = key_of(&load(file, None)?, file);
+        if wanted.keys.contains(&key) {
+            let files = self.by_id.entry(key).or_default();
+            if !files.iter().any(|known| known == file) {
+                files.push(file.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of a session, by the id in their names or in their contents.
     pub fn files_of(&self, key: &SessionKey) -> &[PathBuf] {
-        self.by_name.get(key).map_or(&[], Vec::as_slice)
+        self.by_id.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a file of the session, or of the one to which it belongs, was found.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
-        self.by_name.contains_key(key)
-            || self.by_name.contains_key(&root)
-            || self.named.contains(root_of(&key.id))
+        self.by_id.contains_key(key)
+            || self.by_id.contains_key(&root)
+            || (root_of(&key.id).len() >= SHORTEST_ID && self.named.contains(root_of(&key.id)))
     }
 
     /// Whether there is a session at an address.
@@ -157,6 +181,42 @@ fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name
 }
 
+/// The sessions of which the archive holds something, and an automaton that finds their ids.
+struct WantedIds<'k> {
+    keys: &'k [SessionKey],
+    ids: Vec<&'k str>,
+    automaton: Option<AhoCorasick>,
+}
+
+impl<'k> WantedIds<'k> {
+    fn new(keys: &'k [SessionKey]) -> WantedIds<'k> {
+        let mut ids: Vec<&str> = keys.iter().map(|key| root_of(&key.id)).collect();
+        ids.retain(|id| !id.is_empty());
+        ids.sort_unstable();
+        ids.dedup();
+        // Ids too many for an automaton are found one by one.
+        let automaton = AhoCorasick::new(&ids).ok();
+        WantedIds { keys, ids, automaton }
+    }
+
+    /// The ids that are in `bytes`.
+    fn find(&self, bytes: &[u8]) -> Vec<&'k str> {
+        let mut found: Vec<&str> = match &self.automaton {
+            Some(automaton) => automaton
+                .find_overlapping_iter(bytes)
+                .map(|it| self.ids[it.pattern().as_usize()])
+                .collect(),
+            None => {
+                let is_here = |id: &&str| memmem::find(bytes, id.as_bytes()).is_some();
+                self.ids.iter().copied().filter(is_here).collect()
+            }
+        };
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
 /// The id of the session that a part belongs to, for ids like `ID.agent-…` and `ID.events`.
 fn root_of(id: &str) -> &str {
     id.split_once('.').map_or(id, |(root, _)| root)
@@ -173,25 +233,4 @@ fn in_database(database: &Path, id: &str) -> Presence {
 /// Whether an error is about something that exists and should have been readable.
 fn is_there(err: &Error) -> bool {
     !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
-}
-
-/// Collects the stubs in a file, and the wanted ids at its beginning.
-fn read(
-    file: &Path,
-    ids: &[&str],
-    stubs: &mut HashSet<Ref>,
-    named: &mut HashSet<String>,
-) -> Result<()> {
-    const BEGINNING: &[u8] = b"[epitome k";
-    let source = place::open(file)?;
-    let bytes = source.read(0..source.len());
-    for at in memmem::find_iter(&bytes, BEGINNING) {
-        let digits = &bytes[at + BEGINNING.len()..];
-        let digits = &digits[..digits.len().min(Ref::DIGITS)];
-        stubs.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
-    }
-    let head = &bytes[..bytes.len().min(HEAD as usize)];
-    let is_here = |id: &&&str| memmem::find(head, id.as_bytes()).is_some();
-    named.extend(ids.iter().filter(is_here).map(|id| (*id).to_owned()));
-    source.failure().map_or(Ok(()), Err)
 }

@@ -285,6 +285,31 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     home.take(&Step::Restore { session: 1 });
 }
 
+/// The copy has another name and the same id inside, and nothing of it is a stub: the compaction is
+/// a record at its end. What it needs is kept although the session itself was given back.
+#[test]
+fn a_copy_of_another_name_keeps_what_it_needs() {
+    let of = |day: &str| {
+        let id = format!("00000000-0000-4000-8000-0000000000{day}");
+        format!(".codex/sessions/2026/01/{day}/rollout-2026-01-{day}T00-00-00-{id}.jsonl")
+    };
+    let id = fixtures::get("codex", "pricing").bytes();
+    let line = id.split(|byte| *byte == b'\n').next().expect("a line");
+    let line: serde_json::Value = serde_json::from_slice(line).expect("JSON");
+    let id = line["payload"]["id"].as_str().expect("an id");
+    for own in [id, "s-codex"] {
+        let text = String::from_utf8(fixtures::get("codex", "pricing").bytes()).expect("text");
+        let mut home = Home::new(&[(&of("01"), text.replace(id, own).into_bytes())], &[&of("02")]);
+        home.take(&append_compaction(0, "transcript", None));
+        home.take(&Step::Copy);
+        home.take(&Step::Undo { newest: 0 });
+        home.take(&Step::Gc);
+        home.take(&Step::Restore { session: 1 });
+        home.take(&Step::Gc);
+        assert_eq!(home.generations(&home.session(0)[0].path).map(|it| it.len()), Some(0));
+    }
+}
+
 /// An export of OpenCode is one document: with a line appended, its id cannot be read any more.
 #[test]
 fn a_run_on_a_session_that_lost_its_id_is_still_in_effect() {
