@@ -97,7 +97,7 @@ pub fn classify(
     known_at(rules, name, line, arguments, &span)
 }
 
-/// Like [`known`], for arguments in another text; `span` maps its ranges to the source.
+/// Like [`classify`], for arguments in another text; `span` maps its ranges to the source.
 pub fn known_at(
     rules: &[Rule],
     name: &str,

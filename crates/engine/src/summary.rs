@@ -67,7 +67,7 @@ pub fn keeping(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
-/// The context in two parts: what goes, and the end that is kept.
+/// The context in two parts: the items that a summary replaces, and the end that is kept.
 pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
     let context = &transcript.context;
     let mut end =

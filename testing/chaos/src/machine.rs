@@ -18,7 +18,7 @@ pub(crate) struct Machine {
     _folder: tempfile::TempDir,
     pub(crate) home: PathBuf,
     program: PathBuf,
-    /// The current time, as the program is told.
+    /// The time that the program takes for the current one.
     pub(crate) now: &'static str,
 }
 
