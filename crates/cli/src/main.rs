@@ -1,6 +1,5 @@
 //! The program `epitome`: the list of its commands.
 
-mod anatomy;
 mod app;
 mod browser;
 mod choice;

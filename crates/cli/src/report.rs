@@ -172,10 +172,8 @@ pub fn summary(reports: &[CompactReport]) -> String {
         if let Some(with) = report.parts() {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
         }
-        all.0.before += tokens.before;
-        all.0.after += tokens.after;
-        all.1.before += bytes.before;
-        all.1.after += bytes.after;
+        all.0 += tokens;
+        all.1 += bytes;
         archive += net.after - bytes.after;
     }
     if reports.len() > 1 {
@@ -372,12 +370,9 @@ pub struct Sum {
 
 impl Sum {
     pub fn add(&mut self, report: &CompactReport) {
-        let (tokens, bytes) = (report.tokens(), report.disk_bytes());
         self.sessions += 1;
-        self.tokens.before += tokens.before;
-        self.tokens.after += tokens.after;
-        self.bytes.before += bytes.before;
-        self.bytes.after += bytes.after;
+        self.tokens += report.tokens();
+        self.bytes += report.disk_bytes();
     }
 
     /// The totals in words. `verb` is `compacted` or `would be compacted`.

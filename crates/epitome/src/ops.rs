@@ -29,6 +29,7 @@
 pub(crate) mod archived;
 mod change;
 mod compact;
+mod inspect;
 mod losses;
 mod open;
 mod quote;
@@ -42,6 +43,7 @@ mod summary;
 
 pub use change::Change;
 pub use compact::Compact;
+pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
 pub use losses::{
     AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossGroup, LossMembers,
     LossReport, Piece, WayBack, planned_losses, session_losses, session_text,

@@ -232,8 +232,8 @@ fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> Logg
     let of_family = |(key, made): (SessionKey, Vec<Made>)| session(key, &made, known);
     let sessions: Vec<RunSession> = families.map(of_family).collect();
     let state = together(sessions.iter().map(|session| session.state));
-    let context_tokens = sum(sessions.iter().map(|it| it.context_tokens));
-    let disk_bytes = sum(sessions.iter().map(|it| it.disk_bytes));
+    let context_tokens = sessions.iter().map(|it| it.context_tokens).sum();
+    let disk_bytes = sessions.iter().map(|it| it.disk_bytes).sum();
     let Run { id, command } = run;
     LoggedRun { id, command, at, recipes, context_tokens, disk_bytes, state, sessions }
 }
@@ -286,18 +286,10 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
         agent: key.agent,
         id: key.id,
         files: files.into_iter().collect(),
-        context_tokens: sum(made().map(tokens)),
-        disk_bytes: sum(made().map(bytes)),
+        context_tokens: made().map(tokens).sum(),
+        disk_bytes: made().map(bytes).sum(),
         state,
     }
-}
-
-fn sum<T: std::ops::AddAssign + Default>(changes: impl Iterator<Item = Change<T>>) -> Change<T> {
-    changes.fold(Change::default(), |mut sum, it| {
-        sum.before += it.before;
-        sum.after += it.after;
-        sum
-    })
 }
 
 /// The state of a whole from the states of its parts.

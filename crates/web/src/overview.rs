@@ -278,10 +278,8 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
     let (mut context, mut disk) = (Change::<Tokens>::default(), Change::<Bytes>::default());
     for saved in saved {
         n += 1;
-        context.before += saved.context.before;
-        context.after += saved.context.after;
-        disk.before += saved.disk.before;
-        disk.after += saved.disk.after;
+        context += saved.context;
+        disk += saved.disk;
         archive += saved.archive;
     }
     let messages = format!("{} → {}", context.before, context.after);

@@ -227,8 +227,5 @@ impl<'a> Many<'a> {
 }
 
 fn sum_of<'b>(reports: impl IntoIterator<Item = &'b RestoreReport>) -> Change<Bytes> {
-    reports.into_iter().map(RestoreReport::disk_bytes).fold(Change::default(), |sum, one| Change {
-        before: sum.before + one.before,
-        after: sum.after + one.after,
-    })
+    reports.into_iter().map(RestoreReport::disk_bytes).sum()
 }

@@ -1,4 +1,5 @@
-//! Where the tokens of a context and the bytes of a file go.
+//! Where the tokens of a context and the bytes of a file go: by kind of block, by tool, and the
+//! largest blocks.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 /// The kinds of parts of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum PartKind {
     /// Messages of the user.
     User,
     /// Text of the model.
@@ -31,48 +32,50 @@ pub enum Kind {
     Framing,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 8] = [
-        Kind::User,
-        Kind::Assistant,
-        Kind::Thinking,
-        Kind::CallArguments,
-        Kind::Results,
-        Kind::Copies,
-        Kind::Other,
-        Kind::Framing,
+impl PartKind {
+    /// All kinds, in the order in which they are listed.
+    pub const ALL: [PartKind; 8] = [
+        PartKind::User,
+        PartKind::Assistant,
+        PartKind::Thinking,
+        PartKind::CallArguments,
+        PartKind::Results,
+        PartKind::Copies,
+        PartKind::Other,
+        PartKind::Framing,
     ];
 
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::User => "user",
-            Kind::Assistant => "assistant",
-            Kind::Thinking => "thinking",
-            Kind::CallArguments => "call arguments",
-            Kind::Results => "results",
-            Kind::Copies => "duplicates",
-            Kind::Other => "other",
-            Kind::Framing => "overhead",
+            PartKind::User => "user",
+            PartKind::Assistant => "assistant",
+            PartKind::Thinking => "thinking",
+            PartKind::CallArguments => "call arguments",
+            PartKind::Results => "results",
+            PartKind::Copies => "duplicates",
+            PartKind::Other => "other",
+            PartKind::Framing => "overhead",
         }
     }
 
-    fn from_block(entry: &Entry, block: &Block) -> Kind {
+    fn from_block(entry: &Entry, block: &Block) -> PartKind {
         match (block, entry.role) {
-            (Block::Thinking(_), _) => Kind::Thinking,
-            (Block::Call(_), _) => Kind::CallArguments,
+            (Block::Thinking(_), _) => PartKind::Thinking,
+            (Block::Call(_), _) => PartKind::CallArguments,
             (Block::Output(_) | Block::Repeated(_), _) | (Block::Image(_), Role::Tool) => {
-                Kind::Results
+                PartKind::Results
             }
-            (Block::Text(_) | Block::Image(_), Role::User) => Kind::User,
-            (Block::Text(_) | Block::Image(_), Role::Assistant) => Kind::Assistant,
-            _ => Kind::Other,
+            (Block::Text(_) | Block::Image(_), Role::User) => PartKind::User,
+            (Block::Text(_) | Block::Image(_), Role::Assistant) => PartKind::Assistant,
+            _ => PartKind::Other,
         }
     }
 }
 
 /// The size of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Amount {
+pub struct PartSize {
     /// The number of blocks, sent or not.
     pub blocks: u64,
     /// Tokens that a resume sends.
@@ -81,7 +84,7 @@ pub struct Amount {
     pub disk_bytes: Bytes,
 }
 
-impl Amount {
+impl PartSize {
     fn add(&mut self, tokens: Tokens, bytes: Bytes) {
         self.blocks += 1;
         self.context_tokens += tokens;
@@ -91,30 +94,41 @@ impl Amount {
 
 /// The calls of one tool, and what they returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tool {
+pub struct ToolSize {
+    /// The name that the agent gives it.
     pub name: String,
-    pub arguments: Amount,
-    pub results: Amount,
+    /// The arguments of its calls.
+    pub arguments: PartSize,
+    /// What its calls returned.
+    pub results: PartSize,
 }
 
 /// One of the largest blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Large {
+pub struct LargeBlock {
+    /// The line of the session at which its record begins, counted from 1.
     pub line: u64,
-    pub kind: Kind,
+    /// What it is.
+    pub kind: PartKind,
+    /// The call, or the beginning of the text.
     pub what: String,
     /// `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,
+    /// Its bytes in the file.
     pub disk_bytes: Bytes,
 }
 
 /// Tokens and bytes by kind and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anatomy {
-    pub kinds: BTreeMap<Kind, Amount>,
-    pub total: Amount,
-    pub tools: Vec<Tool>,
-    pub largest: Vec<Large>,
+    /// The sizes of the kinds that the session has.
+    pub kinds: BTreeMap<PartKind, PartSize>,
+    /// Their sum: all that a resume sends, and every byte of the file.
+    pub total: PartSize,
+    /// The tools that were called, the one with most tokens first.
+    pub tools: Vec<ToolSize>,
+    /// The ten largest blocks, the largest first.
+    pub largest: Vec<LargeBlock>,
 }
 
 /// The number of largest blocks that are listed.
@@ -131,14 +145,14 @@ struct Weighed {
 pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Anatomy {
     let weighed = weigh(transcript, source, counter);
     let mut anatomy = Anatomy::default();
-    let mut tools: BTreeMap<&str, Tool> = BTreeMap::new();
+    let mut tools: BTreeMap<&str, ToolSize> = BTreeMap::new();
     let view = View::new(transcript, source, counter);
     let mut of_blocks = Bytes(0);
     for it in &weighed {
         let Some((entry, block)) = at(transcript, it) else { continue };
         let tokens = it.tokens.unwrap_or_default();
         of_blocks += it.bytes;
-        anatomy.kinds.entry(Kind::from_block(entry, block)).or_default().add(tokens, it.bytes);
+        anatomy.kinds.entry(PartKind::from_block(entry, block)).or_default().add(tokens, it.bytes);
         let call: Option<&Call> = match block {
             Block::Call(call) => Some(call),
             Block::Output(output) => view.call_of(output),
@@ -161,11 +175,11 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
     for copy in transcript.items.iter().flat_map(|item| item.copies()) {
         let bytes = Bytes(copy.value.len());
         of_blocks += bytes;
-        anatomy.kinds.entry(Kind::Copies).or_default().add(Tokens(0), bytes);
+        anatomy.kinds.entry(PartKind::Copies).or_default().add(Tokens(0), bytes);
     }
     let framing = Bytes(source.len()) - of_blocks;
-    anatomy.kinds.entry(Kind::Framing).or_default().disk_bytes = framing;
-    anatomy.total = Amount {
+    anatomy.kinds.entry(PartKind::Framing).or_default().disk_bytes = framing;
+    anatomy.total = PartSize {
         blocks: anatomy.kinds.values().map(|amount| amount.blocks).sum(),
         context_tokens: anatomy.kinds.values().map(|amount| amount.context_tokens).sum(),
         disk_bytes: Bytes(source.len()),
@@ -221,7 +235,7 @@ fn bytes(block: &Block) -> Bytes {
     })
 }
 
-fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
+fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<LargeBlock> {
     let mut order: Vec<&Weighed> = weighed.iter().collect();
     order.sort_by_key(|it| (std::cmp::Reverse((it.tokens, it.bytes)), it.item, it.block));
     order
@@ -229,8 +243,8 @@ fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
         .take(LARGEST)
         .filter_map(|it| {
             let (entry, block) = at(view.transcript, it)?;
-            let kind = Kind::from_block(entry, block);
-            Some(Large {
+            let kind = PartKind::from_block(entry, block);
+            Some(LargeBlock {
                 line: entry.record.line,
                 kind,
                 what: describe(view, it, block, kind),
@@ -241,7 +255,7 @@ fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
         .collect()
 }
 
-fn describe(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
+fn describe(view: &View<'_>, it: &Weighed, block: &Block, kind: PartKind) -> String {
     match block {
         Block::Call(call) => view.describe_call(Some(call)),
         Block::Text(text) | Block::Summary(text) => {
