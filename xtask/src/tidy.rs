@@ -148,6 +148,29 @@ impl File {
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())
     }
+
+    /// The same without the texts of inline snapshots: a program printed them.
+    fn written_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut end_mark: Option<String> = None;
+        self.lines().filter(move |(_, line)| {
+            if let Some(mark) = &end_mark {
+                if !line.trim_start().starts_with(mark) {
+                    return false;
+                }
+                end_mark = None;
+            } else {
+                end_mark = end_of_snapshot(line);
+            }
+            true
+        })
+    }
+}
+
+/// How the last line of an inline snapshot begins, if one opens at the end of this line.
+fn end_of_snapshot(line: &str) -> Option<String> {
+    let (_, opening) = line.rsplit_once("@r")?;
+    let hashes = opening.strip_suffix('"')?;
+    hashes.chars().all(|c| c == '#').then(|| format!("\"{hashes})"))
 }
 
 /// Checks the findings in these files: `path:line: what`, the last compared as far as given.

@@ -15,7 +15,7 @@ const TABLES: &[&str] = &["crates/tokens/src/weights.rs"];
 /// Files are short enough to be understood as a whole.
 pub(super) fn files_are_short(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust().filter(|file| !TABLES.contains(&&*file.path)) {
-        let n = file.text.lines().count();
+        let n = file.written_lines().count();
         if n > FILE.1 {
             findings.fail(&file.path, 0, format!("{n} lines, more than {}", FILE.1));
         } else if n > FILE.0 {
@@ -28,7 +28,7 @@ pub(super) fn files_are_short(repo: &Repo, findings: &mut Findings) {
 /// split.
 pub(super) fn lines_fit(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
-        for (line, text) in file.lines() {
+        for (line, text) in file.written_lines() {
             let n = text.chars().count();
             if n > COLUMNS {
                 findings.fail(&file.path, line, format!("{n} columns, more than {COLUMNS}"));
@@ -41,18 +41,18 @@ pub(super) fn lines_fit(repo: &Repo, findings: &mut Findings) {
 /// it.
 pub(super) fn functions_are_short(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
-        let mut open: Vec<(usize, usize, String)> = Vec::new();
-        for (line, text) in file.lines() {
+        let mut open: Vec<(usize, usize, usize, String)> = Vec::new();
+        for (at, (line, text)) in file.written_lines().enumerate() {
             let indent = text.len() - text.trim_start().len();
             let name = function(text.trim_start());
             if let Some(name) = name.filter(|_| !text.trim_end().ends_with('}')) {
-                open.push((indent, line, name.to_owned()));
+                open.push((indent, at, line, name.to_owned()));
                 continue;
             }
             let closes = text.trim_start().starts_with('}') || text.trim_end() == ";";
-            while closes && open.last().is_some_and(|(at, ..)| *at >= indent) {
-                let Some((_, begin, name)) = open.pop() else { break };
-                let n = line - begin + 1;
+            while closes && open.last().is_some_and(|(outer, ..)| *outer >= indent) {
+                let Some((_, first, begin, name)) = open.pop() else { break };
+                let n = at - first + 1;
                 if n > FUNCTION {
                     let what = format!("{name} has {n} lines, more than {FUNCTION}");
                     findings.fail(&file.path, begin, what);
@@ -114,6 +114,18 @@ mod tests {
             let expect: Vec<&str> = expect.into_iter().collect();
             check(functions_are_short, &[("a.rs", &text)], &expect);
         }
+    }
+
+    #[test]
+    fn the_text_of_an_inline_snapshot_is_not_measured() {
+        let printed = "x".repeat(101) + "\n";
+        let snapshot =
+            format!("    assert_snapshot!(run(), @r#\"\n{}    \"#);\n", printed.repeat(70));
+        let text = format!("fn f() {{\n{snapshot}}}\n");
+        check(lines_fit, &[("a.rs", &text)], &[]);
+        check(functions_are_short, &[("a.rs", &text)], &[]);
+        let behind = format!("{text}{printed}");
+        check(lines_fit, &[("a.rs", &behind)], &["a.rs:75: 101 columns"]);
     }
 
     #[test]
