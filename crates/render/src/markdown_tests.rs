@@ -13,7 +13,35 @@ fn a_session_is_written_with_all_its_steps() {
 
 #[test]
 fn a_conversation_is_written_without_steps() {
-    insta::assert_snapshot!(with_story(&every_block(), Detail::Conversation, markdown));
+    insta::assert_snapshot!(with_story(&every_block(), Detail::Conversation, markdown), @r#"
+    # Why does \*it\* fail?
+
+    agent · m-1 · 2026-11-22 10:00 · 2 turns · 4 tool calls · 50 tokens written · 1.0k tokens read · +3 −1 lines in 2 files
+
+    ## 1 · 2026-11-22 10:00
+
+    **User**
+
+    > Why does *it* fail?
+
+    **Assistant**
+
+    It is `a`.
+
+    &lt;script>alert(1)&lt;/script>
+
+    ## 2 · 2026-11-22 10:04
+
+    **User**
+
+    > Show it.
+
+    *a picture (image/png, 31 B)*
+
+    **Assistant**
+
+    There.
+    "#);
 }
 
 #[test]

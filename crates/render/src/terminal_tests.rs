@@ -26,7 +26,34 @@ fn a_session_is_shown_with_all_its_steps() {
 
 #[test]
 fn calls_are_shown_on_a_line_each() {
-    insta::assert_snapshot!(screen(&every_block(), Detail::Calls, 40));
+    insta::assert_snapshot!(screen(&every_block(), Detail::Calls, 40), @r"
+    Why does *it* fail?
+    agent · m-1 · 2026-11-22 10:00 · /p · 2
+    turns · 4 calls · 50 tokens written ·
+    1.0k tokens read · +3 −1 in 2 files
+
+    ── 1 ── 2026-11-22 10:00 ───────────────
+
+    User
+    Why does *it* fail?
+      Read src/a.rs                  1 line
+      Edit src/a.rs            +2 −1 1 line
+      Shell cargo test               failed
+
+    Assistant
+    It is a.
+    <script>alert(1)</script>
+
+    ── 2 ── 2026-11-22 10:04 ───────────────
+
+    User
+    Show it.
+      (a picture, image/png)
+      Write new.md   +1 −0 [epitome k1234567: 9 lines]
+
+    Assistant
+    There.
+    ");
 }
 
 #[test]

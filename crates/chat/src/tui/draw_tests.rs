@@ -74,7 +74,32 @@ fn a_question_shows_the_command_and_the_change() {
     asks(&mut state, "c1", &format!("run {command}"));
     asks(&mut state, "c2", "write /p/src/lib.rs");
     at(&mut state, 12_300);
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r#"
+      session chat-1 · /help shows commands and keys
+
+    › Fix it.
+
+    ? shell cargo test --workspace --all-features \
+        && git push
+    ? edit src/lib.rs  +1 −1
+      1 - 41
+      1 + 42
+
+
+
+
+
+
+
+
+
+    ⠸ waiting for you 12s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    Allow? run cargo test --workspace --all-features \
+             && git push
+    y once · a always (this command) · n no · N never · 1 more
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    "#);
 }
 
 #[test]
@@ -108,7 +133,32 @@ fn a_question_of_the_model_has_its_choices_and_a_line_for_another_answer() {
     shows(&mut state, Event::Question { id, question, choices });
     at(&mut state, 1_000);
     types(&mut state, "2.1.0");
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › Release it.
+
+    ? ask Which version is it to be?
+      [ctx: 99%]
+
+
+
+
+
+
+
+
+    ⠋ waiting for you 1s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    ? Which version is it to be?
+      [ctx: 99%]
+      1 1.4.0: only additions
+      2 2.0.0
+    type a number or an answer, and Enter
+    ────────────────────────────────────────────────────────────────────────────────
+    › 2.1.0
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
 }
 
 #[test]
@@ -128,20 +178,144 @@ fn a_task_is_a_card_that_unfolds_and_shows_what_it_asks() {
     let (id, error, text) = ("c1".to_owned(), false, "src/a.rs:1:fn it() {}".to_owned());
     within(&mut state, Event::Result { id, error, text });
     within(&mut state, called("c2", "shell", r#"{"command":"cargo doc"}"#));
-    insta::assert_snapshot!("task_runs", screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › Where?
+
+    ● task look for it
+      ⎿ 2 calls · shell cargo doc
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ⠋ working 0s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
     let [id, about, always] = ["c2", "run cargo doc", "this command"].map(str::to_owned);
     within(&mut state, Event::Permission { id, about, always });
     at(&mut state, 1_000);
-    insta::assert_snapshot!("task_asks", screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › Where?
+
+    ● task look for it
+      ⎿ 2 calls · shell cargo doc
+      ? shell cargo doc
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ⠋ waiting for you 1s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    Allow? run cargo doc
+    y once · a always (this command) · n no · N never
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
     let answer = types(&mut state, "y");
     let expect = r#"[Input(Task("c1", Permission("c2", Once)))]"#;
     assert_eq!(format!("{answer:?}"), expect);
     within(&mut state, Event::Permitted { id: "c2".to_owned(), allowed: true });
     within(&mut state, Event::Result { id: "c2".to_owned(), error: true, text: "no".to_owned() });
     result(&mut state, "c1", false, "It is in src/a.rs, line 1.");
-    insta::assert_snapshot!("task_done", screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › Where?
+
+    ● task look for it
+      ⎿ 2 calls
+      ⎿ It is in src/a.rs, line 1.
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ⠋ working 1s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
     key(&mut state, KeyCode::Char('o'), KeyModifiers::CONTROL);
-    insta::assert_snapshot!("task_unfolded", screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › Where?
+
+    ● task look for it
+      ● grep fn it
+        ⎿ src/a.rs:1:fn it() {}
+      ✗ shell cargo doc
+        ⎿ no
+      ⎿ It is in src/a.rs, line 1.
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ⠋ working 1s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
 }
 
 #[test]
@@ -150,7 +324,20 @@ fn a_compaction_is_one_line_and_the_status_bar_has_its_colour() {
     shows(&mut state, usage(45));
     shows(&mut state, compacted());
     shows(&mut state, Event::Undone { before: Tokens(42_000), after: Tokens(150_000) });
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+      context compacted (150.0k → 42.0k tokens): results 31, stale 12 · /undo ·
+      /losses
+      compaction taken back (42.0k → 150.0k tokens)
+
+
+
+
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+    [ctx: 45%] · 90.0k of 200.0k · $0.12 · anthropic/scripted · epitome · chat-1
+    ");
     let theme = Theme { colours: true };
     for (percent, expect) in [(69, theme.good()), (70, theme.fill(70)), (80, theme.fill(80))] {
         shows(&mut state, usage(percent));
@@ -179,7 +366,32 @@ fn the_window_is_a_bar_by_kind() {
     types(&mut state, "/context\n");
     let contents = contents.map(share).to_vec();
     shows(&mut state, Event::Window { usage, contents, window: Some(Tokens(216_000)) });
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › /context
+
+      context 45%  90.0k of 200.0k tokens
+      tools               1.2k   0%  █
+      prompt               800   0%  █
+      your messages       3.0k   1%  █
+      results            70.0k  35%  █████████████████
+      summary, digest    15.0k   7%  ████
+      free              110.0k  55%
+      16.0k of a window of 216.0k are kept for the answer
+
+
+
+
+
+
+
+
+
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+    [ctx: 45%] · 90.0k of 200.0k · anthropic/scripted · epitome · chat-1
+    ");
 }
 
 #[test]
@@ -197,10 +409,44 @@ fn what_is_typed_is_shown_with_what_waits_and_what_fits() {
     at(&mut state, 65_000);
     types(&mut state, "And the tests, too.\n");
     types(&mut state, "/co");
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › First message.
+
+
+
+
+
+
+    ⠋ working 1m 05s · Esc interrupts
+      waits: And the tests, too.
+      /compact [FOCUS]    make the context small now; FOCUS weighs more
+      /context            what fills the window
+    ────────────────────────────────────────────────────────────────────────────────
+    › /co
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
     key(&mut state, KeyCode::Char('u'), KeyModifiers::CONTROL);
     state.update(Happening::Terminal(TerminalEvent::Paste("two\r\nlines 日本語".to_owned())));
-    insta::assert_snapshot!(screen(&state));
+    insta::assert_snapshot!(screen(&state), @r"
+      session chat-1 · /help shows commands and keys
+
+    › First message.
+
+
+
+
+
+
+
+    ⠋ working 1m 05s · Esc interrupts
+      waits: And the tests, too.
+    ────────────────────────────────────────────────────────────────────────────────
+    › two
+      lines 日本語
+    [ctx: 0%] · anthropic/scripted · epitome · chat-1
+    ");
 }
 
 #[test]

@@ -18,9 +18,20 @@ fn compacted() -> World {
 
 #[test]
 fn it_lists_what_was_compacted() {
-    assert_snapshot!("empty", World::new().run(&["archive", "ls"]));
+    assert_snapshot!(World::new().run(&["archive", "ls"]), @r"
+    $ epitome archive ls
+    the archive is empty
+    --- status 0
+    ");
     let world = compacted();
-    assert_snapshot!(world.run(&["archive", "ls"]));
+    assert_snapshot!(world.run(&["archive", "ls"]), @r"
+    $ epitome archive ls
+    agent   session                                   age  recipe         disk      after          archive  file
+    claude  0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  #1  now  transcript  22.5 KB  →  6.3 KB  -72.0%  (pack)  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    pi      01a1fb3a-c450-731a-9250-9fa9d78b0d62  #1  now  transcript   7.7 KB  →  1.5 KB  -80.4%  (pack)  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    2 generations of 2 sessions, (packs) on disk
+    --- status 0
+    ");
     let objects = world.json(&["archive", "ls", "--json"]);
     assert_eq!(objects.len(), 2);
     assert_eq!(objects[0]["generation"], 1);
@@ -36,13 +47,26 @@ fn it_says_whether_every_byte_is_there() {
     assert!(world.run(&["archive", "verify"]).ends_with("hashes\n--- status 0\n"));
     let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
     fs::write(&pack, "damaged").expect("a pack");
-    assert_snapshot!(world.run(&["archive", "verify"]));
+    assert_snapshot!(world.run(&["archive", "verify"]), @r"
+    $ epitome archive verify
+    1 piece in 2 generations of 2 sessions: 6.2 KB, (packs) on disk
+    damaged  nothing of this part of the archive can be read: [home]/.local/share/epitome/archive/claude/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/000001.pack
+    --- stderr
+    error: the archive has 1 fault
+      hint: everything else can be read; copy the damaged files back from a backup if there is one
+    --- status 5
+    ");
 }
 
 #[test]
 fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     let world = compacted();
-    assert_snapshot!("nothing", world.run(&["archive", "gc", "--grace=0d"]));
+    assert_snapshot!(world.run(&["archive", "gc", "--grace=0d"]), @r"
+    $ epitome archive gc --grace=0d
+    nothing to remove
+    2 sessions kept
+    --- status 0
+    ");
     let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     world.write(".claude/projects/-p/other.jsonl", "{}\n");
     // A session whose file was moved still exists.
@@ -51,7 +75,12 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     fs::rename(&session, moved.join(format!("{CLAUDE}.jsonl"))).expect("a move");
     assert!(world.run(&["archive", "gc", "--grace=0d"]).contains("nothing to remove"));
     fs::remove_dir_all(&moved).expect("a folder");
-    assert_snapshot!("young", world.run(&["archive", "gc", "--yes"]));
+    assert_snapshot!(world.run(&["archive", "gc", "--yes"]), @r"
+    $ epitome archive gc --yes
+    nothing to remove
+    2 sessions kept, 1 generation unneeded but younger than the grace period of 14d (`--grace 0s` removes them too)
+    --- status 0
+    ");
     let said = world.run(&["archive", "gc", "--grace=0d"]);
     assert!(said.contains("would move to the trash 1 generation of 1 session,"), "{said}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
@@ -76,11 +105,23 @@ fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
     world.claude("other", "{}\n");
     // A database that cannot be read.
     let database = world.write(".local/share/opencode/opencode.db", b"SQLite format 3\0 torn");
-    assert_snapshot!("unreadable", world.run(&gc));
+    assert_snapshot!(world.run(&gc), @r"
+    $ epitome archive gc --grace=0d --yes
+    nothing to remove
+    2 sessions kept
+    not proved  cannot read the database: [home]/.local/share/opencode/opencode.db: file is not a database: Error code 26: file is not a database
+    --- status 0
+    ");
     fs::remove_file(&database).expect("a file");
     // A missing home of an agent may be on a disk that is not mounted.
     fs::remove_dir_all(world.home.join(".claude")).expect("a folder");
-    assert_snapshot!("not_mounted", world.run(&gc));
+    assert_snapshot!(world.run(&gc), @r"
+    $ epitome archive gc --grace=0d --yes
+    nothing to remove
+    2 sessions kept
+    not proved  cannot read the folder: [home]/.claude/projects/-p: No such file or directory (os error 2)
+    --- status 0
+    ");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
     let back = world.claude(CLAUDE, fs::read(&away).expect("a session"));
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
@@ -164,7 +205,13 @@ fn a_copy_that_was_written_with_out_is_restored_after_the_session_was() {
 #[test]
 fn a_sessions_part_is_removed_only_after_a_question() {
     let world = compacted();
-    assert_snapshot!("rm_unasked", world.run(&["archive", "rm", "0f3c"]));
+    assert_snapshot!(world.run(&["archive", "rm", "0f3c"]), @r"
+    $ epitome archive rm 0f3c
+    --- stderr
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
     let removed = world.run(&["archive", "rm", "0f3c", "--yes"]);
     assert!(removed.contains("moved to the trash 1 generation of 0f3c9a52"), "{removed}");
@@ -186,7 +233,13 @@ fn a_session_is_carried_to_another_machine() {
     assert!(imported.contains("imported 1 generation, 0 were here already"), "{imported}");
     assert!(other.run_with(&["archive", "import", "-"], &tar).contains("0 generations, 1 were"));
     let small = fs::read(&path).expect("a session");
-    assert_snapshot!("imported_unasked", other.run(&["restore", CLAUDE]));
+    assert_snapshot!(other.run(&["restore", CLAUDE]), @r"
+    $ epitome restore 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    --- stderr
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     assert_eq!(fs::read(&path).expect("a session"), small);
     let dry = other.run(&["restore", CLAUDE, "--dry-run"]);
     assert!(dry.contains("generation 1 would be used"), "{dry}");
@@ -197,10 +250,29 @@ fn a_session_is_carried_to_another_machine() {
     let third = World::new();
     let there = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     fs::remove_file(there).expect("a session");
-    assert_snapshot!("joins_nothing", third.run_with(&["archive", "import", "-"], &tar));
+    assert_snapshot!(third.run_with(&["archive", "import", "-"], &tar), @r"
+    $ epitome archive import -
+    --- stderr
+    refused  claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 #1 joins neither the archive nor the session's file: not imported
+    error: nothing in it joins the archive or a session of this machine; nothing was imported
+      hint: copy the session to this machine first, or name its file with --session FILE
+    --- status 4
+    ");
     other.write("no.tar", "this is no tar file");
-    assert_snapshot!("no_tar", other.run(&["archive", "import", "no.tar"]));
-    assert_snapshot!("nothing_to_export", other.run(&["archive", "export", "nobody"]));
+    assert_snapshot!(other.run(&["archive", "import", "no.tar"]), @r"
+    $ epitome archive import no.tar
+    --- stderr
+    error: not an archive export
+      cause: failed to read entire block
+    --- status 5
+    ");
+    assert_snapshot!(other.run(&["archive", "export", "nobody"]), @r"
+    $ epitome archive export nobody
+    --- stderr
+    error: no session is called `nobody`
+      hint: `epitome list` shows the sessions of this machine; a path works too
+    --- status 3
+    ");
 }
 
 /// An empty folder in an agent's home may be the mount point of a missing disk.

@@ -205,5 +205,12 @@ fn a_search_finds_what_was_removed_and_says_so() {
     let hits = world.json(&["search", "--json", WORD]);
     assert_eq!(hits.len(), 1, "{hits:?}");
     assert_eq!(hits[0]["archived"], json!(true));
-    assert_snapshot!("search", world.run(&["search", WORD]));
+    assert_snapshot!(world.run(&["search", WORD]), @r"
+    $ epitome search zebrafish
+    claude  0f3c9a52  Why can the shop not connect?
+      turn 1    tool        1d  archived  …line 0 of settings, zebrafish 0 # line 1 of settings, zebraf…
+      epitome render 0f3c9a52 --turn 1  (shows what was archived, too)
+
+    --- status 0
+    ");
 }

@@ -52,7 +52,13 @@ fn a_session_with_two_names_is_refused() {
     let world = World::new();
     let path = world.write("one.jsonl", sessions::claude(CLAUDE));
     fs::hard_link(&path, world.home.join("two.jsonl")).expect("a second name");
-    assert_snapshot!(world.run(&["compact", "one.jsonl", "--count", "estimate"]));
+    assert_snapshot!(world.run(&["compact", "one.jsonl", "--count", "estimate"]), @r"
+    $ epitome compact one.jsonl --count estimate
+    --- stderr
+    error: the session has more than one name on disk: [home]/one.jsonl
+      hint: copy the file, so that it has one name, and try again
+    --- status 4
+    ");
 }
 
 /// Unusual sessions, each with a name.
@@ -110,7 +116,20 @@ fn odd_sessions_are_read_and_lose_nothing() {
         assert!(fs::read(&path).expect("a session") == bytes, "{name}: it lost something");
         faults.push(format!("{name}: {invariants}, {less}, {compacted}: {}", found.join("; ")));
     }
-    assert_snapshot!(faults.join("\n"));
+    assert_snapshot!(faults.join("\n"), @r#"
+    repeated ids: invariants hold, smaller, 0: line 5 "the id 00000000-0000-4000-8000-000000000002 repeats"
+    a parent loop: invariants hold, smaller, 0: 
+    invalid UTF-8: invariants hold, smaller, 0: line 5 "bytes that are not UTF-8"
+    lone surrogates: invariants hold, smaller, 0: 
+    deep nesting: invariants hold, smaller, 0: line 15 "a record of a kind that is not known: deep"
+    deep arguments: invariants hold, smaller, 0: 
+    a pasted stub: invariants hold, smaller, 0: 
+    a torn last line: invariants hold, smaller, 0: line 15 "no record: the text ends inside a string at byte 20 (the last line is torn)"
+    blank lines: invariants hold, smaller, 0: 
+    CRLF: invariants hold, smaller, 0: 
+    a BOM: invariants hold, smaller, 0: 
+    garbage between: invariants hold, smaller, 0: line 2 "no record: expected a value at byte 0"; line 4 "no record: expected a value at byte 0"; line 6 "no record: expected a value at byte 0"
+    "#);
 }
 
 #[test]

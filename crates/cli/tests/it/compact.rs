@@ -36,24 +36,93 @@ fn a_session_becomes_small_and_says_how() {
     let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
     let before = fs::metadata(&path).and_then(|meta| meta.modified()).expect("a time");
     let args = ["compact", "0f3c9a52", "--keep-turns", "1", "--count", "estimate"];
-    assert_snapshot!(world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome compact 0f3c9a52 --keep-turns 1 --count estimate
+    compacted  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe epitome · generation 1
+
+               before       after
+    messages     3.7k  →      180  -95.1%  tokens (estimate)
+    disk      22.5 KB  →   6.4 KB  -71.4%
+    net       22.5 KB  →  (with the archive)
+
+    edits     2 tool outputs shortened, 1 outdated file read dropped, 2 long arguments shortened, 4 duplicates removed
+    saves     1.4k of Read, 1.1k of Bash, 963 of Edit
+              2.4k of src/a.rs
+    price     next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+              −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      15 tokens untouched: the last turns (2 entries)
+    verified  restoring reproduces every byte (blake3 6306aee1158a8efe…)
+    undo      epitome undo
+    --- status 0
+    ");
     let after = fs::metadata(&path).and_then(|meta| meta.modified()).expect("a time");
     assert_eq!(before, after, "agents sort sessions by their time");
-    assert_snapshot!("twice", world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome compact 0f3c9a52 --keep-turns 1 --count estimate
+    nothing to do  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe epitome
+
+              before      after
+    messages     180  →     180  0%  tokens (estimate)
+    disk      6.4 KB  →  6.4 KB  0%
+
+    edits    none
+    kept     15 tokens untouched: the last turns (2 entries)
+    --- status 0
+    ");
 }
 
 #[test]
 fn a_session_of_pi_is_found_by_its_id() {
     let world = World::new();
     world.pi(PI, sessions::pi(PI));
-    assert_snapshot!(world.run(&compact(&["01a1fb3a"])));
+    assert_snapshot!(world.run(&compact(&["01a1fb3a"])), @r"
+    $ epitome compact 01a1fb3a --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    pi · recipe transcript · generation 1
+
+              before      after
+    messages    2.4k  →      30  -98.8%  tokens (estimate)
+    disk      7.7 KB  →  1.5 KB  -80.4%
+    net       7.7 KB  →  (with the archive)
+
+    edits     1 tool output shortened
+    saves     2.4k of read
+              2.4k of src/a.rs
+    price     next request: 12.0k tokens instead of 15.0k, none from the cache, which has expired
+              −$0.01 once, −$0.0009 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      2 tokens untouched: the last turns (1 entry)
+    verified  restoring reproduces every byte (blake3 f14674f0fc345c1b…)
+    undo      epitome undo
+    --- status 0
+    ");
 }
 
 #[test]
 fn exact_counts_are_the_default() {
     let world = World::new();
     world.pi(PI, sessions::pi(PI));
-    assert_snapshot!(world.run(&["compact", PI, "--keep-turns", "1", "--dry-run"]));
+    assert_snapshot!(world.run(&["compact", PI, "--keep-turns", "1", "--dry-run"]), @r"
+    $ epitome compact 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --keep-turns 1 --dry-run
+    would compact  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    pi · recipe epitome · nothing was written
+
+              before      after
+    messages    2.4k  →      60  -97.5%  tokens (o200k)
+    disk      7.7 KB  →  1.6 KB  -79.4%
+    net       7.7 KB  →  (with the archive)
+
+    edits    1 tool output shortened
+    saves    2.4k of read
+             2.4k of src/a.rs
+    loses    no rule, plan, decision, unresolved error, or message of yours
+             --losses lists all that would leave the context
+    price    next request: 12.1k tokens instead of 15.0k, none from the cache, which has expired
+             −$0.01 once, −$0.0009 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept     2 tokens untouched: the last turns (1 entry)
+    --- status 0
+    ");
 }
 
 #[test]
@@ -61,7 +130,26 @@ fn a_dry_run_touches_nothing() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let before = world.tree();
-    assert_snapshot!(world.run(&compact(&["0f3c", "--dry-run"])));
+    assert_snapshot!(world.run(&compact(&["0f3c", "--dry-run"])), @r"
+    $ epitome compact 0f3c --dry-run --keep-turns=1 --count=estimate --recipe transcript
+    would compact  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe transcript · nothing was written
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+
+    edits    3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves    1.4k of Read, 1.1k of Bash, 960 of Edit
+             2.4k of src/a.rs
+    loses    1 unresolved error, 1 file read and changed
+             --losses lists all that would leave the context
+    price    next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+             −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept     15 tokens untouched: the last turns (2 entries)
+    --- status 0
+    ");
     assert_snapshot!("diff", world.run(&compact(&["0f3c", "--dry-run", "--diff"])));
     world.run(&compact(&["0f3c", "--dry-run", "--keep-backup", "--json"]));
     world.run(&compact(&["0f3c", "--dry-run", "--out", "small.jsonl"]));
@@ -125,7 +213,23 @@ fn rules_that_keep_everything_are_named() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let args = ["compact", "0f3c", "--keep-turns", "9", "--count", "estimate", "--dry-run"];
-    assert_snapshot!(world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome compact 0f3c --keep-turns 9 --count estimate --dry-run
+    would compact  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe epitome · nothing was written
+
+               before       after
+    messages     3.7k  →     3.7k      0%  tokens (estimate)
+    disk      22.5 KB  →  15.4 KB  -31.5%
+    net       22.5 KB  →  (with the archive)
+
+    edits    4 duplicates removed
+    loses    no rule, plan, decision, unresolved error, or message of yours
+             --losses lists all that would leave the context
+    kept     3.7k tokens untouched: the last turns (14 entries)
+             the last turns: that is everything; only duplicates and copies go
+    --- status 0
+    ");
 }
 
 #[test]
@@ -133,7 +237,19 @@ fn a_recipe_that_waits_says_for_what() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let args = ["compact", "0f3c", "--recipe", "clear-tool-uses", "--count", "estimate"];
-    assert_snapshot!(world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome compact 0f3c --recipe clear-tool-uses --count estimate
+    nothing to do  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe clear-tool-uses
+
+               before       after
+    messages     3.7k  →     3.7k  0%  tokens (estimate)
+    disk      22.5 KB  →  22.5 KB  0%
+
+    edits    none
+    kept     everything: the recipe starts at 100.0k tokens of context
+    --- status 0
+    ");
 }
 
 #[test]
@@ -144,9 +260,42 @@ fn sub_agents_are_compacted_too() {
     let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
     let agent = original.replace("\"isSidechain\":false", "\"isSidechain\":true");
     let agent_path = world.write(&name, &agent);
-    assert_snapshot!(world.run(&compact(&["0f3c"])));
+    assert_snapshot!(world.run(&compact(&["0f3c"])), @r"
+    $ epitome compact 0f3c --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe transcript · generation 1
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+    messages     7.3k  →      272  -96.3%  tokens, with 1 sub-agent
+    disk      44.9 KB  →  12.6 KB  -72.0%  with 1 sub-agent
+    net       44.9 KB  →  (with the archive)
+
+    edits     3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves     1.4k of Read, 1.1k of Bash, 960 of Edit
+              2.4k of src/a.rs
+    price     next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+              −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      15 tokens untouched: the last turns (2 entries)
+    with      agent-abc  22.5 KB → 6.3 KB  generation 1
+    verified  restoring reproduces every byte (blake3 6306aee1158a8efe…)
+    undo      epitome undo
+    --- status 0
+    ");
     assert!(fs::read(&agent_path).expect("a file").len() < agent.len());
-    assert_snapshot!("restored_too", world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 22.5 KB
+    how      exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 6306aee1158a8efe…
+    with     agent-abc  6.3 KB → 22.5 KB
+             exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 bddf5d27c1471512…
+    --- status 0
+    ");
     assert_eq!(fs::read_to_string(&agent_path).expect("a file"), agent);
 }
 
@@ -172,21 +321,70 @@ fn a_copy_is_made_aside_and_the_session_stays() {
     let world = World::new();
     let original = sessions::claude(CLAUDE);
     let path = world.claude(CLAUDE, &original);
-    assert_snapshot!(world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
+    assert_snapshot!(world.run(&compact(&["0f3c", "--out", "small.jsonl"])), @r"
+    $ epitome compact 0f3c --out small.jsonl --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe transcript · generation 1
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+
+    edits     3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves     1.4k of Read, 1.1k of Bash, 960 of Edit
+              2.4k of src/a.rs
+    price     next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+              −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      15 tokens untouched: the last turns (2 entries)
+    written   small.jsonl
+    verified  restoring reproduces every byte (blake3 6306aee1158a8efe…)
+    --- status 0
+    ");
     assert_eq!(fs::read_to_string(&path).expect("a file"), original);
     // The copy is a session of its own, which can be restored.
     world.run(&["restore", "small.jsonl"]);
     assert_eq!(fs::read_to_string(world.home.join("small.jsonl")).expect("a file"), original);
-    assert_snapshot!("taken", world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
+    assert_snapshot!(world.run(&compact(&["0f3c", "--out", "small.jsonl"])), @r"
+    $ epitome compact 0f3c --out small.jsonl --keep-turns=1 --count=estimate --recipe transcript
+    --- stderr
+    error: there is something of that name already: small.jsonl
+      hint: choose another name, or remove what is there
+    --- status 4
+    ");
 }
 
 #[test]
 fn standard_input_needs_an_output() {
     let world = World::new();
     let session = sessions::claude(CLAUDE);
-    assert_snapshot!(world.run_with(&compact(&["-"]), session.as_bytes()));
+    assert_snapshot!(world.run_with(&compact(&["-"]), session.as_bytes()), @r"
+    $ epitome compact - --keep-turns=1 --count=estimate --recipe transcript
+    --- stderr
+    error: a session from standard input needs --out
+    --- status 2
+    ");
     let args = compact(&["-", "--out", "small.jsonl"]);
-    assert_snapshot!("with_output", world.run_with(&args, session.as_bytes()));
+    assert_snapshot!(world.run_with(&args, session.as_bytes()), @r"
+    $ epitome compact - --out small.jsonl --keep-turns=1 --count=estimate --recipe transcript
+    compacted  -
+    claude · recipe transcript · generation 1
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+
+    edits     3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves     1.4k of Read, 1.1k of Bash, 960 of Edit
+              2.4k of src/a.rs
+    price     next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+              −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      15 tokens untouched: the last turns (2 entries)
+    written   small.jsonl
+    verified  restoring reproduces every byte (blake3 6306aee1158a8efe…)
+    --- status 0
+    ");
     assert!(fs::read(world.home.join("small.jsonl")).expect("a file").len() < session.len());
 }
 
@@ -195,7 +393,27 @@ fn a_backup_is_kept_where_no_agent_lists_it() {
     let world = World::new();
     let original = sessions::claude(CLAUDE);
     world.claude(CLAUDE, &original);
-    assert_snapshot!(world.run(&compact(&["0f3c", "--keep-backup"])));
+    assert_snapshot!(world.run(&compact(&["0f3c", "--keep-backup"])), @r"
+    $ epitome compact 0f3c --keep-backup --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe transcript · generation 1
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+
+    edits     3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves     1.4k of Read, 1.1k of Bash, 960 of Edit
+              2.4k of src/a.rs
+    price     next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+              −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept      15 tokens untouched: the last turns (2 entries)
+    backup    ~/.local/share/epitome/archive/claude/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.uncompressed.jsonl
+    verified  restoring reproduces every byte (blake3 6306aee1158a8efe…)
+    undo      epitome undo
+    --- status 0
+    ");
     let folder = format!(".local/share/epitome/archive/claude/{CLAUDE}");
     let backup = world.home.join(folder).join(format!("{CLAUDE}.uncompressed.jsonl"));
     assert_eq!(fs::read_to_string(backup).expect("a backup"), original);
@@ -217,8 +435,22 @@ fn a_session_in_use_is_refused_and_force_goes_on() {
         (refused, unchanged, all, world.status(&compact(&["0f3c", "--force"])))
     });
     let (refused, all) = (refused.replace(&pid, "[pid]"), all.replace(&pid, "[pid]"));
-    assert_snapshot!(refused);
-    assert_snapshot!("in_use_of_many", all);
+    assert_snapshot!(refused, @r"
+    $ epitome compact 0f3c --keep-turns=1 --count=estimate --recipe transcript
+    --- stderr
+    error: the session is in use by cat (process [pid]): [home]/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+      hint: close the agent that has the session open, then try again
+      hint: --force replaces it nevertheless; a running agent may then write to the old file
+    --- status 4
+    ");
+    assert_snapshot!(all, @r"
+    $ epitome compact --all --count estimate
+    no sessions
+    1 session is left as before
+    --- stderr
+    skipped: the session is in use by cat (process [pid]): [home]/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    --- status 0
+    ");
     assert!(unchanged);
     assert_eq!(forced, 0);
 }
@@ -268,11 +500,33 @@ fn a_rollout_gets_a_record_of_codex_s_own() {
     let world = World::new();
     let path = world.codex(CODEX, sessions::codex(CODEX));
     let before = fs::read(&path).unwrap();
-    assert_snapshot!(world.run(&compact(&[CODEX])));
+    assert_snapshot!(world.run(&compact(&[CODEX])), @r"
+    $ epitome compact 01a1fb3b-31f2-7601-bb99-e47e04b7ff1d --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-e47e04b7ff1d.jsonl
+    codex · recipe transcript · in a record of codex's own · generation 1
+
+               before       after
+    messages     2.4k  →       31  -98.7%  tokens (estimate)
+    disk      13.7 KB  →  14.4 KB   +5.1%
+    net       13.7 KB  →  (with the archive)
+
+    edits     1 tool output shortened
+    saves     2.4k of exec_command
+    price     next request: 12.0k tokens instead of 14.4k, none from the cache, which has expired
+              −$0.01 once, −$0.0012 for each later request: pays at once (gpt-5.5, tokens assumed)
+    kept      2 tokens untouched: the last turns (1 entry)
+    note      the file grows: codex gets a record; --rewrite shrinks both
+    verified  restoring reproduces every byte (blake3 cf0a3412dc5b95b5…)
+    undo      epitome undo
+    --- status 0
+    ");
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
     let appended = String::from_utf8(after[before.len()..].to_vec()).unwrap();
-    assert_snapshot!("what_is_appended_to_a_rollout", appended);
+    assert_snapshot!(appended, @r#"
+    {"timestamp":"2026-11-20T23:12:03.096Z","ordinal":8,"type":"compacted","payload":{"message":"","replacement_history":[{"content":[{"text":"How many functions are there?","type":"input_text"}],"role":"user","type":"message"},{"arguments":"{\"cmd\":\"cat src/a.rs\"}","call_id":"c1","name":"exec_command","type":"function_call"},{"call_id":"c1","output":"[output: 200 lines]","type":"function_call_output"},{"content":[{"text":"There are 200.","type":"output_text"}],"role":"assistant","type":"message"},{"content":[{"text":"Good.","type":"input_text"}],"role":"user","type":"message"}]}}
+    {"timestamp":"2026-11-20T23:12:03.096Z","ordinal":9,"type":"turn_context","payload":{"cwd":"/p","model":"gpt-5.5"}}
+    "#);
     assert_eq!(world.json(&compact(&[CODEX, "--json"]))[0]["outcome"], "nothing");
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -280,7 +534,13 @@ fn a_rollout_gets_a_record_of_codex_s_own() {
     assert_eq!(rewritten[0]["way"], "rewrite");
     world::check("compact.schema.json", &rewritten);
     world.claude(CLAUDE, sessions::claude(CLAUDE));
-    assert_snapshot!("claude_has_no_such_record", world.run(&compact(&[CLAUDE, "--native"])));
+    assert_snapshot!(world.run(&compact(&[CLAUDE, "--native"])), @r"
+    $ epitome compact 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --native --keep-turns=1 --count=estimate --recipe transcript
+    --- stderr
+    error: claude has no way of its own to shorten a session: [home]/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+      hint: its sessions are rewritten
+    --- status 2
+    ");
 }
 
 #[test]
@@ -288,7 +548,13 @@ fn an_old_session_of_pi_has_no_own_way() {
     let world = World::new();
     let old = sessions::pi(PI).replacen("\"version\":3", "\"version\":2", 1);
     world.pi(PI, old);
-    assert_snapshot!(world.run(&compact(&[PI, "--native"])));
+    assert_snapshot!(world.run(&compact(&[PI, "--native"])), @r"
+    $ epitome compact 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --native --keep-turns=1 --count=estimate --recipe transcript
+    --- stderr
+    error: this session takes no records of pi's own way: only sessions of version 3 have them: [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+      hint: --rewrite shortens it in the records it has
+    --- status 4
+    ");
     assert!(world.run(&compact(&[PI, "--rewrite"])).ends_with("--- status 0\n"));
 }
 
@@ -299,11 +565,49 @@ fn many_are_compacted_at_once() {
     world.claude(OTHER, sessions::claude(OTHER));
     world.pi(PI, sessions::pi(PI));
     world.claude("00000000-empty", "");
-    assert_snapshot!("all_dry", world.run(&compact(&["--all", "--dry-run"])));
-    assert_snapshot!("all_old", world.run(&compact(&["--all", "--older-than", "7d"])));
-    assert_snapshot!("all_elsewhere", world.run(&compact(&["--all", "--project", "/q"])));
-    assert_snapshot!("all_of_pi", world.run(&compact(&["--all", "--agent", "pi"])));
-    assert_snapshot!("all_large", world.run(&compact(&["--all", "--larger-than", "5KB"])));
+    assert_snapshot!(world.run(&compact(&["--all", "--dry-run"])), @r"
+    $ epitome compact --all --dry-run --keep-turns=1 --count=estimate --recipe transcript
+    session          messages     after             disk       after
+    claude 0f3c1111      3.7k  →    136  -96.3%  22.5 KB  →   6.3 KB  -72.0%
+    claude 0f3c9a52      3.7k  →    136  -96.3%  22.5 KB  →   6.3 KB  -72.0%
+    pi 01a1fb3a          2.4k  →     30  -98.8%   7.7 KB  →   1.5 KB  -80.4%
+    3 sessions           9.7k  →    302  -96.9%  52.6 KB  →  14.1 KB  -73.2%
+    with (a pack) in the archive
+    nothing was written
+    1 session is left as before
+    --- stderr
+    skipped: the file is empty: [home]/.claude/projects/-p/00000000-empty.jsonl
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&compact(&["--all", "--older-than", "7d"])), @r"
+    $ epitome compact --all --older-than 7d --keep-turns=1 --count=estimate --recipe transcript
+    no sessions
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&compact(&["--all", "--project", "/q"])), @r"
+    $ epitome compact --all --project /q --keep-turns=1 --count=estimate --recipe transcript
+    no sessions
+    1 session is left as before
+    --- stderr
+    skipped: the file is empty: [home]/.claude/projects/-p/00000000-empty.jsonl
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&compact(&["--all", "--agent", "pi"])), @r"
+    $ epitome compact --all --agent pi --keep-turns=1 --count=estimate --recipe transcript
+    session      messages     after            disk      after
+    pi 01a1fb3a      2.4k  →     30  -98.8%  7.7 KB  →  1.5 KB  -80.4%
+    with (a pack) in the archive
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&compact(&["--all", "--larger-than", "5KB"])), @r"
+    $ epitome compact --all --larger-than 5KB --keep-turns=1 --count=estimate --recipe transcript
+    session          messages     after             disk       after
+    claude 0f3c1111      3.7k  →    136  -96.3%  22.5 KB  →   6.3 KB  -72.0%
+    claude 0f3c9a52      3.7k  →    136  -96.3%  22.5 KB  →   6.3 KB  -72.0%
+    2 sessions           7.3k  →    272  -96.3%  44.9 KB  →  12.6 KB  -72.0%
+    with (a pack) in the archive
+    --- status 0
+    ");
 }
 
 #[test]
@@ -340,9 +644,39 @@ fn recipes_of_the_user_are_found_by_name_and_by_path() {
         let args = [&["compact", "0f3c", "--recipe", recipe], how.as_slice()].concat();
         world.run(&args)
     };
-    assert_snapshot!(dry("mine"));
+    assert_snapshot!(dry("mine"), @r"
+    $ epitome compact 0f3c --recipe mine --dry-run --keep-turns 1 --count estimate
+    would compact  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe mine · nothing was written
+
+               before       after
+    messages     3.7k  →      136  -96.3%  tokens (estimate)
+    disk      22.5 KB  →   6.3 KB  -72.0%
+    net       22.5 KB  →  (with the archive)
+
+    edits    3 tool outputs shortened, 2 long arguments shortened, 4 duplicates removed
+    saves    1.4k of Read, 1.1k of Bash, 960 of Edit
+             2.4k of src/a.rs
+    loses    1 unresolved error, 1 file read and changed
+             --losses lists all that would leave the context
+    price    next request: 12.2k tokens instead of 16.5k, none from the cache, which has expired
+             −$0.02 once, −$0.0013 for each later request: pays at once (claude-sonnet-4-5, tokens assumed)
+    kept     15 tokens untouched: the last turns (2 entries)
+    --- status 0
+    ");
     assert!(dry("other.toml").ends_with("--- status 0\n"));
-    assert_snapshot!("broken_recipe", dry("broken.toml"));
+    assert_snapshot!(dry("broken.toml"), @r"
+    $ epitome compact 0f3c --recipe broken.toml --dry-run --keep-turns 1 --count estimate
+    --- stderr
+    error: not a recipe: broken.toml
+      cause: TOML parse error at line 4, column 1
+               |
+             4 | keeep = 3
+               | ^^^^^
+             unknown field `keeep`, expected one of `name`, `about`, `keep`, `rule_files`, `trigger`, `target`, `stop`, `at_least`, `exempt_tools`, `stages`, `live`
+      hint: `epitome recipes epitome` prints one to start from
+    --- status 2
+    ");
 }
 
 #[test]

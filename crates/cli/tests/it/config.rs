@@ -30,7 +30,27 @@ fn later_ones_win_and_each_value_says_where_it_was_set() {
     project(&world, "[compaction]\nrecipe = 's06'\nkeep.results = 4\nkeep.turns = 1\n");
     let variables = [("EPITOME_COMPACTION_KEEP_RESULTS", "6"), ("EPITOME_LIVE_WINDOW", "100k")];
     let set = ["config", "--set", "compaction.keep.results=8"];
-    assert_snapshot!(run(&world, &set, &variables));
+    assert_snapshot!(run(&world, &set, &variables), @r#"
+    $ epitome config --set compaction.keep.results=8
+    key                      value              where
+    compaction.exempt_tools  ["skill"]          [home]/.config/epitome/epitome.toml:4
+    compaction.keep.results  8                  --set
+    compaction.keep.turns    1                  [home]/project/epitome.toml:4
+    compaction.recipe        "s06"              [home]/project/epitome.toml:2
+    compaction.timeout       300                default
+    compaction.tries         3                  default
+    live.auto                true               default
+    live.overhead            0                  default
+    live.window              100000             EPITOME_LIVE_WINDOW
+    redaction.enabled        true               default
+    redaction.find           ["secrets","pii"]  default
+    render.compact           "no"               default
+    render.format            ["terminal"]       default
+    --- stderr
+    read: ~/.config/epitome/epitome.toml (yours)
+    read: ~/project/epitome.toml (the project's)
+    --- status 0
+    "#);
 }
 
 #[test]
@@ -283,9 +303,49 @@ fn a_project_takes_nothing_away_unless_it_is_trusted() {
     let says = "[redaction]\nenabled = false\nfind = ['pii']\n[compaction]\nmodel = 'x'\n\
                 [trust]\nprojects = ['/']\n";
     project(&world, says);
-    assert_snapshot!("left_out", run(&world, &["config"], &[]));
+    assert_snapshot!(run(&world, &["config"], &[]), @r#"
+    $ epitome config
+    key                 value              where
+    compaction.recipe   "epitome"          default
+    compaction.timeout  300                default
+    compaction.tries    3                  default
+    live.auto           true               default
+    live.overhead       0                  default
+    live.window         200000             default
+    redaction.enabled   true               default
+    redaction.find      ["secrets","pii"]  default
+    render.compact      "no"               default
+    render.format       ["terminal"]       default
+    --- stderr
+    ignored: [home]/project/epitome.toml:5 says compaction.model, which is yours alone to set: it is left out
+    ignored: [home]/project/epitome.toml:2 says redaction.enabled, which is yours alone to set: it is left out
+    ignored: [home]/project/epitome.toml:3 says redaction.find, which is yours alone to set: it is left out
+    ignored: [home]/project/epitome.toml:7 says trust.projects, which is yours alone to set: it is left out
+    read: ~/project/epitome.toml (the project's)
+    your settings file: ~/.config/epitome/epitome.toml
+    --- status 0
+    "#);
     world.write(OWN, "[trust]\nprojects = ['~/project']\n");
-    assert_snapshot!("trusted", run(&world, &["config"], &[]));
+    assert_snapshot!(run(&world, &["config"], &[]), @r#"
+    $ epitome config
+    key                 value         where
+    compaction.model    "x"           [home]/project/epitome.toml:5
+    compaction.recipe   "epitome"     default
+    compaction.timeout  300           default
+    compaction.tries    3             default
+    live.auto           true          default
+    live.overhead       0             default
+    live.window         200000        default
+    redaction.enabled   false         [home]/project/epitome.toml:2
+    redaction.find      ["pii"]       [home]/project/epitome.toml:3
+    render.compact      "no"          default
+    render.format       ["terminal"]  default
+    trust.projects      ["/"]         [home]/project/epitome.toml:7
+    --- stderr
+    read: ~/.config/epitome/epitome.toml (yours)
+    read: ~/project/epitome.toml (the project's, trusted)
+    --- status 0
+    "#);
 }
 
 #[test]

@@ -108,12 +108,30 @@ fn what_the_user_changed_since_stays() {
     let theirs = "\"SessionEnd\": [\n      { \"hooks\": [] }, // theirs";
     fs::write(&path, installed.replacen("\"SessionEnd\": [", theirs, 1)).expect("settings");
     done(&world, &["uninstall", "--yes"]);
-    assert_snapshot!("theirs_stays", fs::read_to_string(&path).expect("settings"));
+    assert_snapshot!(fs::read_to_string(&path).expect("settings"), @r#"
+    {
+      // mine
+      "a": 2,
+      "hooks": {
+        "SessionEnd": [
+          { "hooks": [] } // theirs
+        ]
+      }
+    }
+    "#);
     // The entry itself.
     done(&world, &["install", "--agent", "claude", "--yes"]);
     let changed = fs::read_to_string(&path).expect("settings").replace("10", "30");
     fs::write(&path, &changed).expect("settings");
-    assert_snapshot!("changed_stays", run_named(&world, &["uninstall", "--yes"]));
+    assert_snapshot!(run_named(&world, &["uninstall", "--yes"]), @r"
+    $ epitome uninstall --yes
+    uninstalled for claude
+    --- stderr
+    ~/.claude/settings.json is kept: epitome's entry was changed since
+    not kept any more: sessions in ~ → html in ~/.transcripts
+    transcripts are not removed
+    --- status 0
+    ");
     assert_eq!(fs::read_to_string(&path).expect("settings"), changed);
     // A file of ours.
     done(&world, &["install", "--agent", "pi", "--yes"]);
@@ -121,7 +139,13 @@ fn what_the_user_changed_since_stays() {
     fs::write(&path, "// mine now\n").expect("the extension");
     done(&world, &["uninstall", "--yes"]);
     assert_eq!(fs::read_to_string(&path).expect("the extension"), "// mine now\n");
-    assert_snapshot!("not_ours", run_named(&world, &["install", "--agent", "pi", "--yes"]));
+    assert_snapshot!(run_named(&world, &["install", "--agent", "pi", "--yes"]), @r"
+    $ epitome install --agent pi --yes
+    --- stderr
+    error: a file of that name is there already: [home]/.pi/agent/extensions/epitome.js
+      hint: choose another name, or remove what is there
+    --- status 4
+    ");
 }
 
 #[test]
@@ -130,12 +154,89 @@ fn a_person_sees_what_changes_and_is_asked() {
     let path = world.write(".claude/settings.json", SETTINGS[5]);
     git(&world.home, &["init", "-q"]);
     let args = ["install", "--agent", "claude", "--format", "html", "--compact", "--shrink"];
-    assert_snapshot!("asked", run_named(&world, &args));
+    assert_snapshot!(run_named(&world, &args), @r#"
+    $ epitome install --agent claude --format html --compact --shrink
+    --- stderr
+    ~/.claude/settings.json changes:
+          "model": "opus", // the dear one
+          "env": { "A": "b", },
+      +   "hooks": {
+      +     "SessionEnd": [
+      +       {
+      +         "hooks": [
+      +           {
+      +             "command": "epitome hook claude",
+      +             "timeout": 10,
+      +             "type": "command"
+      +           }
+      +         ]
+      +       }
+      +     ]
+      +   },
+        }
+    kept: sessions in ~ → html in ~/.transcripts, compacted; then the session itself is compacted
+    ~/.git/info/exclude gets the line /.transcripts/
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    "#);
     assert_eq!(fs::read_to_string(&path).expect("settings"), SETTINGS[5]);
     let args = [&args[..], &["--branch", "gh-pages", "--yes"]].concat();
-    assert_snapshot!("installed", run_named(&world, &args));
-    assert_snapshot!("uninstalled", run_named(&world, &["uninstall", "--purge", "--yes"]));
-    assert_snapshot!("nothing_is_left", run_named(&world, &["uninstall", "--yes"]));
+    assert_snapshot!(run_named(&world, &args), @r#"
+    $ epitome install --agent claude --format html --compact --shrink --branch gh-pages --yes
+    installed for claude: sessions in ~ → html in ~/.git/epitome/gh-pages, on the branch gh-pages, compacted; then the session itself is compacted
+    --- stderr
+    ~/.claude/settings.json changes:
+          "model": "opus", // the dear one
+          "env": { "A": "b", },
+      +   "hooks": {
+      +     "SessionEnd": [
+      +       {
+      +         "hooks": [
+      +           {
+      +             "command": "epitome hook claude",
+      +             "timeout": 10,
+      +             "type": "command"
+      +           }
+      +         ]
+      +       }
+      +     ]
+      +   },
+        }
+    kept: sessions in ~ → html in ~/.git/epitome/gh-pages, on the branch gh-pages, compacted; then the session itself is compacted
+    the branch gh-pages will be created in ~, without a history
+    --- status 0
+    "#);
+    assert_snapshot!(run_named(&world, &["uninstall", "--purge", "--yes"]), @r#"
+    $ epitome uninstall --purge --yes
+    uninstalled for claude
+    --- stderr
+    ~/.claude/settings.json changes:
+          "model": "opus", // the dear one
+          "env": { "A": "b", },
+      -   "hooks": {
+      -     "SessionEnd": [
+      -       {
+      -         "hooks": [
+      -           {
+      -             "command": "epitome hook claude",
+      -             "timeout": 10,
+      -             "type": "command"
+      -           }
+      -         ]
+      -       }
+      -     ]
+      -   },
+        }
+    not kept any more: sessions in ~ → html in ~/.git/epitome/gh-pages, on the branch gh-pages, compacted; then the session itself is compacted
+    removed: the working tree ~/.git/epitome/gh-pages; the branch gh-pages is removed
+    --- status 0
+    "#);
+    assert_snapshot!(run_named(&world, &["uninstall", "--yes"]), @r"
+    $ epitome uninstall --yes
+    nothing is installed
+    --- status 0
+    ");
 }
 
 #[test]
@@ -151,7 +252,35 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         &["install", "--agent", "gemini", "--yes"],
     ];
     let terminals: Vec<String> = refused.iter().map(|args| run_named(&world, args)).collect();
-    assert_snapshot!(terminals.join("\n"));
+    assert_snapshot!(terminals.join("\n"), @r"
+    $ epitome install --yes
+    --- stderr
+    error: no agent named; give --agent
+      hint: one of: claude, codex, pi, opencode, gemini
+    --- status 2
+
+    $ epitome install --agent cursor --yes
+    --- stderr
+    error: cursor cannot run epitome when a session ends
+      hint: these can: claude, codex, pi, opencode, gemini
+    --- status 4
+
+    $ epitome install --agent claude --format terminal --yes
+    --- stderr
+    error: the format of a kept transcript is html, markdown, json or jsonl
+    --- status 2
+
+    $ epitome install --agent claude --branch b --yes
+    --- stderr
+    error: a branch needs a project that is in a git repository
+    --- status 4
+
+    $ epitome install --agent gemini --yes
+    --- stderr
+    error: the settings are not as the agent's should be: [home]/.gemini/settings.json
+      cause: `hooks` is something else
+    --- status 3
+    ");
     assert_eq!(world.tree(), before);
 }
 
@@ -170,7 +299,10 @@ fn a_session_that_ended_is_kept_and_made_small() {
     assert!(pages.join("manifest.json").is_file() && pages.join("index.html").is_file());
     let small = fs::read(&session).expect("a session");
     assert!(small.len() < whole.len(), "{}", log(&world));
-    assert_snapshot!("log", log(&world));
+    assert_snapshot!(log(&world), @r"
+    2026-11-21T12:00:00Z kept claude-0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.html in [home]/pages
+    2026-11-21T12:00:00Z compacted [home]/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl: 22.5 KB → 11.8 KB
+    ");
     done(&world, &["restore", CLAUDE]);
     assert_eq!(fs::read(&session).expect("a session"), whole);
     done(&world, &["uninstall", "--purge", "--yes"]);

@@ -28,7 +28,22 @@ fn a_session_is_compacted_when_all_of_the_trigger_holds() {
     let dry = [&args[..], &["--dry-run"]].concat();
     let said = [world.run(&dry), world.run(&args), world.run(&args)];
     let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
-    assert_snapshot!(said.join("\n").replace(&run, "[run]"));
+    assert_snapshot!(said.join("\n").replace(&run, "[run]"), @r"
+    $ epitome watch --once --above 20KB --older-than 2d --after-turns 2 --dry-run
+    would compact claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  context 3.7k → 2.2k tokens (-38.8%)  disk 22.5 KB → 11.8 KB
+    1 session would be compacted: messages 3.7k → 2.2k tokens (-38.8%), disk 22.5 KB → 11.8 KB
+    --- status 0
+
+    $ epitome watch --once --above 20KB --older-than 2d --after-turns 2
+    compacted claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  context 3.7k → 2.2k tokens (-38.8%)  disk 22.5 KB → 11.8 KB
+    1 session compacted: messages 3.7k → 2.2k tokens (-38.8%), disk 22.5 KB → 11.8 KB
+    undo  epitome undo [run]
+    --- status 0
+
+    $ epitome watch --once --above 20KB --older-than 2d --after-turns 2
+    nothing to compact
+    --- status 0
+    ");
     assert!(fs::read(&session).expect("a session").len() < whole.len());
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_eq!(fs::read(&session).expect("a session"), whole);
@@ -55,7 +70,14 @@ fn watch_wants_to_be_told_which_sessions() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let before = world.tree();
-    assert_snapshot!("watch_without_a_filter", world.run(&["watch"]));
+    assert_snapshot!(world.run(&["watch"]), @r"
+    $ epitome watch
+    --- stderr
+    error: no sessions selected; watch needs a filter or --all
+      hint: `epitome watch --above 1MB` compacts those of at least 1 MB when they end
+      hint: `epitome watch --all --once --dry-run` says what it would do to all
+    --- status 2
+    ");
     for args in [&["watch", "--once"][..], &["watch", "--existing", "--dry-run"]] {
         assert_eq!(world.status(args), 2, "{args:?}");
     }
@@ -63,7 +85,12 @@ fn watch_wants_to_be_told_which_sessions() {
     let said = world.run(&["watch", "--all", "--existing"]);
     assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
     assert_eq!(world.tree(), before);
-    assert_snapshot!("watch_all", world.run(&["watch", "--all", "--once", "--dry-run"]));
+    assert_snapshot!(world.run(&["watch", "--all", "--once", "--dry-run"]), @r"
+    $ epitome watch --all --once --dry-run
+    would compact claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  context 3.7k → 2.2k tokens (-38.8%)  disk 22.5 KB → 11.8 KB
+    1 session would be compacted: messages 3.7k → 2.2k tokens (-38.8%), disk 22.5 KB → 11.8 KB
+    --- status 0
+    ");
     assert_eq!(world.tree(), before);
 }
 
@@ -78,7 +105,12 @@ fn what_gains_little_is_left() {
     };
     let before = sessions();
     let args = ["watch", "--all", "--once", "--min-saving", "99%"];
-    assert_snapshot!("watch_gains_little", world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome watch --all --once --min-saving 99%
+    1 session skipped: too little of the context would be removed
+    nothing to compact
+    --- status 0
+    ");
     assert_eq!(sessions(), before);
     for wrong in ["-1%", "101%", "ten"] {
         let min = format!("--min-saving={wrong}");

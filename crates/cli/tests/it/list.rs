@@ -17,10 +17,36 @@ fn sessions_are_listed_by_what_compacting_saves() {
     world.claude("00000000-other", "no session at all\n");
     world.run(&["compact", OTHER, "--recipe", "transcript", "--count", "estimate"]);
     let cold = world.run(&["list"]);
-    assert_snapshot!(cold);
+    assert_snapshot!(cold, @r"
+    $ epitome list
+    agent   session     age     disk  messages  saves                    project  title
+    claude  0f3c9a52     3d  22.5 KB     ~3.7k  ~1.4k  39.0%             p        Fix the failing test, please.
+    claude  0f3c1111     3d   6.3 KB      ~136     ~0   0.0%  compacted  p        Fix the failing test, please.
+    pi      01a1fb3a     3d   7.7 KB     ~2.4k     ~0   0.0%             p        List the functions.
+    claude  00000000-e   3d      0 B         -      -      -             -        (the file is empty)
+    claude  00000000-o   3d     18 B         -      -      -             -        (not a session of an agent that epitome knows)
+
+    5 sessions, 36.5 KB on disk, ~6.2k tokens of messages, of which compacting saves ~1.4k (22.9%)
+    ~ is an estimate: `epitome inspect` counts a session exactly, and says what the provider bills for it
+    --- status 0
+    ");
     assert_eq!(world.run(&["list"]), cold, "what was seen before is the same");
-    assert_snapshot!("of_pi", world.run(&["list", "--agent", "pi"]));
-    assert_snapshot!("elsewhere", world.run(&["list", "--project", "/elsewhere"]));
+    assert_snapshot!(world.run(&["list", "--agent", "pi"]), @r"
+    $ epitome list --agent pi
+    agent  session   age    disk  messages  saves        project  title
+    pi     01a1fb3a   3d  7.7 KB     ~2.4k     ~0  0.0%  p        List the functions.
+
+    1 session, 7.7 KB on disk, ~2.4k tokens of messages, of which compacting saves ~0 (0.0%)
+    ~ is an estimate: `epitome inspect` counts a session exactly, and says what the provider bills for it
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["list", "--project", "/elsewhere"]), @r"
+    $ epitome list --project /elsewhere
+    no sessions
+    --- stderr
+    none was run in /elsewhere or below it; `epitome list` shows where sessions were run
+    --- status 0
+    ");
     world::check("list.schema.json", &world.json(&["list", "--json"]));
 }
 
@@ -51,7 +77,15 @@ fn sessions_are_sorted_limited_and_found_by_their_project() {
             assert_eq!(world.status(&args), 2, "{args:?}");
         }
     }
-    assert_snapshot!("limited", world.run(&["list", "--limit", "1"]));
+    assert_snapshot!(world.run(&["list", "--limit", "1"]), @r"
+    $ epitome list --limit 1
+    agent   session   age     disk  messages  saves         project  title
+    claude  0f3c9a52   3d  22.5 KB     ~3.7k  ~1.4k  39.0%  p        Fix the failing test, please.
+
+    1 of 3 sessions, 22.5 KB on disk, ~3.7k tokens of messages, of which compacting saves ~1.4k (39.0%)
+    ~ is an estimate: `epitome inspect` counts a session exactly, and says what the provider bills for it
+    --- status 0
+    ");
 }
 
 #[test]
@@ -77,7 +111,27 @@ fn a_machine_with_all_agents_shows_all_their_sessions() {
     let amp = fixtures::case("amp", "thread").bytes();
     world.write(".local/share/amp/threads/T-019b9d03.json", amp);
     let cold = world.run(&["list"]);
-    assert_snapshot!("all_agents", cold);
+    assert_snapshot!(cold, @r"
+    $ epitome list
+    agent     session   age     disk  messages  saves                    project      title
+    claude    0f3c9a52   3d  22.5 KB     ~3.7k  ~1.4k  39.0%             p            Fix the failing test, please.
+    codex     01a1fb3b   3d  13.7 KB     ~2.4k     ~0   0.0%             p            How many functions are there?
+    cursor    d17e5a00   3d   8.4 KB    ~18.4k      -      -  read-only  dev/project  Prices on Sundays
+    copilot   5cffe862   3d  18.8 KB      ~173      -      -  read-only  dev/project  Prices on Sundays
+    cursor    5ce2be00   3d   4.6 KB      ~503      -      -  read-only  dev/project  Why are Sundays cheap?
+    cursor    e1a9c0de   3d    350 B       ~75      -      -  read-only  -            Why are Sundays cheap?
+    cursor    f00d       3d    877 B      ~108      -      -  read-only  -            Why are Sundays cheap?
+    gemini    123ae7f3   3d   1.5 KB       ~28     ~0   0.0%             dev/project  The tests fail since this morning. Find out why…
+    amp       T-019b9d   3d   2.9 KB      ~160      -      -  read-only  dev/project  Why are prices wrong on Sundays?
+    opencode  ses_e035   3d   1.7 KB       ~45     ~0   0.0%             dev/project  Work on the project
+    pi        01a1fb3a   3d   7.7 KB     ~2.4k     ~0   0.0%             p            List the functions.
+    qwen      77aa0000   3d   5.7 KB       ~79     ~0   0.0%             dev/project  Prices on Sundays
+    cursor    70b1f300  99w   1.2 KB         -      -      -  read-only  -            Add a price for Mondays.
+
+    13 sessions, 89.9 KB on disk, ~28.1k tokens of messages, of which compacting saves ~1.4k (5.1%)
+    ~ is an estimate: `epitome inspect` counts a session exactly, and says what the provider bills for it
+    --- status 0
+    ");
     assert_eq!(world.run(&["list"]), cold, "what was seen before is the same");
     let listed = world.json(&["list", "--json"]);
     world::check("list.schema.json", &listed);
@@ -101,7 +155,13 @@ fn a_changed_session_is_read_again() {
 
 #[test]
 fn a_machine_without_sessions_says_where_it_looked() {
-    assert_snapshot!(World::new().run(&["list"]));
+    assert_snapshot!(World::new().run(&["list"]), @r"
+    $ epitome list
+    no sessions
+    --- stderr
+    looked in ~/.claude/projects, ~/.codex, ~/.pi/agent/sessions, ~/.local/share/opencode, ~/.gemini/tmp, ~/.cursor, ~/.local/share/epitome/live, ~/.qwen/projects, ~/.local/share/amp/threads, ~/.copilot/session-state, ~/.local/share/kilo, ~/.continue/sessions
+    --- status 0
+    ");
 }
 
 #[test]

@@ -20,13 +20,43 @@ fn agents() -> (World, [(&'static str, &'static str); 3]) {
 #[test]
 fn it_says_what_is_written_what_stays_behind_and_how_to_go_on() {
     let (world, _) = agents();
-    assert_snapshot!(world.run(&["port", CLAUDE, "--to", "codex"]));
-    assert_snapshot!("taken", world.run(&["port", CLAUDE, "--to", "codex"]));
+    assert_snapshot!(world.run(&["port", CLAUDE, "--to", "codex"]), @r"
+    $ epitome port 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --to codex
+    cd /p && codex resume 01a1fdfa-4600-7867-be74-b81fde9556c2
+    --- stderr
+    written: 14 records, 16.0 KB, ~/.codex/sessions/2026/11/21/rollout-2026-11-21T12-00-00-01a1fdfa-4600-7867-be74-b81fde9556c2.jsonl
+    left out: the failure of 1 call; the output of the tools is kept
+    note: /p is not a directory on this machine; --cwd names another
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["port", CLAUDE, "--to", "codex"]), @r"
+    $ epitome port 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --to codex
+    --- stderr
+    error: there is something of that name already: [home]/.codex/sessions/2026/11/21/rollout-2026-11-21T12-00-00-01a1fdfa-4600-7867-be74-b81fde9556c2.jsonl
+      hint: choose another name, or remove what is there
+    --- status 4
+    ");
     world.write("request.json", fixtures::case("anthropic", "request").bytes());
     let args = ["port", "request.json", "--to", "pi", "--cwd", "/it's a project"];
-    assert_snapshot!("elsewhere", world.run(&args));
+    assert_snapshot!(world.run(&args), @r#"
+    $ epitome port request.json --to pi --cwd /it's a project
+    cd '/it'\''s a project' && pi --session 01a1fdfa-4600-7d5c-9e49-eba6eea708c3
+    --- stderr
+    written: 11 records, 18.9 KB, ~/.pi/agent/sessions/--it's a project--/2026-11-21T12-00-00-000Z_01a1fdfa-4600-7d5c-9e49-eba6eea708c3.jsonl
+    left out: 1 block of reasoning, signed for another API
+    left out: the definitions of tools
+    left out: 1 prompt or reminder of the agent itself
+    note: /it's a project is not a directory on this machine; --cwd names another
+    --- status 0
+    "#);
     let args = ["port", PI, "--to", "claude", "--out", "new.jsonl"];
-    assert_snapshot!("aside", world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome port 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --to claude --out new.jsonl
+    --- stderr
+    written: 6 records, 8.5 KB, new.jsonl
+    note: /p is not a directory on this machine; --cwd names another
+    --- status 0
+    ");
 }
 
 #[test]
@@ -104,7 +134,12 @@ fn what_cannot_be_carried_over_is_refused_and_nothing_is_written() {
     let world = World::new();
     let before = world.tree();
     let empty = b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/p\"}\n";
-    assert_snapshot!(world.run_with(&["port", "-", "--to", "claude"], empty));
+    assert_snapshot!(world.run_with(&["port", "-", "--to", "claude"], empty), @r"
+    $ epitome port - --to claude
+    --- stderr
+    error: the session says nothing that could be carried over
+    --- status 3
+    ");
     let deep = format!("/{}", "deep/".repeat(50));
     let body = br#"{"system":"Be brief.","messages":[{"role":"user","content":"hi"}]}"#;
     let args = ["port", "-", "--to", "claude", "--cwd", &deep];

@@ -56,7 +56,30 @@ fn recipes_are_listed_and_printed() {
     let world = World::new();
     world.write(".config/epitome/recipes/mine.toml", "name='mine'\nabout='Mine.'\npasses=[]\n");
     world.write(".config/epitome/recipes/wrong.toml", "name='wrong'\n");
-    assert_snapshot!(world.run(&["recipes"]));
+    assert_snapshot!(world.run(&["recipes"]), @r"
+    $ epitome recipes
+    Recommended
+    epitome  The default. Stored sessions: old output, outdated reads and reasoning are shortened. Running agents: a digest.
+    digest   Old messages become one entry made of their own lines: those that will probably be used again.
+
+    As other programs do it
+    gitclaw                 As GITCLAW compresses sessions: previews of old tool input and output.
+    transcript              As `chitragupt --compact` shows it: each result and long argument becomes its number of lines.
+    transcript-no-thinking  As `chitragupt --compact=no-thinking` shows it: the same, without reasoning.
+    clear-tool-uses         As Anthropic's context editing does it: old results are cleared.
+    s06                     As agent s06 of learn-claude-code: an old result becomes the name of its tool.
+    s08                     As agent s08 of learn-claude-code: old results are cleared, large ones previewed, the middle is cut out.
+    jcli                    As J-CLI: results but the last ten become the name of their tool; lists, skills and questions stay.
+    ion                     As ion, version 2: large results are cut to their ends, then old ones to their first line.
+    pi                      As pi: a model summarises everything older than the last 20,000 tokens; nothing else is done.
+
+    Yours
+    mine     Mine.  ~/.config/epitome/recipes/mine.toml
+    wrong    not a recipe  ~/.config/epitome/recipes/wrong.toml
+    --- stderr
+    folder for your own recipes: ~/.config/epitome/recipes
+    --- status 0
+    ");
     assert_eq!(
         world.output(&["recipes", "mine"]).stdout,
         b"name='mine'\nabout='Mine.'\npasses=[]\n"

@@ -14,7 +14,15 @@ fn copilot(world: &World) {
 fn what_looks_works() {
     let world = World::new();
     copilot(&world);
-    assert_snapshot!(world.run(&["list"]));
+    assert_snapshot!(world.run(&["list"]), @r"
+    $ epitome list
+    agent    session   age     disk  messages  saves                project      title
+    copilot  5cffe862   3d  18.8 KB      ~173      -  -  read-only  dev/project  Prices on Sundays
+
+    1 session, 18.8 KB on disk, ~173 tokens of messages, of which compacting saves ~0 (0.0%)
+    ~ is an estimate: `epitome inspect` counts a session exactly, and says what the provider bills for it
+    --- status 0
+    ");
     assert_snapshot!("inspected", world.run(&["inspect", "5cff", "--count", "estimate"]));
     let objects = world.json(&["inspect", ID, "--json", "--count", "estimate"]);
     world::check("inspect.schema.json", &objects);

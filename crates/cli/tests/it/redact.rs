@@ -53,10 +53,25 @@ fn session() -> String {
 fn a_copy_is_written_without_what_is_found() {
     let world = World::new();
     let path = world.pi(PI, session());
-    assert_snapshot!(world.run(&["redact", PI, "--out", "copy.jsonl"]));
+    assert_snapshot!(world.run(&["redact", PI, "--out", "copy.jsonl"]), @r"
+    $ epitome redact 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --out copy.jsonl
+    --- stderr
+    written: copy.jsonl, 1.1 KB; 2 secrets, 2 pieces of personal data redacted
+    --- status 0
+    ");
     assert_eq!(fs::read_to_string(path).expect("the session"), session(), "it stays");
-    assert_snapshot!("copy", fs::read_to_string(world.home.join("copy.jsonl")).expect("a copy"));
-    assert_snapshot!("again", world.run(&["redact", "copy.jsonl", "--out", "again.jsonl"]));
+    assert_snapshot!(fs::read_to_string(world.home.join("copy.jsonl")).expect("a copy"), @r#"
+    {"cwd":"~/shop","id":"01a1fb3a-c450-731a-9250-9fa9d78b0d62","timestamp":"2026-11-18T10:00:00.000Z","type":"session","version":3}
+    {"id":"a0000001","message":{"content":"Push with [REDACTED:github-pat-1], and mail [REDACTED:email-1].","role":"user","timestamp":1},"parentId":null,"timestamp":"2026-11-18T10:00:01.000Z","type":"message"}
+    {"id":"a0000002","message":{"api":"anthropic-messages","content":[{"arguments":{"command":"cat .env","env":{"GH_TOKEN":"[REDACTED:github-pat-1]"}},"id":"t1","name":"bash","type":"toolCall"}],"model":"claude-sonnet-4-5","provider":"anthropic","role":"assistant","stopReason":"toolUse","timestamp":2,"usage":{"cacheRead":0,"cacheWrite":0,"input":10,"output":5,"totalTokens":15}},"parentId":"a0000001","timestamp":"2026-11-18T10:00:01.000Z","type":"message"}
+    {"id":"a0000003","message":{"content":[{"text":"DB_PASSWORD=[REDACTED:password-assignment-1]\nmysql -u shop -p[REDACTED:password-assignment-1]\n","type":"text"}],"isError":false,"role":"toolResult","timestamp":3,"toolCallId":"t1","toolName":"bash"},"parentId":"a0000002","timestamp":"2026-11-18T10:00:01.000Z","type":"message"}
+    "#);
+    assert_snapshot!(world.run(&["redact", "copy.jsonl", "--out", "again.jsonl"]), @r"
+    $ epitome redact copy.jsonl --out again.jsonl
+    --- stderr
+    written: again.jsonl, 1.1 KB; nothing redacted
+    --- status 0
+    ");
     let read = |name: &str| fs::read(world.home.join(name)).expect("a copy");
     assert_eq!(read("again.jsonl"), read("copy.jsonl"), "twice is once");
     let args = ["redact", PI, "--redact", "secrets", "--out", "secrets.jsonl", "--json"];
@@ -68,9 +83,37 @@ fn a_copy_is_written_without_what_is_found() {
 fn a_scan_says_where_and_never_what() {
     let world = World::new();
     world.pi(PI, session());
-    assert_snapshot!("scan", world.run(&["scan", PI]));
-    assert_snapshot!("scan_for_all", world.run(&["scan", PI, "--for", "secrets,pii"]));
-    assert_snapshot!("scan_for_nothing", world.run(&["scan", PI, "--for", "jwt"]));
+    assert_snapshot!(world.run(&["scan", PI]), @r"
+    $ epitome scan 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl: 2 secrets in 4 places
+      github-pat-1  line 2, entry a0000001, 40 characters
+      github-pat-1  line 3, entry a0000002, 40 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+    --- stderr
+    error: something was found in 4 places
+      hint: `epitome redact` writes a copy of a session without it
+    --- status 6
+    ");
+    assert_snapshot!(world.run(&["scan", PI, "--for", "secrets,pii"]), @r"
+    $ epitome scan 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --for secrets,pii
+    [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl: 2 secrets, 2 pieces of personal data in 6 places
+      home-path-1  line 1, 10 characters
+      github-pat-1  line 2, entry a0000001, 40 characters
+      email-1  line 2, entry a0000001, 13 characters
+      github-pat-1  line 3, entry a0000002, 40 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+    --- stderr
+    error: something was found in 6 places
+      hint: `epitome redact` writes a copy of a session without it
+    --- status 6
+    ");
+    assert_snapshot!(world.run(&["scan", PI, "--for", "jwt"]), @r"
+    $ epitome scan 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --for jwt
+    [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl: nothing found
+    --- status 0
+    ");
     let objects = world.json(&["scan", PI, "--json"]);
     world::check("scan.schema.json", &objects);
     for args in [&["scan", PI][..], &["scan", PI, "--json", "--for", "secrets,pii"]] {
@@ -88,7 +131,19 @@ fn all_sessions_of_the_machine_are_scanned() {
     let world = World::new();
     world.pi(PI, session());
     world.pi("clean", fixtures::get("pi", "pricing").bytes());
-    assert_snapshot!("scan_all", world.run(&["scan", "--all"]));
+    assert_snapshot!(world.run(&["scan", "--all"]), @r"
+    $ epitome scan --all
+    [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl: 2 secrets in 4 places
+      github-pat-1  line 2, entry a0000001, 40 characters
+      github-pat-1  line 3, entry a0000002, 40 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+    1 other session: nothing found
+    --- stderr
+    error: something was found in 4 places
+      hint: `epitome redact` writes a copy of a session without it
+    --- status 6
+    ");
     assert_eq!(world.status(&["scan", "--project", "/home/dev/project"]), 0);
     assert_eq!(world.status(&["scan", "--all", "--agent", "claude"]), 0);
 }
@@ -114,9 +169,29 @@ fn rules_of_the_user_are_added() {
     world.write("s.jsonl", session().replace("Push with", "My badge is B-123456. Push with"));
     let rule = "[[rules]]\nid = \"badge\"\nregex = '''B-\\d{6}'''\nkeywords = [\"b-\"]\n";
     world.write("mine.toml", rule);
-    assert_snapshot!("own", world.run(&["scan", "s.jsonl", "--rules", "mine.toml"]));
+    assert_snapshot!(world.run(&["scan", "s.jsonl", "--rules", "mine.toml"]), @r"
+    $ epitome scan s.jsonl --rules mine.toml
+    s.jsonl: 3 secrets in 5 places
+      badge-1  line 2, entry a0000001, 8 characters
+      github-pat-1  line 2, entry a0000001, 40 characters
+      github-pat-1  line 3, entry a0000002, 40 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+      password-assignment-1  line 4, entry a0000003, 15 characters
+    --- stderr
+    error: something was found in 5 places
+      hint: `epitome redact` writes a copy of a session without it
+    --- status 6
+    ");
     world.write(".config/epitome/rules.toml", rule);
-    assert_snapshot!("settings", world.run(&["scan", "s.jsonl", "--for", "badge"]));
+    assert_snapshot!(world.run(&["scan", "s.jsonl", "--for", "badge"]), @r"
+    $ epitome scan s.jsonl --for badge
+    s.jsonl: 1 secret in 1 place
+      badge-1  line 2, entry a0000001, 8 characters
+    --- stderr
+    error: something was found in 1 place
+      hint: `epitome redact` writes a copy of a session without it
+    --- status 6
+    ");
     world.write("wrong.toml", "[[rules]]\nid = \"x\"\nregex = '''(a'''\n");
     world.write("none.toml", "rules = 1\n");
     assert_snapshot!(

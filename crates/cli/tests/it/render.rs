@@ -11,7 +11,31 @@ fn a_session_is_told_in_a_terminal() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     assert_snapshot!(world.run(&["render", "0f3c", "--no-redact", "--detail", "calls"]));
-    assert_snapshot!("turns", world.run(&["render", "0f3c", "--turn", "2..3", "--detail=calls"]));
+    assert_snapshot!(world.run(&["render", "0f3c", "--turn", "2..3", "--detail=calls"]), @r"
+    $ epitome render 0f3c --turn 2..3 --detail=calls
+    Fix the failing test, please.
+    claude · claude-sonnet-4-5 · 2026-11-18 10:00 · /p · 3 turns · 4 calls · 749 tokens read · at least
+    $0.0022 at list prices of 2026-11-21 (output tokens of 7 of 7 requests are not recorded) · +40 −40
+    in 1 file
+
+    ── 2 ── 2026-11-18 10:00 ───────────────────────────────────────────────────────────────────────────
+
+    User
+    Show me ␛[31mthe numbers␛[0m.
+      Bash seq 400                                                                             62 lines
+
+    Assistant
+    Here they are.
+
+    ── 3 ── 2026-11-18 10:00 ───────────────────────────────────────────────────────────────────────────
+
+    User
+    Thanks. What was the first file?
+
+    Assistant
+    It was src/a.rs.
+    --- status 0
+    ");
     assert_eq!(world.status(&["render", "0f3c", "--turn", "0"]), 2);
     assert_eq!(world.status(&["render", "0f3c", "--turn", "4"]), 2);
     assert_eq!(world.status(&["render", "--all", "--turn", "1"]), 0);
@@ -133,7 +157,14 @@ fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
     world.pi(PI, sessions::pi(PI));
     let all = ["--format", "html", "--format", "markdown", "--out", "pages", "--no-redact"];
     let args = [&["render", "--all"][..], &all].concat();
-    assert_snapshot!(world.run(&args));
+    assert_snapshot!(world.run(&args), @r"
+    $ epitome render --all --format html --format markdown --out pages --no-redact
+    claude-0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.html, claude-0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.md  Fix the failing test, please.
+    pi-01a1fb3a-c450-731a-9250-9fa9d78b0d62.html, pi-01a1fb3a-c450-731a-9250-9fa9d78b0d62.md  List the functions.
+    --- stderr
+    2 sessions in pages/index.html
+    --- status 0
+    ");
     let pages = world.home.join("pages");
     // The path of the test's sessions is different in every run.
     let origin = regex::Regex::new(",\\n *\"origin\": \"[0-9a-f]{8}\"").expect("a pattern");
@@ -153,7 +184,11 @@ fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
     assert_eq!((read("manifest.json"), read("index.html")), (manifest, index));
     fs::remove_file(pages.join(format!("claude-{CLAUDE}.html"))).expect("it was there");
     fs::remove_file(pages.join(format!("claude-{CLAUDE}.md"))).expect("it was there");
-    assert_snapshot!("without_one", world.run(&["index", "--dir", "pages"]));
+    assert_snapshot!(world.run(&["index", "--dir", "pages"]), @r"
+    $ epitome index --dir pages
+    1 session in pages/index.html
+    --- status 0
+    ");
 }
 
 #[test]

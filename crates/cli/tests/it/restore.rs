@@ -21,11 +21,32 @@ fn a_session_comes_back_to_the_byte() {
     let path = world.claude(CLAUDE, &original);
     world.run(&COMPACT);
     let small = world.tree();
-    assert_snapshot!("dry_run", world.run(&["restore", "0f3c", "--dry-run"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--dry-run"]), @r"
+    $ epitome restore 0f3c --dry-run
+    would restore  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    nothing was written
+    disk     6.3 KB → 22.5 KB
+    how      exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 6306aee1158a8efe…
+    --- status 0
+    ");
     assert_eq!(world.tree(), small);
-    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 22.5 KB
+    how      exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 6306aee1158a8efe…
+    --- status 0
+    ");
     assert_eq!(read(&path), original);
-    assert_snapshot!("again", world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    nothing to do  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     22.5 KB → 22.5 KB
+    how      unchanged: blake3 6306aee1158a8efe…
+    --- status 0
+    ");
 }
 
 #[test]
@@ -36,7 +57,14 @@ fn what_was_appended_since_stays() {
     world.run(&COMPACT);
     let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
     fs::write(&path, read(&path) + more).expect("a session");
-    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 22.5 KB
+    how      exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 0aa82149c6ece6a1…
+    --- status 0
+    ");
     assert_eq!(read(&path), original + more);
 }
 
@@ -48,7 +76,15 @@ fn a_session_changed_by_hand_comes_back_record_by_record() {
     world.run(&COMPACT);
     let by_hand = read(&path).replace("[error: 92 lines]", "[my own words]");
     fs::write(&path, &by_hand).expect("a session");
-    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 18.6 KB
+    how      record by record: 4 edits undone
+             1 is no longer where epitome left it: `epitome show` has the bytes
+             kept as generation 2; --generation 1 undoes it
+    --- status 0
+    ");
     assert!(read(&path).contains("[my own words]") && read(&path).contains("fn number_120"));
     // A restore can be undone by number, even if there is nothing more to restore.
     world.run(&["restore", "0f3c", "--generation", "1"]);
@@ -63,9 +99,22 @@ fn generations_can_be_gone_back_to() {
     let first = read(&path);
     world.run(&COMPACT);
     assert!(read(&path).len() < first.len());
-    assert_snapshot!(world.run(&["restore", "0f3c", "--generation", "1"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--generation", "1"]), @r"
+    $ epitome restore 0f3c --generation 1
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 8.9 KB
+    how      exact, to the byte: 1 compaction undone, 1 record restored
+             verified: blake3 4210b5a2bb5007ed…
+    --- status 0
+    ");
     assert_eq!(read(&path), first);
-    assert_snapshot!("no_such", world.run(&["restore", "0f3c", "--generation", "7"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--generation", "7"]), @r"
+    $ epitome restore 0f3c --generation 7
+    --- stderr
+    error: this session has no generation 7
+      hint: this session has the generations 1, 2
+    --- status 5
+    ");
 }
 
 #[test]
@@ -77,9 +126,23 @@ fn a_session_changed_between_two_compactions_comes_back_whole() {
     let by_hand = |text: &str| text.replacen("}\n", " }\n", 1);
     fs::write(&path, by_hand(&read(&path))).expect("a session");
     world.run(&COMPACT);
-    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 22.5 KB
+    how      to the byte: 1 compaction undone, 1 record restored; the file was changed by others before that
+             record by record: 4 edits undone
+             kept as generation 3; --generation 2 undoes it
+    --- status 0
+    ");
     assert_eq!(read(&path), by_hand(&original));
-    assert_snapshot!("nothing_more", world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    nothing to do  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     22.5 KB → 22.5 KB
+    how      record by record: 0 edits undone
+    --- status 0
+    ");
     assert_eq!(read(&path), by_hand(&original));
 }
 
@@ -92,11 +155,48 @@ fn sub_agents_come_back_although_their_session_never_was_compacted() {
     let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
     let agent = sessions::claude(CLAUDE).replace("\"isSidechain\":false", "\"isSidechain\":true");
     let path = world.write(&name, &agent);
-    assert_snapshot!("sub_agent_alone_compacted", world.run(&COMPACT));
+    assert_snapshot!(world.run(&COMPACT), @r"
+    $ epitome compact 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --keep-turns=1 --count=estimate --recipe transcript
+    compacted  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    claude · recipe transcript
+
+               before       after
+    messages        7  →        7      0%  tokens (estimate)
+    disk        311 B  →    311 B      0%
+    messages     3.7k  →      143  -96.1%  tokens, with 1 sub-agent
+    disk      22.8 KB  →   6.6 KB  -71.0%  with 1 sub-agent
+    net       22.8 KB  →  (with the archive)
+
+    edits    none
+    kept     7 tokens untouched: the last turns (1 entry)
+             the last turns: that is everything, nothing is old yet
+    with     agent-abc  22.5 KB → 6.3 KB  generation 1
+    undo     epitome undo
+    --- status 0
+    ");
     assert!(read(&path).len() < agent.len());
-    assert_snapshot!("sub_agent_alone_dry", world.run(&["restore", CLAUDE, "--dry-run"]));
+    assert_snapshot!(world.run(&["restore", CLAUDE, "--dry-run"]), @r"
+    $ epitome restore 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --dry-run
+    would restore  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    nothing was written
+    disk     311 B → 311 B
+    how      unchanged: blake3 f0fd982556b847fa…
+    with     agent-abc  6.3 KB → 22.5 KB
+             exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 bddf5d27c1471512…
+    --- status 0
+    ");
     world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--dry-run", "--json"]));
-    assert_snapshot!("sub_agent_alone_restored", world.run(&["restore", CLAUDE]));
+    assert_snapshot!(world.run(&["restore", CLAUDE]), @r"
+    $ epitome restore 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     311 B → 311 B
+    how      unchanged: blake3 f0fd982556b847fa…
+    with     agent-abc  6.3 KB → 22.5 KB
+             exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 bddf5d27c1471512…
+    --- status 0
+    ");
     assert_eq!(read(&path), agent);
 }
 
@@ -128,12 +228,32 @@ fn one_piece_can_be_given_back() {
     let digits = small.split("[epitome k").nth(1).expect("a stub");
     let reference = format!("k{}", &digits[..7]);
     let terminal = world.run(&["restore", "0f3c", "--block", &reference]);
-    assert_snapshot!(terminal.replace(&reference, "[ref]"));
+    assert_snapshot!(terminal.replace(&reference, "[ref]"), @r"
+    $ epitome restore 0f3c --block [ref]
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.4 KB → 10.0 KB
+    how      record by record: 1 edit undone
+             kept as generation 2; --generation 1 undoes it
+    --- status 0
+    ");
     assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
     world.run(&["restore", "0f3c"]);
     assert_eq!(read(&path), original);
-    assert_snapshot!("no_such_piece", world.run(&["restore", "0f3c", "--block", "kffffffff"]));
-    assert_snapshot!("no_reference", world.run(&["restore", "0f3c", "--block", "Read"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--block", "kffffffff"]), @r"
+    $ epitome restore 0f3c --block kffffffff
+    --- stderr
+    error: nothing named kffffffff was removed from this session
+      hint: this session has the generations 1, 2
+    --- status 5
+    ");
+    assert_snapshot!(world.run(&["restore", "0f3c", "--block", "Read"]), @r"
+    $ epitome restore 0f3c --block Read
+    --- stderr
+    error: invalid value 'Read' for '--block <REF>': `Read` is not a reference; a stub shows one like k7f3a9c2
+
+    For more information, try '--help'.
+    --- status 2
+    ");
 }
 
 #[test]
@@ -143,16 +263,36 @@ fn a_whole_copy_can_be_written_aside() {
     let path = world.claude(CLAUDE, &original);
     world.run(&COMPACT);
     let small = read(&path);
-    assert_snapshot!(world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--out", "whole.jsonl"]), @r"
+    $ epitome restore 0f3c --out whole.jsonl
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    disk     6.3 KB → 22.5 KB
+    how      exact, to the byte: 1 compaction undone, 5 records restored
+             verified: blake3 6306aee1158a8efe…
+    written  whole.jsonl
+    --- status 0
+    ");
     assert_eq!((read(&path), read(&world.home.join("whole.jsonl"))), (small, original));
-    assert_snapshot!("taken_name", world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+    assert_snapshot!(world.run(&["restore", "0f3c", "--out", "whole.jsonl"]), @r"
+    $ epitome restore 0f3c --out whole.jsonl
+    --- stderr
+    error: there is something of that name already: whole.jsonl
+      hint: choose another name, or remove what is there
+    --- status 4
+    ");
 }
 
 #[test]
 fn a_session_that_was_never_compacted_is_not_in_the_archive() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
-    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    --- stderr
+    error: the archive holds nothing of this session: [home]/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+      hint: `epitome archive ls` shows the sessions that were compacted on this machine; EPITOME_HOME says where the archive is, if it is not the usual place
+    --- status 5
+    ");
 }
 
 #[test]
@@ -190,7 +330,14 @@ fn what_may_need_a_damaged_part_changes_nothing() {
     let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000002.pack"));
     let whole = fs::read(&pack).expect("a pack");
     fs::write(&pack, &whole[..whole.len() / 2]).expect("a pack");
-    assert_snapshot!("damaged_part", world.run(&["restore", "0f3c"]));
+    assert_snapshot!(world.run(&["restore", "0f3c"]), @r"
+    $ epitome restore 0f3c
+    --- stderr
+    error: a damaged or missing part of the archive may be needed; nothing was changed
+      cause: this part of the archive has no manifest: [home]/.local/share/epitome/archive/claude/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/000002.pack
+      hint: `--partial` restores what can be; `epitome archive verify` lists what is damaged
+    --- status 5
+    ");
     assert_eq!(read(&path), small);
     fs::remove_file(&pack).expect("a pack");
     let terminal = world.run(&["restore", "0f3c"]);

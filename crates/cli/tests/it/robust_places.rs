@@ -106,7 +106,15 @@ fn a_list_says_what_could_not_be_read() {
     fs::create_dir_all(nowhere.parent().expect("a folder")).expect("a folder");
     std::os::unix::fs::symlink("/nowhere/x.jsonl", &nowhere).expect("a link");
     let terminal = world.run(&["list"]);
-    insta::assert_snapshot!(terminal);
+    insta::assert_snapshot!(terminal, @r"
+    $ epitome list
+    --- stderr
+    not read: cannot read the file: [home]/.claude/projects/-p/gone.jsonl: No such file or directory (os error 2)
+    not read: cannot read the database: [home]/.local/share/opencode/opencode.db: file is not a database: Error code 26: file is not a database
+    error: no session could be read
+      hint: the messages above say what could not be read
+    --- status 3
+    ");
     assert_eq!(world.status(&["list", "--json"]), 3);
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let output = world.output(&["list"]);

@@ -16,22 +16,53 @@ fn world() -> World {
 fn hits_are_shown_a_line_each() {
     let world = world();
     let first = world.run(&["search", "test*", "role:user"]);
-    assert_snapshot!(first);
+    assert_snapshot!(first, @r"
+    $ epitome search test* role:user
+    claude  0f3c1111  Fix the failing test, please.
+      turn 1    user        3d  Fix the failing test, please.
+      epitome render 0f3c1111 --turn 1
+
+    claude  0f3c9a52  Fix the failing test, please.
+      turn 1    user        3d  Fix the failing test, please.
+      epitome render 0f3c9a52 --turn 1
+
+    --- status 0
+    ");
     assert_eq!(world.run(&["search", "test*", "role:user"]), first, "the index is there");
-    assert_snapshot!("narrow", {
+    assert_snapshot!({
         let mut command = world.command(&["search", "--agent", "pi", "--limit", "2", "role:tool"]);
         let out = command.env("COLUMNS", "60").output().expect("the program runs");
         String::from_utf8(out.stdout).expect("text")
-    });
-    assert_snapshot!("nothing", world.run(&["search", "xyzzy"]));
-    assert_snapshot!("elsewhere", world.run(&["search", "--project", "/elsewhere", "role:user"]));
+    }, @r"
+    pi  01a1fb3a  List the functions.
+      turn 1    tool        3d  read src/a.rs fn number_1() -> …
+      epitome render 01a1fb3a --turn 1
+    ");
+    assert_snapshot!(world.run(&["search", "xyzzy"]), @r"
+    $ epitome search xyzzy
+    --- stderr
+    nothing found
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["search", "--project", "/elsewhere", "role:user"]), @r"
+    $ epitome search --project /elsewhere role:user
+    --- stderr
+    nothing found
+    --- status 0
+    ");
     world::check("search.schema.json", &world.json(&["search", "--json", "role:assistant"]));
 }
 
 #[test]
 fn what_cannot_be_asked_is_a_matter_of_usage() {
     let world = world();
-    assert_snapshot!(world.run(&["search", "\"no end"]));
+    assert_snapshot!(world.run(&["search", "\"no end"]), @r#"
+    $ epitome search "no end
+    --- stderr
+    error: a phrase begins with " and does not end
+      hint: `epitome search --help` describes queries
+    --- status 2
+    "#);
     assert_eq!(world.status(&["search", "role:boss"]), 2);
     assert_eq!(world.status(&["search", "agent:nobody"]), 2);
     assert_eq!(world.status(&["search"]), 2);

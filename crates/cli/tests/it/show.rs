@@ -20,9 +20,29 @@ fn removed_text_is_printed_as_it_was() {
     let reference = first_reference(&world, &path);
     let out = world.output(&["show", &reference]);
     assert_eq!(String::from_utf8(out.stdout).expect("text"), sessions::code(120));
-    assert_snapshot!("lines", world.run(&["show", &reference, "--lines", "3..5"]));
-    assert_snapshot!("grep", world.run(&["show", &reference, "--grep", "number_1[12]0"]));
-    assert_snapshot!("no_line", world.run(&["show", &reference, "--grep", "nothing like it"]));
+    assert_snapshot!(world.run(&["show", &reference, "--lines", "3..5"]), @r"
+    $ epitome show k951f5a2 --lines 3..5
+    fn number_3() -> u32 { 3 }
+    fn number_4() -> u32 { 4 }
+    fn number_5() -> u32 { 5 }
+    --- stderr
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["show", &reference, "--grep", "number_1[12]0"]), @r"
+    $ epitome show k951f5a2 --grep number_1[12]0
+    110:fn number_110() -> u32 { 110 }
+    120:fn number_120() -> u32 { 120 }
+    --- stderr
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["show", &reference, "--grep", "nothing like it"]), @r"
+    $ epitome show k951f5a2 --grep nothing like it
+    --- stderr
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    --- status 0
+    ");
     assert_eq!(world.status(&["show", &reference, "--grep", "("]), 2);
     assert_eq!(world.status(&["show", &reference, "--lines", "5..3"]), 2);
 }
@@ -43,14 +63,36 @@ fn a_file_that_held_the_same_is_compared() {
     std::fs::write(&file, "other\n").expect("a file");
     let changed = note();
     std::fs::remove_file(&file).expect("a file");
-    assert_snapshot!([same, changed, note()].join("\n"));
+    assert_snapshot!([same, changed, note()].join("\n"), @r"
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    [home]/src/a.rs on disk is still the same
+
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    [home]/src/a.rs on disk has changed since
+
+    Read src/a.rs, 3.6 KB, line 3 of claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    [home]/src/a.rs on disk is gone
+    ");
 }
 
 #[test]
 fn what_may_mean_several_is_named() {
     let world = World::new();
-    assert_snapshot!("empty_archive", world.run(&["show", "kffffffff"]));
-    assert_snapshot!("no_reference", world.run(&["show", "everything"]));
+    assert_snapshot!(world.run(&["show", "kffffffff"]), @r"
+    $ epitome show kffffffff
+    --- stderr
+    error: the archive has no piece kffffffff
+      hint: set EPITOME_HOME if the archive is in another folder
+    --- status 5
+    ");
+    assert_snapshot!(world.run(&["show", "everything"]), @r"
+    $ epitome show everything
+    --- stderr
+    error: invalid value 'everything' for '<REF>': `everything` is not a reference; a stub shows one like k7f3a9c2
+
+    For more information, try '--help'.
+    --- status 2
+    ");
     // So many pieces that two of their references begin with the same four digits.
     let mut session = Claude::new(CLAUDE);
     session.user("Look.");
@@ -68,7 +110,15 @@ fn what_may_mean_several_is_named() {
         let terminal = world.run(&["show", &reference]);
         (terminal.ends_with("--- status 2\n")).then_some(terminal)
     });
-    assert_snapshot!(ambiguous.expect("two pieces begin alike"));
+    assert_snapshot!(ambiguous.expect("two pieces begin alike"), @r"
+    $ epitome show k00a8
+    --- stderr
+    error: k00a8 is the beginning of 2 references
+             k00a812328cb0d7d6  claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  Bash x
+             k00a87585d99098f2  claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  Bash x
+      hint: give more digits
+    --- status 2
+    ");
 }
 
 #[test]

@@ -26,9 +26,89 @@ fn recipes_are_compared_over_a_session() {
     let world = World::new();
     world.claude(CLAUDE, session());
     let before = world.tree();
-    assert_snapshot!("compared", world.run(&["simulate", CLAUDE]));
-    assert_snapshot!("two", world.run(&["simulate", CLAUDE, "--recipe", "s06", "--recipe", "s08"]));
-    assert_snapshot!("all", world.run(&["simulate", "--all", "--recipe", "s06"]));
+    assert_snapshot!(world.run(&["simulate", CLAUDE]), @r"
+    $ epitome simulate 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    epitome keeps 100.0% of what was needed later, costs 100% of no compaction ($0.31 of $0.31), and is
+    never over the window. As it happened, without a compaction that is recorded, the session cost at
+    least $0.02.
+
+    recipe             kept  recall  in line  recoverable  pins    cost      bp  dollars    call     far  context  over  re-reads
+    as it happened        -       -        -            -     -  ≥ 5.4%       -  ≥ $0.02       -       -      140  0.0%         -
+    no compaction         -       -        -            -     -  100.0%  100.0%    $0.31  100.0%  100.0%    20.2k  0.0%         -
+    epitome          100.0%  100.0%   100.0%       100.0%     -  100.0%  100.0%    $0.31  100.0%  100.0%    20.2k  0.0%         -
+    clear-tool-uses   31.2%   85.1%    85.1%       100.0%     -  100.0%  100.0%    $0.31  100.0%  100.0%    20.2k  0.0%         -
+    1 session, 40 calls, 16.5k tokens, 8 forced compactions
+
+    kept         of forced compactions, tokens after of those before
+    recall       facts that the next 40 calls use and the compacted context holds
+    in line      the same, in whole lines
+    recoverable  the same, with what can be recalled or read again
+    pins         what sets rules and stays whole
+    cost         the bill of that without compaction, the recipe asked before every call
+    bp           the same, where only whole earlier requests are cached
+    dollars      that bill at list prices
+    call         facts that a response uses and its request holds
+    far          the same, of facts from more than ten calls ago
+    context      tokens of a request, on average
+    over         requests that do not fit into the window
+    re-reads     edits for which a file has to be read again
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["simulate", CLAUDE, "--recipe", "s06", "--recipe", "s08"]), @r"
+    $ epitome simulate 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --recipe s06 --recipe s08
+    s06 keeps 91.2% of what was needed later, costs 110% of no compaction ($0.34 of $0.31), and is never
+    over the window. As it happened, without a compaction that is recorded, the session cost at least
+    $0.02.
+
+    recipe           kept  recall  in line  recoverable  pins    cost      bp  dollars    call     far  context  over  re-reads
+    as it happened      -       -        -            -     -  ≥ 5.4%       -  ≥ $0.02       -       -      140  0.0%         -
+    no compaction       -       -        -            -     -  100.0%  100.0%    $0.31  100.0%  100.0%    20.2k  0.0%         -
+    s06             30.8%   85.1%    85.1%       100.0%     -  110.1%  117.9%    $0.34   91.2%   80.0%    14.6k  0.0%         -
+    s08             34.5%   85.9%    85.9%       100.0%     -  237.8%  237.8%    $0.74  100.0%  100.0%    19.1k  0.0%         -
+    1 session, 40 calls, 16.5k tokens, 8 forced compactions
+
+    kept         of forced compactions, tokens after of those before
+    recall       facts that the next 40 calls use and the compacted context holds
+    in line      the same, in whole lines
+    recoverable  the same, with what can be recalled or read again
+    pins         what sets rules and stays whole
+    cost         the bill of that without compaction, the recipe asked before every call
+    bp           the same, where only whole earlier requests are cached
+    dollars      that bill at list prices
+    call         facts that a response uses and its request holds
+    far          the same, of facts from more than ten calls ago
+    context      tokens of a request, on average
+    over         requests that do not fit into the window
+    re-reads     edits for which a file has to be read again
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["simulate", "--all", "--recipe", "s06"]), @r"
+    $ epitome simulate --all --recipe s06
+    In the last 30 days, 1 session with 40 calls would have cost $0.31 at list prices without any
+    compaction. With s06 they would have cost $0.34 (10% more), and its requests would have held 80.0%
+    of the facts from far back that were used.
+
+    recipe           kept  recall  in line  recoverable  pins    cost      bp  dollars    call     far  context  over  re-reads
+    as it happened      -       -        -            -     -  ≥ 5.4%       -  ≥ $0.02       -       -      140  0.0%         -
+    no compaction       -       -        -            -     -  100.0%  100.0%    $0.31  100.0%  100.0%    20.2k  0.0%         -
+    s06             30.8%   85.1%    85.1%       100.0%     -  110.1%  117.9%    $0.34   91.2%   80.0%    14.6k  0.0%         -
+    1 session, 40 calls, 16.5k tokens, 8 forced compactions
+
+    kept         of forced compactions, tokens after of those before
+    recall       facts that the next 40 calls use and the compacted context holds
+    in line      the same, in whole lines
+    recoverable  the same, with what can be recalled or read again
+    pins         what sets rules and stays whole
+    cost         the bill of that without compaction, the recipe asked before every call
+    bp           the same, where only whole earlier requests are cached
+    dollars      that bill at list prices
+    call         facts that a response uses and its request holds
+    far          the same, of facts from more than ten calls ago
+    context      tokens of a request, on average
+    over         requests that do not fit into the window
+    re-reads     edits for which a file has to be read again
+    --- status 0
+    ");
     assert_eq!(world.tree(), before, "a simulation writes nothing");
 }
 

@@ -51,31 +51,72 @@ fn run_without_ids(world: &World, args: &[&str]) -> String {
 fn the_last_run_is_undone_as_one() {
     let world = World::new();
     let files = three(&world);
-    assert_snapshot!("nothing_to_undo", world.run(&["undo"]));
-    assert_snapshot!("no_runs", world.run(&["log"]));
+    assert_snapshot!(world.run(&["undo"]), @r"
+    $ epitome undo
+    nothing to undo
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["log"]), @r"
+    $ epitome log
+    no runs
+    --- status 0
+    ");
     at(&world, "2026-11-21T10:00:00Z", &[&["compact", PI][..], &SMALL].concat());
     assert_eq!(world.status(&[&["compact", CLAUDE, OTHER][..], &SMALL].concat()), 0);
     assert_eq!(whole(&files), [false; 4]);
-    assert_snapshot!("two_runs", run_without_ids(&world, &["log"]));
+    assert_snapshot!(run_without_ids(&world, &["log"]), @r"
+    $ epitome log
+    run       age  by       recipe      sessions  messages     after             disk       after
+    [run-0]  now  compact  transcript         2     11.0k  →    408  -96.3%  67.4 KB  →  18.9 KB
+    [run-1]   2h  compact  transcript         1      2.4k  →     30  -98.8%   7.7 KB  →   1.5 KB
+    --- status 0
+    ");
     let log = world.json(&["log", "--json"]);
     world::check("log.schema.json", &log);
     assert_eq!(log.len(), 2);
     assert_eq!(log[0]["sessions"].as_array().map(Vec::len), Some(2));
     let small = world.tree();
-    assert_snapshot!("undo_dry", run_without_ids(&world, &["undo", "--dry-run"]));
+    assert_snapshot!(run_without_ids(&world, &["undo", "--dry-run"]), @r"
+    $ epitome undo --dry-run
+    would be undone  ~/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  6.3 KB → 22.5 KB
+    would be undone  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  12.6 KB → 44.9 KB
+    2 sessions would be undone, disk 18.9 KB → 67.4 KB; nothing was written
+    --- stderr
+    run [run-0]: compact, now, 2 sessions
+    --- status 0
+    ");
     assert_eq!(world.tree(), small);
     // Two sessions need a confirmation, which is impossible without a terminal.
     let said = world.run(&["undo"]);
     assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
     assert_eq!(world.tree(), small);
-    assert_snapshot!("undone", run_without_ids(&world, &["undo", "--yes"]));
+    assert_snapshot!(run_without_ids(&world, &["undo", "--yes"]), @r"
+    $ epitome undo --yes
+    undone  ~/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  6.3 KB → 22.5 KB
+    undone  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  12.6 KB → 44.9 KB
+    2 sessions undone, disk 18.9 KB → 67.4 KB
+    --- stderr
+    run [run-0]: compact, now, 2 sessions
+    2 sessions would be undone: disk 18.9 KB → 67.4 KB
+    --- status 0
+    ");
     assert_eq!(whole(&files), [true, true, false, true]);
     // The run before it is now the last one that can be undone. For one session there is no
     // question.
     world::check("restore.schema.json", &world.json(&["undo", "--json"]));
     assert_eq!(whole(&files), [true; 4]);
-    assert_snapshot!("all_undone", run_without_ids(&world, &["log"]));
-    assert_snapshot!("nothing_more_to_undo", world.run(&["undo"]));
+    assert_snapshot!(run_without_ids(&world, &["log"]), @r"
+    $ epitome log
+    run       age  by       recipe      sessions  messages     after             disk       after
+    [run-0]  now  compact  transcript         2     11.0k  →    408  -96.3%  67.4 KB  →  18.9 KB  undone
+    [run-1]   2h  compact  transcript         1      2.4k  →     30  -98.8%   7.7 KB  →   1.5 KB  undone
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["undo"]), @r"
+    $ epitome undo
+    nothing to undo
+    --- status 0
+    ");
 }
 
 #[test]
@@ -96,11 +137,27 @@ fn what_cannot_be_undone_is_named_and_the_others_are() {
     let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
     fs::write(&files[0].0, read(&files[0].0) + more).expect("a session");
     let before = (read(&files[1].0), read(by_hand));
-    assert_snapshot!("some_left", run_without_ids(&world, &["undo", &first, "--yes"]));
+    assert_snapshot!(run_without_ids(&world, &["undo", &first, "--yes"]), @r"
+    $ epitome undo [run-1] --yes
+    undone  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  17.9 KB → 45.0 KB
+    1 session undone, disk 17.9 KB → 45.0 KB
+    --- stderr
+    run [run-1]: compact, 2h, 3 sessions
+    skipped: the session was compacted again since that run: [home]/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    skipped: the session was changed by another program since that run: [home]/.claude/projects/-p/0f3c2222-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    error: 2 sessions could not be undone
+    --- status 4
+    ");
     assert_eq!((read(&files[1].0), read(by_hand)), before);
     assert_eq!(read(&files[0].0), files[0].1.clone() + more);
     assert_eq!(read(&files[3].0), files[3].1);
-    assert_snapshot!("no_such_run", world.run(&["undo", "zzzz"]));
+    assert_snapshot!(world.run(&["undo", "zzzz"]), @r"
+    $ epitome undo zzzz
+    --- stderr
+    error: no run has the id `zzzz`
+      hint: `epitome log` lists the runs
+    --- status 2
+    ");
 }
 
 #[test]
@@ -124,15 +181,27 @@ fn many_are_restored_by_what_is_said_of_them() {
         assert_eq!(world.status(args), status, "{args:?}");
     }
     assert_eq!(world.tree(), small);
-    assert_snapshot!(
-        "restore_all_dry",
-        run_without_ids(&world, &["restore", "--all", "--dry-run"])
-    );
+    assert_snapshot!(run_without_ids(&world, &["restore", "--all", "--dry-run"]), @r"
+    $ epitome restore --all --dry-run
+    would be restored  ~/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  6.3 KB → 22.5 KB
+    would be restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  12.6 KB → 44.9 KB
+    would be restored  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl  1.5 KB → 7.7 KB
+    3 sessions would be restored, disk 20.4 KB → 75.1 KB; nothing was written
+    --- status 0
+    ");
     assert_eq!(world.status(&["restore", "--all", "--agent", "pi"]), 0);
     assert_eq!(whole(&files), [false, false, true, false]);
     let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
     assert_eq!(world.json(&["log", "--json"])[0]["state"], "partly-undone");
-    assert_snapshot!("restored_run", run_without_ids(&world, &["restore", "--run", &run, "--yes"]));
+    assert_snapshot!(run_without_ids(&world, &["restore", "--run", &run, "--yes"]), @r"
+    $ epitome restore --run [run-0] --yes
+    restored  ~/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  6.3 KB → 22.5 KB
+    restored  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl  12.6 KB → 44.9 KB
+    2 sessions restored, disk 18.9 KB → 67.4 KB
+    --- stderr
+    2 sessions would be restored: disk 18.9 KB → 67.4 KB
+    --- status 0
+    ");
     assert_eq!(whole(&files), [true; 4]);
     assert_eq!(world.status(&[&["compact", "--all"][..], &SMALL].concat()), 0);
     world::check(

@@ -197,7 +197,39 @@ fn s08_previews_the_largest_of_a_batch_and_then_of_all_if_that_is_not_enough() {
         read(&mut context, n, 12_000);
     }
     context.view().expect("memory is written");
-    assert_snapshot!(format!("{first}\n{}", view(&context)));
+    assert_snapshot!(format!("{first}\n{}", view(&context)), @r#"
+    user      says Read them.
+    assistant c1 Read {"path":"1.rs"}
+    assistant c2 Read {"path":"2.rs"}
+    assistant c3 Read {"path":"3.rs"}
+    assistant c4 Read {"path":"4.rs"}
+    assistant c5 Read {"path":"5.rs"}
+    tool      c1 = [epitome k7113b48: shortened, 2145 lines⋯⋯what line 52 of it h (2042 chars)
+    tool      c2 = 2.rs 1: what line 1 of it has to say↵2.r⋯⋯737 of it has to say (30000 chars)
+    tool      c3 = [epitome ka69c9af: 1912 lines]↵3.rs 1: w⋯⋯f it has to say↵3.rs (1031 chars)
+    tool      c4 = [epitome k42ae5b9: 981 lines]↵4.rs 1: wh⋯⋯f it has to say↵4.rs (1030 chars)
+    tool      c5 = 5.rs 1: what line 1 of it has to say↵5.rs 2: what line 2 of it has to say↵5.rs 3: what line 3 of it 
+
+    user      says Read them.
+    assistant c1 Read {"path":"1.rs"}
+    assistant c2 Read {"path":"2.rs"}
+    assistant c3 Read {"path":"3.rs"}
+    assistant c4 Read {"path":"4.rs"}
+    assistant c5 Read {"path":"5.rs"}
+    tool      c1 = [epitome k7113b48: 2145 lines]
+    tool      c2 = [epitome k4a15ffd: 737 lines]
+    tool      c3 = [epitome ka69c9af: 1912 lines]
+    tool      c4 = [epitome k42ae5b9: 981 lines]
+    tool      c5 = 5.rs 1: what line 1 of it has to say↵5.rs 2: what line 2 of it has to say↵5.rs 3: what line 3 of it 
+    assistant c6 Read {"path":"6.rs"}
+    tool      c6 = [epitome kbe368a5: 298 lines]↵6.rs 1: wh⋯⋯f it has to say↵6.rs (1030 chars)
+    assistant c7 Read {"path":"7.rs"}
+    tool      c7 = [epitome k0d9293f: 298 lines]↵7.rs 1: wh⋯⋯f it has to say↵7.rs (1030 chars)
+    assistant c8 Read {"path":"8.rs"}
+    tool      c8 = 8.rs 1: what line 1 of it has to say↵8.r⋯⋯ 298 of it has to sa (12000 chars)
+    assistant c9 Read {"path":"9.rs"}
+    tool      c9 = 9.rs 1: what line 1 of it has to say↵9.r⋯⋯ 298 of it has to sa (12000 chars)
+    "#);
 }
 
 #[test]
@@ -246,7 +278,21 @@ fn clear_tool_uses() {
 
 #[test]
 fn epitome() {
-    assert_snapshot!(golden("epitome", 40_000, false));
+    assert_snapshot!(golden("epitome", 40_000, false), @r#"
+    keep {"results":3,"share":25,"tokens":20000,"unanswered":true}; when "trigger"; trigger {"percent":80,"tokens":86000}; target {"percent":45,"tokens":36000}; reserve 16000; summary over {"percent":70}, 8000 tokens
+    37.4k of 24.0k tokens before, 10.8k after
+
+    system    summary [Digest of the conversation so far, with⋯⋯at line 24↵</pinned> (22580 chars)
+    assistant c16 Read {"path":"16.rs"}
+    assistant c17 Read {"path":"17.rs"}
+    assistant c18 Read {"path":"18.rs"}
+    tool      c16 = 16.rs 1: what line 1 of it has to say↵16⋯⋯y↵16.rs 51: what lin (2000 chars)
+    tool      c17 = 17.rs 1: what line 1 of it has to say↵17⋯⋯y↵17.rs 51: what lin (2000 chars)
+    tool      c18 = 18.rs 1: what line 1 of it has to say↵18⋯⋯y↵18.rs 51: what lin (2000 chars)
+
+    Started { why: Hard, tokens: Tokens(37395), target: None, usable: None }
+    Finished { why: Hard, before: Tokens(37395), after: Tokens(10786), by_tier: {"digest": 1}, over_target: None, no_summary: None }
+    "#);
 }
 
 #[test]

@@ -376,7 +376,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         ),
         "{events:?}"
     );
-    insta::assert_snapshot!("outcome", outcome);
+    insta::assert_snapshot!(outcome, @"Compacted: 57.8k → 14.7k tokens. Shortened: results 6. All messages of the user and the last 7 entries stand as they were.");
     let view = context.as_it_is();
     let told: Vec<String> = view
         .transcript()
@@ -474,7 +474,15 @@ fn a_line_that_asks_for_a_compaction_is_known() {
 fn every_wire_spells_the_tool() {
     let tools: Vec<String> =
         APIS.iter().map(|wire| compact_tool(wire.name).expect("a wire")).collect();
-    insta::assert_snapshot!("tools", tools.join("\n\n"));
+    insta::assert_snapshot!(tools.join("\n\n"), @r#"
+    {"name":"compact","description":"Makes the conversation so far shorter, so that there is room to go on: old results and arguments are shortened, and where that is\nnot enough a summary takes the place of the beginning. Nothing is lost for good, and the user's words stay. Call it when you are at\na resting place, the results above are used up and much work is still to come; not in the middle of a step, and not because a hint\nsays how full the window is. It takes effect when all calls of this response have their results, and its own result says what came\nof it.","input_schema":{"type":"object","properties":{"focus":{"type":"string","description":"What a summary should look at above all: what you will need next."}}}}
+
+    {"type":"function","function":{"name":"compact","description":"Makes the conversation so far shorter, so that there is room to go on: old results and arguments are shortened, and where that is\nnot enough a summary takes the place of the beginning. Nothing is lost for good, and the user's words stay. Call it when you are at\na resting place, the results above are used up and much work is still to come; not in the middle of a step, and not because a hint\nsays how full the window is. It takes effect when all calls of this response have their results, and its own result says what came\nof it.","parameters":{"type":"object","properties":{"focus":{"type":"string","description":"What a summary should look at above all: what you will need next."}}}}}
+
+    {"type":"function","name":"compact","description":"Makes the conversation so far shorter, so that there is room to go on: old results and arguments are shortened, and where that is\nnot enough a summary takes the place of the beginning. Nothing is lost for good, and the user's words stay. Call it when you are at\na resting place, the results above are used up and much work is still to come; not in the middle of a step, and not because a hint\nsays how full the window is. It takes effect when all calls of this response have their results, and its own result says what came\nof it.","parameters":{"type":"object","properties":{"focus":{"type":"string","description":"What a summary should look at above all: what you will need next."}}},"strict":false}
+
+    {"functionDeclarations":[{"name":"compact","description":"Makes the conversation so far shorter, so that there is room to go on: old results and arguments are shortened, and where that is\nnot enough a summary takes the place of the beginning. Nothing is lost for good, and the user's words stay. Call it when you are at\na resting place, the results above are used up and much work is still to come; not in the middle of a step, and not because a hint\nsays how full the window is. It takes effect when all calls of this response have their results, and its own result says what came\nof it.","parameters":{"type":"object","properties":{"focus":{"type":"string","description":"What a summary should look at above all: what you will need next."}}}}]}
+    "#);
 }
 
 #[test]

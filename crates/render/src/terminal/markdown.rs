@@ -412,7 +412,33 @@ mod tests {
                     ```rust\nfn main() {\n\tlet a = 1;\n}\n```\n\n\
                     | a | bb |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n\
                     ---\nEnd <b>x</b>";
-        insta::assert_snapshot!(fit(text, 30));
+        insta::assert_snapshot!(fit(text, 30), @r"
+        Title
+
+        A bold word, code and a link
+        (https://x.y).
+
+        1. one
+        2. two which is longer
+           • nested
+
+        │ quoted text
+
+        ▏ fn main() {
+        ▏     let a = 1;
+        ▏ }
+
+        a │ bb
+        ──┼───
+        1 │ 2
+
+        • ☑ done
+        • ☐ open
+
+        ──────────────────────────────
+
+        End <b>x</b>
+        ");
     }
 
     #[test]

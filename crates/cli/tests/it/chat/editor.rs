@@ -226,17 +226,79 @@ fn an_editor_sees_a_turn_and_its_user_is_asked() {
     let mut editor = Editor::start(&chat, &[]);
     let mut initialized = editor.initialize()["result"].take();
     initialized["agentInfo"]["version"] = "VERSION".into();
-    insta::assert_snapshot!("initialized", format!("{initialized:#}"));
+    insta::assert_snapshot!(format!("{initialized:#}"), @r#"
+    {
+      "agentCapabilities": {
+        "loadSession": true,
+        "mcpCapabilities": {
+          "http": true
+        },
+        "promptCapabilities": {
+          "embeddedContext": true
+        },
+        "sessionCapabilities": {
+          "close": {},
+          "resume": {}
+        }
+      },
+      "agentInfo": {
+        "name": "epitome",
+        "title": "epitome",
+        "version": "VERSION"
+      },
+      "authMethods": [],
+      "protocolVersion": 1
+    }
+    "#);
     let session = editor.begin();
     assert!(session.starts_with("chat-"), "{session}");
     editor.answers.extend(["once", "always", "never"]);
     assert_eq!(editor.turn(&session, "Fix the answer."), "end_turn");
-    insta::assert_snapshot!("turn", editor.updates());
+    insta::assert_snapshot!(editor.updates(), @r#"
+    {"availableCommands":[{"description":"make the context small now; FOCUS weighs more","input":{"hint":"[FOCUS]"},"name":"compact"},{"description":"what fills the window","name":"context"},{"description":"take the last compaction back","name":"undo"},{"description":"what was shortened, and how the model gets it back","name":"losses"},{"description":"let another model answer, as PROVIDER/MODEL","input":{"hint":"[MODEL]"},"name":"model"},{"description":"keep the context small by another recipe","input":{"hint":"[RECIPE]"},"name":"recipe"},{"description":"write the session as Markdown, or as a page (.html), without secrets","input":{"hint":"[FILE]"},"name":"export"},{"description":"send no request once this much is spent","input":{"hint":"[DOLLARS]"},"name":"budget"}],"sessionUpdate":"available_commands_update"}
+    {"entries":[{"content":"Fix it","priority":"medium","status":"in_progress"},{"content":"Test it","priority":"medium","status":"pending"}],"sessionUpdate":"plan"}
+    {"kind":"read","locations":[{"path":"PROJECT/src/lib.rs"}],"name":"read","rawInput":{"path":"src/lib.rs"},"sessionUpdate":"tool_call","status":"in_progress","title":"read src/lib.rs","toolCallId":"toolu_ccf2d5641cfb4b7ac2a9898f"}
+    {"content":[{"content":{"text":"```\npub fn answer() -> u32 {\n    41\n}\n```","type":"text"},"type":"content"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"toolu_ccf2d5641cfb4b7ac2a9898f"}
+    {"content":[{"newText":"pub fn answer() -> u32 {\n    42\n}\n","oldText":"pub fn answer() -> u32 {\n    41\n}\n","path":"PROJECT/src/lib.rs","type":"diff"}],"kind":"edit","locations":[{"path":"PROJECT/src/lib.rs"}],"name":"edit","rawInput":{"new_string":"42","old_string":"41","path":"src/lib.rs"},"sessionUpdate":"tool_call","status":"in_progress","title":"edit src/lib.rs","toolCallId":"toolu_8937dc1c41d59c985e392afe"}
+    {"sessionUpdate":"tool_call_update","status":"in_progress","toolCallId":"toolu_8937dc1c41d59c985e392afe"}
+    {"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"toolu_8937dc1c41d59c985e392afe"}
+    {"kind":"execute","locations":[],"name":"shell","rawInput":{"command":"echo one"},"sessionUpdate":"tool_call","status":"in_progress","title":"echo one","toolCallId":"toolu_38cdbcb1fc514964bdfa9d73"}
+    {"sessionUpdate":"tool_call_update","status":"in_progress","toolCallId":"toolu_38cdbcb1fc514964bdfa9d73"}
+    {"content":[{"content":{"text":"```\none\n```","type":"text"},"type":"content"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"toolu_38cdbcb1fc514964bdfa9d73"}
+    {"kind":"execute","locations":[],"name":"shell","rawInput":{"command":"echo one"},"sessionUpdate":"tool_call","status":"in_progress","title":"echo one","toolCallId":"toolu_7f05d030cd4a0999ace4cb49"}
+    {"content":[{"content":{"text":"```\none\n```","type":"text"},"type":"content"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"toolu_7f05d030cd4a0999ace4cb49"}
+    {"content":[{"newText":"x","oldText":null,"path":"PROJECT/new.txt","type":"diff"}],"kind":"edit","locations":[{"path":"PROJECT/new.txt"}],"name":"write","rawInput":{"content":"x","path":"new.txt"},"sessionUpdate":"tool_call","status":"in_progress","title":"write new.txt","toolCallId":"toolu_fb740ac747c22915a3d1db99"}
+    {"content":[{"content":{"text":"```\nNot permitted: the user does not allow to write PROJECT/new.txt.\n```","type":"text"},"type":"content"}],"sessionUpdate":"tool_call_update","status":"failed","toolCallId":"toolu_fb740ac747c22915a3d1db99"}
+    {"content":{"text":"It returns **42** now.","type":"text"},"messageId":"m1","sessionUpdate":"agent_message_chunk"}
+    "#);
     // The second `echo one` is not asked about.
     let asked: Vec<&Value> = editor.asked.iter().map(|it| &it["toolCall"]["name"]).collect();
     assert_eq!(asked, ["edit", "shell", "write"]);
     assert_eq!(editor.asked[0]["sessionId"], *session);
-    insta::assert_snapshot!("options", format!("{:#}", editor.asked[1]["options"]));
+    insta::assert_snapshot!(format!("{:#}", editor.asked[1]["options"]), @r#"
+    [
+      {
+        "kind": "allow_once",
+        "name": "Allow",
+        "optionId": "once"
+      },
+      {
+        "kind": "allow_always",
+        "name": "Always allow this command",
+        "optionId": "always"
+      },
+      {
+        "kind": "reject_once",
+        "name": "Refuse",
+        "optionId": "no"
+      },
+      {
+        "kind": "reject_always",
+        "name": "Never allow this command",
+        "optionId": "never"
+      }
+    ]
+    "#);
     let project = chat.world.home.join("project");
     let text = std::fs::read_to_string(project.join("src/lib.rs")).expect("a file");
     assert!(text.contains("42") && !project.join("new.txt").exists());
@@ -261,7 +323,12 @@ fn an_editor_opens_a_session_again_and_goes_on() {
     let named = json!({"sessionId": session, "cwd": editor.project, "mcpServers": []});
     let loaded = editor.request("session/load", named.clone());
     assert_eq!(loaded["result"]["configOptions"][0]["currentValue"], "anthropic/scripted");
-    insta::assert_snapshot!("replay", editor.updates());
+    insta::assert_snapshot!(editor.updates(), @r#"
+    {"content":{"text":"What does it return? ","type":"text"},"messageId":"m1","sessionUpdate":"user_message_chunk"}
+    {"kind":"read","locations":[{"path":"PROJECT/src/lib.rs"}],"name":"read","rawInput":{"path":"src/lib.rs"},"sessionUpdate":"tool_call","status":"in_progress","title":"read src/lib.rs","toolCallId":"toolu_3ce6f74d48adbb3dfa0a7ee8"}
+    {"content":[{"content":{"text":"```\npub fn answer() -> u32 {\n    41\n}\n```","type":"text"},"type":"content"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"toolu_3ce6f74d48adbb3dfa0a7ee8"}
+    {"content":{"text":"It returns 41.","type":"text"},"messageId":"m2","sessionUpdate":"agent_message_chunk"}
+    "#);
     assert_eq!(editor.turn(&session, "Why?"), "end_turn");
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("What does it return?") && sent.contains("It returns 41."), "{sent}");
