@@ -1,7 +1,7 @@
 //! Words in ten languages for failures, commands and decisions.
 //!
-//! The lists are data: `languages.toml` says what each one is for, and why these languages. Words
-//! only add to rules that work without them, and decide nothing alone.
+//! The lists are data: `languages.toml` says what each list is for, and why it has these languages.
+//! Words only support rules that work without them; no decision depends on words alone.
 
 use std::sync::LazyLock;
 
@@ -34,7 +34,7 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
-/// Patterns of any of the languages.
+/// Patterns of all languages for one purpose.
 pub struct LanguagePatterns {
     /// The patterns that can match a line of pure ASCII.
     ascii: bytes::Regex,
@@ -43,7 +43,7 @@ pub struct LanguagePatterns {
 }
 
 impl LanguagePatterns {
-    /// Patterns of failures. `more` are patterns independent of languages.
+    /// Patterns of failures. `more` are patterns that depend on no language.
     pub fn failed(more: &[&str]) -> LanguagePatterns {
         let of = |it: &Language| {
             let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
@@ -109,8 +109,8 @@ fn all_bounded(words: &[String]) -> Vec<String> {
     words.iter().map(|it| bounded(it)).collect()
 }
 
-/// A pattern with word boundaries where its ends are ASCII letters; other scripts have no such
-/// boundaries.
+/// A pattern with word boundaries at those ends that are ASCII letters; words of other scripts have
+/// no boundaries.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');

@@ -88,9 +88,9 @@ use epitome_model::Edit;
 
 /// Plans edits. A pure function: the same view gives the same edits.
 pub trait Pass {
-    /// Its name in recipes and reports.
+    /// The name of the pass in recipes and reports.
     fn name(&self) -> &'static str;
 
-    /// The edits it proposes, oldest first.
+    /// The edits that the pass proposes, oldest first.
     fn plan(&self, view: &View<'_>) -> Vec<Edit>;
 }
