@@ -101,10 +101,10 @@ impl DigestRule {
     /// Makes the digest that replaces `old.items`, from the original entries `old.said`; the
     /// context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
-    /// With the digest, the context has at most `budget` tokens; `beside` are those of everything
-    /// else in it. A tenth of the budget is always left for lines. What sets rules is included word
-    /// for word (see [`pins`]) in at most nine tenths of the budget; the rest is named in
-    /// `rules_left_out`.
+    /// With the digest, the context has at most `budget` tokens; the last argument is the number of
+    /// tokens of everything else in it. A tenth of the budget is always left for lines. What sets
+    /// rules is included word for word (see [`pins`]) in at most nine tenths of the budget; the rest
+    /// is named in `rules_left_out`.
     ///
     /// # Errors
     ///

@@ -8,28 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{View, digest};
 
-/// What is kept whole: everything that at least one rule keeps. A rule that is not set keeps
-/// nothing.
+/// What is kept whole. A rule that is not set keeps nothing; the rules' union is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Keep {
-    /// Number of last turns to keep. A turn is a user message and everything until the next one.
+    /// The last turns: a user message and everything until the next.
     pub turns: Option<u64>,
-    /// Number of last results to keep, with their calls.
+    /// The last results, with their calls.
     pub results: Option<u64>,
-    /// Number of last messages to keep. A message is what a model says at once, or what is sent to
-    /// it in between.
+    /// The last messages: what a model says in one go, or what is said to it in between.
     pub messages: Option<u64>,
-    /// Number of tokens to keep at the end, in whole units.
+    /// The last tokens, in whole units.
     pub tokens: Option<u64>,
     /// Limits what `tokens` keeps to this share of the session's results, in per cent (0 to 100):
-    /// otherwise nearly all of a session would stay that is hardly longer than `tokens`. Results
-    /// are counted because a compaction does not change their number, so that a second compaction
-    /// keeps the same.
+    /// of a session hardly longer than the tail, nearly all would stay. Results are counted because
+    /// a compaction does not change their number, so that a second run keeps the same.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub share: Option<u64>,
-    /// Whether to keep results that the model has not answered yet.
+    /// Results that the model has not answered yet.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub unanswered: bool,
     /// What is kept when `turns` and `results` cover the whole session.

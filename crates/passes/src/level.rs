@@ -30,30 +30,30 @@ pub struct ContextSize {
     pub counted: Tokens,
 }
 
-/// A limit on the size of a context. Each member that is set is a limit.
+/// A size limit with any of these members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Level {
-    /// Tokens, including the prompt and the tools.
+    /// Tokens, prompt and tools included.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
     pub tokens: Option<u64>,
-    /// Per cent of the usable window (the window without the reserve).
+    /// Per cent of the window without the reserve.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
     pub percent: Option<u64>,
-    /// Bytes of text; for a stored session, bytes of the file.
+    /// Bytes of text; of a stored session, bytes on disk.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub bytes: Option<u64>,
-    /// Characters of text as written, plus what the API's JSON adds around each text.
+    /// Characters of text as written, with what the API's JSON adds around each text.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
-    /// Number of tool results.
+    /// Results.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub results: Option<u64>,
-    /// Number of turns of the user.
+    /// Turns of the user.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub turns: Option<u64>,
-    /// Number of messages.
+    /// Messages.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub messages: Option<u64>,
 }
@@ -102,19 +102,18 @@ impl Level {
     }
 }
 
-/// The size that a compaction should reach. All members that are set must be reached. In a recipe,
-/// a bare number means tokens.
+/// The size that a compaction should reach: all of these. A bare number in a recipe means tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct Target {
-    /// Tokens, including the prompt and the tools.
+    /// Tokens, prompt and tools included.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
     pub tokens: Option<u64>,
-    /// Per cent of the usable window (the window without the reserve).
+    /// Per cent of the window without the reserve.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
     pub percent: Option<u64>,
-    /// Characters of text as written, plus what the API's JSON adds around each text.
+    /// Characters of text as written, with what the API's JSON adds around each text.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
 }
