@@ -302,8 +302,9 @@ impl Context {
     /// context.assistant(&[Said::text("There are 12.")])?;
     /// context.user("And the words?")?;
     /// context.ask_for_compaction(None, Some(Tokens(0)));
-    /// let answer = |text: &str| Reply { text: text.into(), stopped: StopReason::End, used: None };
-    /// let sent = context.view_with(|_| Ok(answer("## Done\nThe lines were counted.")))?.messages();
+    /// let text = "## Done\nThe lines were counted.".to_owned();
+    /// let reply = Reply { text, stopped: StopReason::End, used: None };
+    /// let sent = context.view_with(|_| Ok(reply.clone()))?.messages();
     /// assert!(sent.contains("The lines were counted."));
     /// // No answer is no error.
     /// context.view_with(|_| Err(NoReply::Failed("the model is down".into())))?;

@@ -103,8 +103,8 @@ impl DigestRule {
     ///
     /// With the digest, the context has at most `budget` tokens; the last argument is the number of
     /// tokens of everything else in it. A tenth of the budget is always left for lines. What sets
-    /// rules is included word for word (see [`pins`]) in at most nine tenths of the budget; the rest
-    /// is named in `rules_left_out`.
+    /// rules is included word for word (see [`pins`]) in at most nine tenths of the budget; the
+    /// rest is named in `rules_left_out`.
     ///
     /// # Errors
     ///

@@ -71,7 +71,7 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// // Without a question, an answer is an error.
-    /// assert!(context.answer(Err(NoReply::Nobody)).is_err());
+    /// assert!(context.answer(Err(NoReply::TooLong)).is_err());
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     ///
