@@ -1,14 +1,20 @@
-//! The APIs of model services: one folder each, with everything specific to it.
+//! The APIs of model services: one folder for each, with everything that is specific to it.
 //!
-//! - `read` and `message`: convert the body of a request, or one message of it, into a
-//!   [`Transcript`];
-//! - `make`: converts a transcript into the body of a request;
-//! - `endpoint`: the path, and the members that control the response;
-//! - `response` and `stream`: convert a response, whole or streamed, into an [`Entry`];
-//! - `invariants`: finds requests that the service would refuse.
+//! An [`Api`] is the table of one service. Its [`BodyFormat`] recognises the body of a request and
+//! reads it into a [`Transcript`]; `make` writes a transcript as the body of a request;
+//! [`Api::response`] reads a response into an [`Entry`], and a [`Stream`] does so while the
+//! response arrives. [`Api::message`] reads a single message, and refuses one that the API does not
+//! define.
 //!
-//! The files next to the folders hold what the APIs share. A new API is a folder and an element of
-//! [`APIS`].
+//! A [`Conversation`] is what all bodies are made from: it arranges a transcript as every API
+//! requires, and counts what an API cannot express ([`LeftBehind`]). [`Endpoint`], [`HttpRequest`]
+//! and [`Auth`] say where a request is sent and how it is authenticated; sending is up to the
+//! caller.
+//!
+//! In the folder of an API, `read` and `message` read requests, `make` writes them, `endpoint` has
+//! the path and the members that control the response, `response` and `stream` read what comes
+//! back, and `invariants` finds requests that the service would refuse. A new API is a folder and
+//! an element of [`APIS`].
 //!
 //! ```
 //! let body = br#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
@@ -23,10 +29,12 @@
 //!
 //! # Absent
 //!
-//! No HTTP: `epitome-llm` sends bodies and receives bytes. No keys of agents: their sessions are in
-//! `epitome-formats`.
+//! - HTTP: `epitome-llm` sends bodies and receives bytes.
+//! - Keys and tool names of agents: `epitome-formats`.
+//! - Prices and limits of models: `epitome-llm`.
 //!
 //! [`Entry`]: epitome_model::Entry
+//! [`Transcript`]: epitome_model::Transcript
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

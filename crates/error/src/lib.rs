@@ -1,12 +1,28 @@
-//! The error type of the crates that do IO: its kind, the file it is about, and a hint for the
-//! user.
+//! The error type of the crates that do input and output.
 //!
-//! Programs decide by [`ErrorKind`], never by the text. The constructors are for epitome's own
-//! crates.
+//! An [`Error`] has an [`ErrorKind`], a short message, the path of the file that it is about, a
+//! cause, and a hint that tells the user what to do. Programs decide by the kind and never compare
+//! the message. [`sentence`] prints an error with its causes on one line, and [`causes`] iterates
+//! over them.
+//!
+//! An error passes through [`std::io::Error`] unchanged, so that it can be returned from a reader
+//! or writer. The constructors are for epitome's own crates.
+//!
+//! ```
+//! use epitome_error::{Error, ErrorKind, sentence};
+//!
+//! let cause = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+//! let err = Error::reading(cause, "the session", "s.jsonl".as_ref());
+//! assert_eq!(err.kind(), ErrorKind::NoPermission);
+//! assert_eq!(err.path(), Some("s.jsonl".as_ref()));
+//! assert!(sentence(&err).starts_with("cannot read the session: "));
+//! ```
 //!
 //! # Absent
 //!
-//! No IO: an [`io::Error`] is only classified here.
+//! - Input and output: an [`io::Error`] is only classified here.
+//! - Long texts for users, and exit codes: `epitome-cli`.
+//! - Faults of single records in a session, which are no errors: `epitome-model`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -141,7 +157,8 @@ impl Error {
         Error(Box::new(Inner { kind, message, path, hint, while_writing, cause }))
     }
 
-    /// An error that occurred while reading `path`. `what` is the message: `cannot read the file`.
+    /// An error that occurred while reading `path`. `what` is what was read, as the message says
+    /// it: `the session` for `cannot read the session`.
     pub fn reading(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -151,7 +168,8 @@ impl Error {
         Error::new(kind, format!("cannot read {what}")).at(path).because(err)
     }
 
-    /// An error that occurred while writing `path`. `what` is the message: `cannot write the file`.
+    /// An error that occurred while writing `path`. `what` is what was written, as the message says
+    /// it: `the session` for `cannot write the session`.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,

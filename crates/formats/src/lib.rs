@@ -1,13 +1,39 @@
-//! The formats of agents' sessions: one folder per agent, with the record types (`raw`), the reader
-//! (`read`), the writer of edits (`write`) and what the agent's API requires (`invariants`).
+//! The formats of agents' sessions: one folder for each agent, with its keys and tool names.
 //!
-//! A new format is a folder and an element of [`FORMATS`]. Agents' JSON keys and tool names are
-//! only used in this crate.
+//! A [`Format`] is the table of one agent: it recognises a session, reads it into a transcript,
+//! checks it ([`Invariants`](epitome_model::Invariants)), and writes edits into it.
+//! [`Format::capabilities`] says which edits a session can hold and in which mode, or why not;
+//! [`Format::write`] carries them out. A format that epitome only reads says why in
+//! [`Writing::ReadOnly`].
+//!
+//! [`Loaded`] is a session that was read: its format, its source, its transcript, and the faults of
+//! records that could not be understood. Reading never fails for a damaged record: the record is
+//! kept as it is. [`Spliced`] is a source with replacements of bytes laid over it.
+//!
+//! In the folder of an agent, `raw` declares its JSON, `read` makes a transcript, `tools` maps tool
+//! names to kinds, `write` or `append` writes edits, and `invariants` says what the agent refuses.
+//! Sessions in databases are read as lines, one for each row ([`database`]). A new format is a
+//! folder and an element of [`FORMATS`].
+//!
+//! ```
+//! use epitome_formats::Loaded;
+//!
+//! let session = br#"{"type":"session","version":3,"id":"s","cwd":"/p"}
+//! {"type":"message","id":"1","parentId":null,"message":{"role":"user","content":"Hi"}}
+//! "#;
+//! let loaded = Loaded::read(session.to_vec(), None)?;
+//! assert_eq!(loaded.format.name, "pi");
+//! assert_eq!(loaded.transcript.context().count(), 1);
+//! assert!(loaded.faults.is_empty());
+//! # Ok::<(), epitome_error::Error>(())
+//! ```
 //!
 //! # Absent
 //!
-//! No files and no directories: a reader gets a [`Source`]. No policy: passes decide what may be
-//! removed.
+//! - Files, folders and databases: a reader gets a [`Source`]. `epitome-store` opens sessions, and
+//!   `epitome-agents` knows where they are.
+//! - Deciding what is removed: `epitome-passes`.
+//! - Bodies of requests to models: `epitome-api`. [`FORMATS`] lists them, too.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
