@@ -15,11 +15,11 @@
 //! ```
 //! use epitome_measure::{Cache, MeasuredBlock};
 //! use epitome_model::{Block, Role, Text, Tokens};
-//! use epitome_tokens::Estimate;
+//! # use samples::Quarters;
 //!
 //! let source: &[u8] = b"";
 //! let block = Block::Text(Text::Made("What is in src/lib.rs?".into()));
-//! let block = MeasuredBlock::from_block(&block, Role::User, &source, &Estimate::new());
+//! let block = MeasuredBlock::from_block(&block, Role::User, &source, &Quarters);
 //! let mut cache = Cache::default();
 //! let first = cache.send([&block].into_iter());
 //! assert_eq!(first.prefix, Tokens(0));

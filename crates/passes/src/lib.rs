@@ -28,7 +28,7 @@
 //! // `sample` is a session in which a file is read nine times.
 //! let options = Options {
 //!     kind: ContextKind::Stored,
-//!     counter: &epitome_tokens::Estimate::new(),
+//!     counter: &samples::Quarters,
 //!     thinking_is_bound: |_| false,
 //!     counted: &[],
 //! };
