@@ -95,6 +95,25 @@ pub struct PastCompaction {
 }
 
 /// A session that was opened and read, in one of two states.
+///
+/// ```
+/// use epitome::history::{History, Version};
+/// use epitome::ops::{Compact, OpenSession};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let sent = History::open(&config, &path, None, Version::AsSent)?;
+/// assert!(sent.is_compacted() && sent.unsent.is_empty());
+/// let whole = History::open(&config, &path, None, Version::AsItWas)?;
+/// assert!(whole.missing.is_empty() && !whole.unsent.is_empty());
+/// # Ok::<(), epitome::Error>(())
+/// ```
 pub struct History {
     /// The session in the state `version`.
     pub session: Loaded<ShownSource>,

@@ -161,6 +161,22 @@ impl<'a> ListContext<'a> {
 /// Reads `files`, on all cores, and calls `looked` after each. A session in the cache is not read
 /// again, unless the file, the recipe or the version of epitome has changed. The result is in the
 /// order of `files`.
+///
+/// ```
+/// use epitome::{agents, list};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let listed = list::list(&config, agents::below(home.path()), &recipe, || {});
+/// assert_eq!(listed.len(), 1);
+/// assert!(listed[0].saving().is_some() && !listed[0].is_compacted());
+/// # Ok::<(), epitome::Error>(())
+/// ```
 pub fn list(
     config: &Config,
     files: Vec<SessionFile>,

@@ -92,6 +92,15 @@ fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
 
 /// Hides secrets in short texts of sessions that are shown on this machine: titles, folders,
 /// descriptions of edits. Personal data are shown, because the reader is their owner.
+///
+/// ```
+/// use epitome::{Config, redact::Screen};
+///
+/// let home = tempfile::tempdir().expect("a folder");
+/// let screen = Screen::new(&Config::of_home(home.path()));
+/// assert_eq!(screen.text("the parser"), "the parser");
+/// assert!(!screen.text("X-Key: AKIAQ3EGRXLTPN2MWVJD").contains("AKIAQ3EGRX"));
+/// ```
 pub struct Screen {
     /// The rules; `None` if the user's rules cannot be used.
     rules: Option<Rules>,
@@ -214,6 +223,19 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
 }
 
 /// A session with a placeholder for each string that a redactor finds.
+///
+/// ```
+/// use epitome::redact::redacted;
+/// use epitome_formats::Loaded;
+/// use epitome_redact::{Finder, Redactor, Rules};
+///
+/// let session = br#"{"messages":[{"role":"user","content":"Use AKIAQ3EGRXLTPN2MWVJD."}]}"#;
+/// let session = Loaded::read(session.to_vec(), Some("openai-chat"))?;
+/// let finder = Finder::new(Rules::built_in()).expect("the built-in rules");
+/// let redacted = redacted(&session, &mut Redactor::new(&finder))?;
+/// assert_eq!(redacted.found.len(), 1);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///

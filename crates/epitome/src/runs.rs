@@ -133,6 +133,25 @@ impl RunLog {
 
 /// All runs in the archive, compared with the sessions as they are now.
 ///
+/// ```
+/// use epitome::ops::{Compact, OpenSession, Restore};
+/// use epitome::runs::{RunState, runs};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// assert!(runs(&config)?.runs.is_empty());
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// assert_eq!(runs(&config)?.runs[0].state, RunState::InEffect);
+/// Restore::default().run(&OpenSession::at(&config, &path))?;
+/// assert_eq!(runs(&config)?.runs[0].state, RunState::Undone);
+/// # Ok::<(), epitome::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// `NoPermission` or `Unreadable` if the archive cannot be listed.

@@ -92,6 +92,18 @@ pub enum SettingSource {
 impl Settings {
     /// Reads all settings. `flags` are texts `key=value`, as on the command line.
     ///
+    /// ```
+    /// use epitome::{Config, ErrorKind, Settings};
+    ///
+    /// let home = tempfile::tempdir().expect("a folder");
+    /// let config = Config::of_home(home.path());
+    /// let settings = Settings::load(&config, &["compaction.recipe=s06".to_owned()])?;
+    /// assert_eq!(settings.recipe(), Some("s06"));
+    /// let misspelt = Settings::load(&config, &["compaction.recipee=s06".to_owned()]);
+    /// assert_eq!(misspelt.expect_err("no such key").kind(), ErrorKind::Settings);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `Settings` for an unknown name or an invalid value, with its place; `NoPermission` or

@@ -9,7 +9,7 @@ use super::{NO_COMPACTION, Simulated};
 
 /// The number of sessions whose context is plotted: those with the most calls.
 const PLOTTED: usize = 4;
-/// The most points of a line.
+/// The maximum number of points of a line.
 const POINTS: usize = 600;
 
 impl SimulateReport {
