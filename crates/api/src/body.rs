@@ -92,7 +92,7 @@ impl<'d> Body<'d> {
         entries.collect()
     }
 
-    /// Sets the model of the transcript from a member of the body.
+    /// Sets the name of the model, which the transcript's responses get, from the member `model`.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }

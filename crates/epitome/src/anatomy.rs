@@ -1,5 +1,4 @@
-//! Where the tokens of a context and the bytes of a file go: by kind of block, by tool, and the
-//! largest blocks.
+//! Where the tokens of a context and the bytes of a file go.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@
 /// A kind of database.
 #[derive(Debug)]
 pub struct Database {
-    /// The agent that writes it.
+    /// The agent that writes databases of this kind.
     pub agent: &'static str,
     /// Tables that every such database has.
     pub tables: &'static [&'static str],

@@ -74,10 +74,10 @@ pub type Sink<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
 
 /// A model that answers requests.
 pub trait Model: Send + Sync {
-    /// Its provider and name.
+    /// The provider and the name of the model.
     fn name(&self) -> &ModelName;
 
-    /// Tokens that a request and its response may have together, if that is known.
+    /// The maximum tokens of a request and its response together; `None` if it is unknown.
     fn window(&self) -> Option<Tokens>;
 
     /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
@@ -86,7 +86,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`], when there is no complete response.
+    /// A [`Failure`] if there is no complete response.
     fn send(
         &self,
         request: &Request<'_>,
@@ -98,7 +98,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`], when there is no complete response.
+    /// A [`Failure`] if there is no complete response.
     fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
         let transcript = question::transcript(ask);
         let source: Vec<u8> = Vec::new();

@@ -515,7 +515,8 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
 }
 
 /// Edits that remove reasoning which is bound to everything before it and becomes invalid with the
-/// first edit. It is removed even if kept, because a request with it would be refused.
+/// first edit. Such reasoning is removed even if it is kept, because a provider would refuse the
+/// request.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

@@ -1,8 +1,9 @@
-//! A digest: one entry made of lines of the session, which replaces the session's old part.
+//! A digest: one entry that consists of lines of the session, and replaces the session's old part.
 //!
-//! Lines are chosen by their facts: first those with the highest probability per token that the
-//! model will need a fact which the digest does not contain yet, until a budget is spent. A digest
-//! is made from the original entries, never from an earlier digest, so that a second digest of the
+//! Lines are chosen by their facts. First come the lines with the highest value for their tokens:
+//! the value is the probability that the model will need a fact which the digest does not contain
+//! yet. It ends when a budget of tokens is spent. A digest is made from the original entries, never
+//! from an earlier digest, so that a second digest of the same history is the same.
 //! same history is the same.
 
 mod choose;

@@ -58,8 +58,8 @@ impl FactUses {
         });
     }
 
-    /// Reads the facts of a text that the model reads: a model that writes them later does not use
-    /// an earlier fact.
+    /// Reads a text that the model reads. Its facts are known again: if the model writes one later,
+    /// that is not a use of an earlier text.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }

@@ -71,7 +71,7 @@ pub struct Search {
 pub enum Scope<'a> {
     /// All sessions of this machine.
     Machine,
-    /// Those in a folder and below it.
+    /// The sessions in a folder and below it.
     Below(&'a Path),
 }
 

@@ -166,7 +166,7 @@ impl Work<'_> {
             let is = line(&row.head, stands.as_deref());
             match new.next()? {
                 Some(wanted) if wanted == is => {}
-                // Another program has added a row in the position of one of ours.
+                // Another program has added a row in the position that epitome's row must have.
                 Some(_) => return Err(rows.changed()),
                 None => carried = carried.saturating_sub(is.len() as u64 + 1),
             }
