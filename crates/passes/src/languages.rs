@@ -3,7 +3,7 @@
 //! The lists are data: `languages.toml` says what each list is for, and why it has these languages.
 //! Words only support rules that work without them; no decision depends on words alone.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::{Regex, bytes};
 use serde::Deserialize;
@@ -38,8 +38,11 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
 pub struct LanguagePatterns {
     /// The patterns that can match a line of pure ASCII.
     ascii: bytes::Regex,
-    /// All patterns.
-    all: Regex,
+    /// All patterns, as one expression.
+    expression: String,
+    /// The compiled expression. It takes longer to compile than a small session to compact, and
+    /// many sessions have nothing but ASCII.
+    all: OnceLock<Regex>,
 }
 
 impl LanguagePatterns {
@@ -84,15 +87,21 @@ impl LanguagePatterns {
         let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
         LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
-            all: Regex::new(&any(&all)).expect("a test reads the languages"),
+            expression: any(&all),
+            all: OnceLock::new(),
         }
+    }
+
+    /// All patterns, compiled on first use.
+    fn all(&self) -> &Regex {
+        self.all.get_or_init(|| Regex::new(&self.expression).expect("a test reads the languages"))
     }
 
     /// Whether a line matches.
     pub fn are_in(&self, line: &str) -> bool {
         match line.is_ascii() {
             true => self.ascii.is_match(line.as_bytes()),
-            false => self.all.is_match(line),
+            false => self.all().is_match(line),
         }
     }
 
@@ -100,7 +109,7 @@ impl LanguagePatterns {
     pub fn find(&self, line: &str) -> Option<std::ops::Range<usize>> {
         match line.is_ascii() {
             true => self.ascii.find(line.as_bytes()).map(|found| found.range()),
-            false => self.all.find(line).map(|found| found.range()),
+            false => self.all().find(line).map(|found| found.range()),
         }
     }
 }
@@ -168,6 +177,7 @@ mod tests {
         ];
         for words in kinds.into_iter().chain([LanguagePatterns::decides()]) {
             assert!(!words.are_in("tea for two"));
+            assert!(!words.are_in("thé pour deux"));
         }
     }
 
