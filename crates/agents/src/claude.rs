@@ -22,7 +22,7 @@ use crate::unread::Unread;
 /// longer name, and adds a hash of its own.
 const LONGEST: usize = 200;
 
-/// Claude Code.
+/// Claude Code, as an [`Agent`].
 pub(crate) struct Claude;
 
 impl Agent for Claude {

@@ -15,7 +15,7 @@ use crate::unread::Unread;
 /// The length of the id prefix in the name of a session's file.
 const SHORT: usize = 8;
 
-/// Gemini CLI.
+/// Gemini CLI, as an [`Agent`].
 pub(crate) struct Gemini;
 
 impl Agent for Gemini {

@@ -1,7 +1,7 @@
 //! The formats of agents' sessions: one folder for each agent, with its keys and tool names.
 //!
 //! A [`Format`] is the table of one agent: it recognises a session, reads it into a transcript,
-//! checks it ([`Invariants`](epitome_model::Invariants)), and writes edits into it.
+//! checks it ([`Invariants`]), and writes edits into it.
 //! [`Format::capabilities`] says which edits a session can hold and in which mode, or why not;
 //! [`Format::write`] carries them out. A format that epitome only reads says why in
 //! [`Writing::ReadOnly`].

@@ -200,7 +200,7 @@ enum WrittenPart {
 #[derive(Serialize, Deserialize)]
 struct WrittenImage {
     media: Box<str>,
-    /// In base64.
+    /// The bytes of the image, in base64.
     data: String,
 }
 

@@ -39,7 +39,7 @@ struct Sums {
 }
 
 impl Recorded {
-    /// What one session records; `None` if no request has its tokens recorded.
+    /// The sums of one session; `None` if the session records the tokens of no request.
     pub(super) fn in_session(
         transcript: &Transcript,
         prices: &Catalogue,

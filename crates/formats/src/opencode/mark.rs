@@ -49,7 +49,8 @@ pub fn write(
     Ok(splices)
 }
 
-/// The result at a position, if the position is that of a whole result, and the record it is in.
+/// The tool result at a position and the span of its record. `None` if the position is not that of
+/// a whole tool result.
 fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     let At::Block { item, block } = at else { return None };
     let entry = transcript.items.get(item)?.entry()?;

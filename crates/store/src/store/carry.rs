@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often carrying over is repeated while an agent continues to write.
 const TRIES: usize = 4;
 
-/// The hint if the disk is full: by then the session has its new bytes, unlike the usual hint says.
+/// The hint if the disk is full. The usual hint would be wrong: the session was already replaced.
 const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
                        whether what the agent wrote in these seconds is at its end";
 
