@@ -63,7 +63,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) struct MessagePlace {
     pub(super) role: String,
     pub(super) kind: String,
-    /// The number of the sub-agent whose message it is, from 0; `None` if it is of the session itself.
+    /// The number of the sub-agent that has the message, from 0; `None` if no sub-agent has it.
     pub(super) sub_agent: Option<usize>,
     pub(super) anchor: String,
     pub(super) item: usize,
