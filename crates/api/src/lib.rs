@@ -50,6 +50,7 @@ pub mod message;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+mod path;
 mod request;
 mod response;
 mod skim;
@@ -67,6 +68,7 @@ pub use conversation::{
 pub use endpoint::{Auth, Endpoint, HttpRequest};
 pub use format::{BodyFormat, text_block};
 pub use message::{Message, NotUnderstood};
+pub use path::Purpose;
 pub(crate) use request::tools;
 pub use request::{Options, Outgoing};
 pub use response::{BadResponse, Response};

@@ -1,0 +1,90 @@
+//! Recognises the API that a request is for by the path of its URL.
+
+use crate::{APIS, Api};
+
+/// What a request asks a service for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A response of a model.
+    Answer,
+    /// The number of tokens of the request.
+    Count,
+}
+
+impl Api {
+    /// The API whose endpoint has this path, whatever is before it, and what is requested there.
+    /// `path` is without a query.
+    ///
+    /// ```
+    /// use epitome_api::{Api, Purpose};
+    ///
+    /// let found = Api::of_path("/v1/messages/count_tokens");
+    /// assert_eq!(found.map(|(api, purpose)| (api.name, purpose)), Some(("anthropic", Purpose::Count)));
+    /// assert!(Api::of_path("/v1/models").is_none());
+    /// ```
+    pub fn of_path(path: &str) -> Option<(&'static Api, Purpose)> {
+        // The path of Gemini's API names a model: `models/MODEL:generateContent`.
+        let (path, model) = match path.rsplit_once("/models/") {
+            Some((before, named)) => (before, Some(named)),
+            None => (path, None),
+        };
+        APIS.iter().find_map(|api| Some((api, api.purpose(path, model)?)))
+    }
+
+    /// What is requested at a path, if it is one of this API.
+    fn purpose(&self, path: &str, model: Option<&str>) -> Option<Purpose> {
+        if let Some((model, method)) = model.and_then(|named| named.split_once(':')) {
+            let is_method = |stream| {
+                let path = (self.endpoint.path)(model, stream);
+                let path = path.split('?').next().unwrap_or_default();
+                path.rsplit_once(':').is_some_and(|(_, known)| known == method)
+            };
+            let is_count =
+                method == "countTokens" && (self.endpoint.path)(model, false).contains(':');
+            let is_answer = is_method(false) || is_method(true);
+            return is_answer.then_some(Purpose::Answer).or(is_count.then_some(Purpose::Count));
+        }
+        let own = (self.endpoint.path)("", false);
+        let ends_with = |end: &str| path.strip_suffix(end).is_some_and(|it| it.ends_with('/'));
+        if model.is_some() || own.contains(':') {
+            return None;
+        }
+        if ends_with(&own) {
+            return Some(Purpose::Answer);
+        }
+        ends_with(&format!("{own}/count_tokens")).then_some(Purpose::Count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_their_api_behind_any_prefix() {
+        let cases = [
+            ("/v1/messages", Some(("anthropic", Purpose::Answer))),
+            ("/api/anthropic/v1/messages", Some(("anthropic", Purpose::Answer))),
+            ("/v1/messages/count_tokens", Some(("anthropic", Purpose::Count))),
+            ("/v1/messages/batches", None),
+            ("/v1/chat/completions", Some(("openai-chat", Purpose::Answer))),
+            ("/openai/v1/chat/completions", Some(("openai-chat", Purpose::Answer))),
+            ("/v1/responses", Some(("openai-responses", Purpose::Answer))),
+            ("/backend-api/codex/responses", Some(("openai-responses", Purpose::Answer))),
+            ("/v1/responses/compact", None),
+            ("/v1beta/models/gemini-3:generateContent", Some(("gemini-api", Purpose::Answer))),
+            ("/v1beta/models/g:streamGenerateContent", Some(("gemini-api", Purpose::Answer))),
+            ("/v1beta/models/g:countTokens", Some(("gemini-api", Purpose::Count))),
+            ("/v1beta/models/g:embedContent", None),
+            ("/v1beta/models/g", None),
+            ("/v1/models", None),
+            ("/xmessages", None),
+            ("/", None),
+            ("", None),
+        ];
+        for (path, expect) in cases {
+            let found = Api::of_path(path).map(|(api, purpose)| (api.name, purpose));
+            assert_eq!(found, expect, "{path}");
+        }
+    }
+}
