@@ -5,6 +5,7 @@
 //! compared with the original, and counted. Nothing is written to disk here.
 
 mod digest;
+mod ingest;
 mod native;
 mod note;
 mod replaced_items;
@@ -28,6 +29,7 @@ use epitome_passes::{
 use tracing::debug_span;
 use tracing::field::Empty;
 
+pub use ingest::unanswered;
 pub use native::usual_saving;
 pub use note::Note;
 pub use replaced_items::{StandIn, StandsFor};
