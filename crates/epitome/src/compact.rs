@@ -133,6 +133,17 @@ fn draft<S>(
     }
 }
 
+/// The bytes of blocks that a compaction in place removes, each with its description.
+pub fn removed_pieces<S: Source>(
+    planned: &CompactionPlan<'_, S>,
+    counter: &dyn Counter,
+) -> Vec<(Span, About)> {
+    let Loaded { source, transcript, .. } = planned.session;
+    let view = View::new(transcript, source, counter);
+    let pieces = planned.removed.iter();
+    pieces.map(|(span, at)| (*span, describe(&view, *at, *span))).collect()
+}
+
 /// Calls `put` with the span of each removed piece, and with a function that describes it.
 fn put_all<S: Source>(
     planned: &CompactionPlan<'_, S>,

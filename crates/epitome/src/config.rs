@@ -290,6 +290,11 @@ impl Config {
         self.agents.logs.clone()
     }
 
+    /// The folder of what `epitome proxy` decided, and of the texts that it took out of requests.
+    pub fn wire_memo(&self) -> PathBuf {
+        self.home.join("proxy")
+    }
+
     /// The path of the user's own rules for secrets.
     pub fn redaction_rules(&self) -> PathBuf {
         self.settings.join("rules.toml")

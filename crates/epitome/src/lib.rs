@@ -69,6 +69,7 @@ pub mod runs;
 pub mod settings;
 pub mod simulate;
 pub mod watch;
+pub mod wire;
 
 use epitome_error as error;
 #[cfg(test)]
@@ -99,7 +100,7 @@ pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
     pub use crate::compact::{
-        CompactionPlan, Note, Saving, Savings, ShownEdit, Way, apply, apply_to,
+        CompactionPlan, Note, Saving, Savings, ShownEdit, Way, apply, apply_to, removed_pieces,
     };
     pub use crate::family::Family;
 }

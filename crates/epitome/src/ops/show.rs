@@ -1,10 +1,11 @@
 //! Looks up a removed text by the reference in its stub.
 
-use epitome_model::Ref;
+use epitome_model::{Bytes, Ref};
 
-use crate::archive::{Archive, ReferencedBytes};
+use crate::archive::{Archive, Hash, ReferencedBytes, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::wire;
 
 /// A removed text that was found in the archive.
 #[derive(Debug)]
@@ -42,6 +43,36 @@ pub struct ArchivedText {
 /// `NotFound` if there is no such text, `Ambiguous` if several texts have references that begin so,
 /// `Archive` if all copies are damaged.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
+    match in_archive(config, reference) {
+        Err(err) if err.kind() == ErrorKind::NotFound => on_the_wire(config, reference)?.ok_or(err),
+        found => found,
+    }
+}
+
+/// The text, if `epitome proxy` took it out of a request.
+fn on_the_wire(config: &Config, reference: &Ref) -> Result<Option<ArchivedText>> {
+    let removed = wire::removed_texts(&config.wire_memo(), reference)?;
+    let raw_of = |hash: Hash| removed.iter().find(|(_, text)| text.hash == hash);
+    let described = removed.iter().map(|(conversation, text)| ReferencedBytes {
+        key: SessionKey::new("proxy", conversation),
+        generation: 0,
+        hash: text.hash,
+        about: text.about.clone(),
+        raw_len: Bytes(text.raw.len() as u64),
+    });
+    let described: Vec<ReferencedBytes> = described.collect();
+    if described.is_empty() {
+        return Ok(None);
+    }
+    let found = copies_of_one(reference, described)?.into_iter().next();
+    Ok(found.and_then(|found| {
+        let (_, text) = raw_of(found.hash)?;
+        let bytes = found.about.text_for_people(text.raw.as_bytes());
+        Some(ArchivedText { found, bytes })
+    }))
+}
+
+fn in_archive(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     let archive = config.archive();
     let found = archive.find(reference).map_err(Error::while_writing)?;
     let mut copies = copies_of_one(reference, found)?;

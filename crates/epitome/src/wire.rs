@@ -1,0 +1,246 @@
+//! What was decided for requests on their way to a model, on disk: the memo of `epitome proxy`.
+//!
+//! The memo of a conversation is a file of JSON lines that is only appended to. A line says what is
+//! sent in place of a message, for each message of a chain: a [`Chain`] is the hash of a message
+//! and all before it. Texts that are no longer sent are in the same line, so that they are on disk
+//! before the shortened message is sent, and `epitome show` finds them. A last line that was torn
+//! when the machine went down is dropped.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use epitome_model::Ref;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{About, Hash, Hex};
+use crate::error::{Error, Result};
+use crate::regular;
+
+/// Version of the lines. A line with a higher one is not read.
+const VERSION: u32 = 1;
+
+/// The hash of a message of a list and of all messages before it.
+pub type Chain = Hex<16>;
+
+/// A replacement of bytes in a message: a range of the message without its cache marks, and the
+/// JSON that is sent in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset after the last byte.
+    pub end: usize,
+    /// The JSON.
+    pub with: String,
+}
+
+/// What is sent in place of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The replacements in it, in order; none if it is sent as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<Patch>,
+    /// Whether it is left out as a whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
+    /// Tokens that this saves in each request.
+    #[serde(default)]
+    pub saved: u64,
+}
+
+impl Decision {
+    /// Whether the message is sent as it is.
+    pub fn is_nothing(&self) -> bool {
+        self.patches.is_empty() && !self.is_gone
+    }
+}
+
+/// A text that is no longer sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedText {
+    /// The hash of its bytes: its reference is the beginning.
+    pub hash: Hash,
+    /// Its bytes, as they were in the request.
+    pub raw: String,
+    /// Its description.
+    pub about: About,
+}
+
+/// A line of the memo.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoLine {
+    /// Version of the line.
+    pub v: u32,
+    /// What is sent in place of messages that were new.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<Chain, Decision>,
+    /// A cut: the chain of its last message, and what is sent in place of each message up to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<(Chain, Vec<Decision>)>,
+    /// Results by their id and text, and what is sent in place of each, wherever it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<Chain, String>,
+    /// The texts that are no longer sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<RemovedText>,
+}
+
+/// The memo of one conversation, open for appending.
+#[derive(Debug)]
+pub struct MemoFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl MemoFile {
+    /// Opens the memo of the conversation that begins with `root`, or makes it, and reads its
+    /// lines. Other processes may append to it at the same time.
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission`, `Disk` if it cannot be opened, read or made.
+    pub fn open(folder: &Path, root: Chain) -> Result<(MemoFile, Vec<MemoLine>)> {
+        let path = folder.join(format!("{root}.jsonl"));
+        let failed = |err: io::Error| Error::writing(err, "the memo of the proxy", &path);
+        private_folder(folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = regular::open_with(&mut options, &path).map_err(failed)?;
+        let mut memo = MemoFile { file, path: path.clone() };
+        let lines = memo.read().map_err(failed)?;
+        Ok((memo, lines))
+    }
+
+    /// Reads all lines, and drops a torn one at the end.
+    fn read(&mut self) -> io::Result<Vec<MemoLine>> {
+        // Another process may be writing the last line.
+        self.file.lock()?;
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < bytes.len() {
+            self.file.set_len(whole as u64)?;
+        }
+        self.file.unlock()?;
+        Ok(lines(&bytes[..whole]))
+    }
+
+    /// Appends a line and, if `flush`, waits until it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if it cannot be written.
+    pub fn append(&mut self, line: &MemoLine, flush: bool) -> Result<()> {
+        let failed = |err: io::Error| Error::writing(err, "the memo of the proxy", &self.path);
+        let line = MemoLine { v: VERSION, ..line.clone() };
+        let mut text = serde_json::to_vec(&line).map_err(|err| failed(err.into()))?;
+        text.push(b'\n');
+        let mut file = &self.file;
+        let written = file.lock().and_then(|()| {
+            let written = file.write_all(&text);
+            file.unlock().and(written)
+        });
+        written.map_err(failed)?;
+        if flush { file.sync_data().map_err(failed) } else { Ok(()) }
+    }
+}
+
+/// The texts in all memos of a folder whose reference begins with `reference`.
+///
+/// # Errors
+///
+/// `Unreadable`, `NoPermission` if a memo cannot be read.
+pub(crate) fn removed_texts(folder: &Path, reference: &Ref) -> Result<Vec<(String, RemovedText)>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    paths.sort();
+    let begin = format!(r#""hash":"{}"#, reference.digits());
+    let mut found = Vec::new();
+    for path in paths {
+        let bytes = regular::read(&path)
+            .map_err(|err| Error::reading(err, "the memo of the proxy", &path))?;
+        if memchr::memmem::find(&bytes, begin.as_bytes()).is_none() {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let removed = lines(&bytes).into_iter().flat_map(|line| line.removed);
+        let named = removed.filter(|text| text.hash.matches(reference));
+        // A text that does not match its hash is damaged.
+        let whole = named.filter(|text| Hash::compute(text.raw.as_bytes()) == text.hash);
+        found.extend(whole.map(|text| (name.clone(), text)));
+    }
+    Ok(found)
+}
+
+/// The lines that can be read. A damaged one loses what it says: the messages are sent as they are.
+fn lines(bytes: &[u8]) -> Vec<MemoLine> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let parsed = lines.filter_map(|line| serde_json::from_slice::<MemoLine>(line).ok());
+    parsed.filter(|line| line.v <= VERSION).collect()
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(root: u8) -> MemoLine {
+        let patches = vec![Patch { start: 3, end: 9, with: "\"short\"".into() }];
+        let decision = Decision { patches, is_gone: false, saved: 7 };
+        let raw = format!("\"long {root}\"");
+        let hash = Hash::compute(raw.as_bytes());
+        let about = About { texts: vec![(0, raw.len() as u32)], ..About::default() };
+        MemoLine {
+            v: VERSION,
+            messages: [(Chain::from_bytes([root; 16]), decision.clone())].into(),
+            cut: Some((Chain::from_bytes([9; 16]), vec![decision, Decision::default()])),
+            results: [(Chain::from_bytes([root; 16]), "x".into())].into(),
+            removed: vec![RemovedText { hash, raw, about }],
+        }
+    }
+
+    #[test]
+    fn lines_are_read_again_and_a_torn_one_is_dropped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("proxy");
+        let root = Chain::from_bytes([1; 16]);
+        let (mut memo, lines) = MemoFile::open(&folder, root).expect("a memo");
+        assert_eq!(lines, []);
+        memo.append(&line(1), true).expect("a disk");
+        let path = folder.join(format!("{root}.jsonl"));
+        let mut torn = fs::read(&path).expect("it exists");
+        torn.extend_from_slice(&torn.clone()[..40]);
+        fs::write(&path, torn).expect("a disk");
+        let (mut memo, lines) = MemoFile::open(&folder, root).expect("a memo");
+        assert_eq!(lines, [line(1)]);
+        memo.append(&line(2), false).expect("a disk");
+        let (_, lines) = MemoFile::open(&folder, root).expect("a memo");
+        assert_eq!(lines, [line(1), line(2)]);
+    }
+
+    #[test]
+    fn a_removed_text_is_found_by_its_reference() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut memo, _) =
+            MemoFile::open(folder.path(), Chain::from_bytes([1; 16])).expect("a memo");
+        memo.append(&line(1), true).expect("a disk");
+        let reference = Ref::from_bytes(b"\"long 1\"");
+        let found = removed_texts(folder.path(), &reference).expect("it is read");
+        assert_eq!(found, [(Chain::from_bytes([1; 16]).to_string(), line(1).removed[0].clone())]);
+        let other = Ref::from_bytes(b"\"other\"");
+        assert_eq!(removed_texts(folder.path(), &other).expect("it is read"), []);
+    }
+}
