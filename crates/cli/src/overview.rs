@@ -8,7 +8,7 @@ use clap::Command;
 use crate::text::{self, BOLD};
 
 /// Commands that belong together, under a heading.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["list", "inspect", "search", "serve", "demo"]),
     (
         "Shrink",
@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Share", &["render", "redact", "scan", "index", "manifest"]),
     ("Move", &["port", "export"]),
+    ("On the way to the model", &["proxy"]),
     ("Build and run agents", &["engine", "simulate", "chat"]),
     ("Set up", &["install", "uninstall", "config", "key", "completions", "man"]),
 ];

@@ -19,6 +19,7 @@ pub mod losses;
 pub mod man;
 pub mod manifest;
 pub mod port;
+pub mod proxy;
 pub mod recipes;
 pub mod redact;
 pub mod render;

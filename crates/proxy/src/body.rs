@@ -1,0 +1,309 @@
+//! The body of a request, divided at its messages.
+
+use std::ops::Range;
+
+use epitome::wire::Chain;
+use epitome_json::{Cursor, Kind, Malformed, without};
+
+/// A member that only says how far the provider should cache: clients move it from message to
+/// message, and the message stays the same.
+const MARK: &[u8] = b"cache_control";
+
+/// The messages of a body, without their texts.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// The model that is named.
+    pub(crate) model: Option<String>,
+    /// The array.
+    pub(crate) list: Range<usize>,
+    /// Its elements.
+    pub(crate) all: Vec<Message>,
+}
+
+/// A message of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Its bytes in the body.
+    pub(crate) span: Range<usize>,
+    /// Parts of it that do not count when messages are compared: its cache marks, and the array
+    /// around a text that is its only content.
+    pub(crate) ignored: Vec<Range<usize>>,
+    /// Whether its role is one of instructions or of a user.
+    is_input: bool,
+}
+
+/// The roles of instructions and of users.
+const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
+
+impl Messages {
+    /// Finds the messages of a body in its member `list`. `None` if it is not an object with such a
+    /// list.
+    pub(crate) fn find(body: &[u8], list: &str) -> Option<Messages> {
+        let mut found = Messages::default();
+        let mut lists = 0;
+        let mut cursor = Cursor::new(body);
+        if cursor.kind() != Kind::Object {
+            return None;
+        }
+        let read = cursor.object(|value, key| {
+            if key == list.as_bytes() && value.kind() == Kind::Array {
+                lists += 1;
+                found.list = value.array(|element| {
+                    found.all.push(message(element, body)?);
+                    Ok(())
+                })?;
+                return Ok(());
+            }
+            let place = value.skip()?;
+            if key == b"model" {
+                let name = std::str::from_utf8(&body[place]).unwrap_or_default();
+                found.model = Some(name.trim_matches('"').to_owned());
+            }
+            Ok(())
+        });
+        read.and_then(|_| cursor.end()).ok()?;
+        (lists == 1 && !found.all.is_empty()).then_some(found)
+    }
+
+    /// The chain of each message, in order.
+    pub(crate) fn chains(&self, body: &[u8], api: &str) -> Vec<Chain> {
+        let mut before = Chain::compute(api.as_bytes());
+        let chain = |message: &Message| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(before.bytes());
+            for range in message.counted() {
+                hasher.update(&body[range]);
+            }
+            before = hasher.finalize().into();
+            before
+        };
+        self.all.iter().map(chain).collect()
+    }
+
+    /// The chain by which a conversation is known: that of the messages before the first response.
+    /// Agents change results later, but not these.
+    pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
+        let inputs = self.all.iter().take_while(|message| message.is_input).count();
+        chains[inputs.max(1) - 1]
+    }
+
+    /// The index of the message that holds the byte at `offset`.
+    pub(crate) fn index_at(&self, offset: usize) -> Option<usize> {
+        let idx = self.all.partition_point(|message| message.span.end <= offset);
+        self.all.get(idx).filter(|message| message.span.start <= offset).map(|_| idx)
+    }
+}
+
+impl Message {
+    /// The ranges of the body that count when it is compared.
+    fn counted(&self) -> impl Iterator<Item = Range<usize>> {
+        let starts = std::iter::once(self.span.start).chain(self.ignored.iter().map(|it| it.end));
+        let ends = self.ignored.iter().map(|it| it.start).chain([self.span.end]);
+        starts.zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// The offset of a byte of the body in the message, without what does not count. `None` if it
+    /// is outside of the message, or does not count.
+    pub(crate) fn offset_of(&self, at: usize) -> Option<usize> {
+        let mut before = 0;
+        for range in self.counted() {
+            if range.contains(&at) || at == range.end && at == self.span.end {
+                return Some(before + at - range.start);
+            }
+            before += range.len();
+        }
+        None
+    }
+
+    /// The range of the body that holds the bytes from `start` to `end`, offsets as
+    /// [`offset_of`](Message::offset_of) returns them.
+    pub(crate) fn range_of(&self, start: usize, end: usize) -> Option<Range<usize>> {
+        let first = self.place_of(start)?;
+        let last = self.place_of(end.checked_sub(1)?)?;
+        (start < end).then_some(first..last + 1)
+    }
+
+    /// The place in the body of the byte at an offset.
+    fn place_of(&self, offset: usize) -> Option<usize> {
+        let mut before = 0;
+        for range in self.counted() {
+            if offset < before + range.len() {
+                return Some(range.start + offset - before);
+            }
+            before += range.len();
+        }
+        None
+    }
+}
+
+/// Reads the next value as a message.
+fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, Malformed> {
+    let mut ignored = Vec::new();
+    let Element { span, is_input, .. } = element(cursor, body, 0, &mut ignored)?;
+    ignored.sort_unstable_by_key(|range| range.start);
+    Ok(Message { span, ignored, is_input })
+}
+
+/// An object, and its text if it is a block with nothing else.
+struct Element {
+    span: Range<usize>,
+    text_alone: Option<Range<usize>>,
+    is_input: bool,
+}
+
+/// Reads a message (depth 0), a block of it (1), or a part of a result (2), and notes what does not
+/// count.
+fn element(
+    cursor: &mut Cursor<'_>,
+    body: &[u8],
+    depth: u8,
+    ignored: &mut Vec<Range<usize>>,
+) -> Result<Element, Malformed> {
+    if cursor.kind() != Kind::Object {
+        return Ok(Element { span: cursor.skip()?, text_alone: None, is_input: false });
+    }
+    let (mut members, mut is_mark) = (Vec::new(), Vec::new());
+    let (mut text, mut is_text, mut others, mut is_input) = (None, false, 0, false);
+    let span = cursor.object(|value, key| {
+        let start = key.as_ptr() as usize - body.as_ptr() as usize - 1;
+        if key == b"content" && depth < 2 && value.kind() == Kind::Array {
+            content(value, body, depth, ignored)?;
+            others += 1;
+        } else {
+            let place = value.skip()?;
+            match key {
+                MARK => {}
+                b"type" => is_text = &body[place] == br#""text""#,
+                b"role" => {
+                    is_input = INPUT.contains(&&body[place]);
+                    others += 1;
+                }
+                b"text" if body[place.start] == b'"' => text = Some(place),
+                _ => others += 1,
+            }
+        }
+        members.push(start..value.offset());
+        is_mark.push(key == MARK);
+        Ok(())
+    })?;
+    ignored.extend(without(&span, &members, &is_mark));
+    Ok(Element { span, text_alone: text.filter(|_| is_text && others == 0), is_input })
+}
+
+/// Reads the array that is the content of a message or a result.
+fn content(
+    cursor: &mut Cursor<'_>,
+    body: &[u8],
+    depth: u8,
+    ignored: &mut Vec<Range<usize>>,
+) -> Result<(), Malformed> {
+    let before = ignored.len();
+    let (mut count, mut text) = (0, None);
+    let whole = cursor.array(|block| {
+        text = element(block, body, depth + 1, ignored)?.text_alone;
+        count += 1;
+        Ok(())
+    })?;
+    // Clients put a text into an array to mark it, and take it out again later.
+    if let (1, 0, Some(text)) = (count, depth, text) {
+        ignored.truncate(before);
+        ignored.extend([whole.start..text.start, text.end..whole.end]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(message: &str) -> Chain {
+        let body = format!(r#"{{"messages":[{message}]}}"#);
+        let found = Messages::find(body.as_bytes(), "messages").expect("a body");
+        found.chains(body.as_bytes(), "anthropic")[0]
+    }
+
+    #[test]
+    fn cache_marks_and_the_array_of_a_marked_text_do_not_count() {
+        let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+        let text = r#"{"role":"user","content":"Hi [\"x\"]"}"#;
+        let marked = format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"Hi [\"x\"]",{mark}}}]}}"#
+        );
+        let first = format!(
+            r#"{{"role":"user","content":[{{{mark},"type":"text","text":"Hi [\"x\"]"}}]}}"#
+        );
+        assert_eq!(chain(text), chain(&marked));
+        assert_eq!(chain(text), chain(&first));
+        let result = |mark: &str, part: &str| {
+            format!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":[{{"type":"text","text":"r"{part}}}]{mark}}},{{"type":"text","text":"t"}}]}}"#
+            )
+        };
+        let mark = format!(",{mark}");
+        for other in [result(&mark, ""), result("", &mark), result(&mark, &mark)] {
+            assert_eq!(chain(&result("", "")), chain(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn everything_else_counts() {
+        let cases = [
+            r#"{"role":"user","content":"a"}"#,
+            r#"{"role":"user","content":"a","x":1}"#,
+            r#"{"role":"assistant","content":"a"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"a"}]}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a","citations":[]}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_use","input":{"cache_control":1}}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_use","input":{}}]}"#,
+            r#"{"role":"user","content":"[]"}"#,
+        ];
+        for (n, one) in cases.iter().enumerate() {
+            for other in &cases[..n] {
+                assert_ne!(chain(one), chain(other), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_names_all_messages_before_it() {
+        let body = br#"{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}"#;
+        let found = Messages::find(body, "messages").expect("a body");
+        let chains = found.chains(body, "anthropic");
+        assert_ne!(chains[1], chain(r#"{"role":"user","content":"b"}"#));
+        assert_eq!(chains[0], chain(r#"{"role":"user","content":"a"}"#));
+        assert_ne!(chains, found.chains(body, "openai-chat"));
+    }
+
+    #[test]
+    fn offsets_skip_what_does_not_count() {
+        let body =
+            br#"{"messages":[{"role":"user","content":[{"cache_control":{},"text":"abc"}]}]}"#;
+        let found = Messages::find(body, "messages").expect("a body");
+        let message = &found.all[0];
+        let text = body.windows(5).position(|it| it == b"\"abc\"").expect("it is there");
+        let offset = message.offset_of(text).expect("it counts");
+        let end = message.offset_of(text + 5).expect("it counts");
+        assert_eq!(offset, br#"{"role":"user","content":[{"text":"#.len());
+        assert_eq!(message.range_of(offset, end), Some(text..text + 5));
+        assert_eq!(found.index_at(text), Some(0));
+        assert_eq!(message.offset_of(text - 12), None);
+        assert_eq!(message.range_of(offset, offset), None);
+    }
+
+    #[test]
+    fn bodies_without_a_list_are_left_alone() {
+        let cases = [
+            "",
+            "[]",
+            "{",
+            r#"{"messages":"a"}"#,
+            r#"{"messages":[]}"#,
+            r#"{"messages":[{}]} x"#,
+            r#"{"messages":[{}],"messages":[{}]}"#,
+            r#"{"input":[{}]}"#,
+        ];
+        for body in cases {
+            assert!(Messages::find(body.as_bytes(), "messages").is_none(), "{body}");
+        }
+    }
+}

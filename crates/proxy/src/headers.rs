@@ -1,0 +1,97 @@
+//! The headers of a message that is passed on.
+
+use hyper::header::{self, HeaderMap, HeaderName};
+
+/// A request with this header passes unchanged. The header itself is not passed on.
+pub const BYPASS: HeaderName = HeaderName::from_static("x-epitome-bypass");
+
+/// Headers that are about one connection and not about the message (RFC 9110, 7.6.1).
+const OF_CONNECTION: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The headers of a response that are passed on, in their order: all but those of the connection,
+/// and those that it names.
+pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let is_passed = |name: &HeaderName| !OF_CONNECTION.contains(name) && !named.contains(name);
+    let kept = headers.iter().filter(|(name, _)| is_passed(name));
+    // Removing from a map would change the order of the others.
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    for (name, value) in kept {
+        passed.append(name, value.clone());
+    }
+    passed
+}
+
+/// The headers of a request that are passed on: without those about the connection to the proxy,
+/// and those that are meant for the proxy.
+pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
+    const FOR_THE_PROXY: [HeaderName; 3] = [header::HOST, header::EXPECT, BYPASS];
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    for (name, value) in &passed_on(headers) {
+        if !FOR_THE_PROXY.contains(name) {
+            passed.append(name, value.clone());
+        }
+    }
+    passed
+}
+
+/// Whether the body is not compressed.
+pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_ENCODING).is_none_or(|value| value == "identity")
+}
+
+/// Whether the client wants to change to another protocol, such as a WebSocket.
+pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::UPGRADE)
+}
+
+/// The length that the headers declare.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_headers_of_the_connection_are_removed() {
+        let lines = [
+            ("host", "127.0.0.1:4000"),
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("te", "trailers"),
+            ("x-epitome-bypass", "1"),
+            ("x-api-key", "sk-secret"),
+            ("anthropic-beta", "a"),
+            ("anthropic-beta", "b"),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name, value.parse().expect("a value"));
+        }
+        let passed = of_request(&headers);
+        let left: Vec<(&str, &str)> = passed
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().expect("text")))
+            .collect();
+        let expect = [("x-api-key", "sk-secret"), ("anthropic-beta", "a"), ("anthropic-beta", "b")];
+        assert_eq!(left, expect);
+    }
+}

@@ -1,0 +1,171 @@
+//! What was decided, in memory and on disk.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use epitome::wire::{Chain, Decision, MemoFile, MemoLine};
+use epitome_error::Result;
+
+/// Conversations whose memos are in memory at the same time. Others are read again from disk.
+const OPEN: usize = 256;
+
+/// The memos of all conversations.
+pub(crate) struct Memos {
+    /// Without a folder nothing is kept on disk.
+    folder: Option<PathBuf>,
+    /// Those that are open, the one used last at the end.
+    open: Mutex<Vec<(Chain, Arc<Mutex<Memo>>)>>,
+}
+
+/// The memo of one conversation.
+#[derive(Default)]
+pub(crate) struct Memo {
+    file: Option<MemoFile>,
+    messages: HashMap<Chain, Arc<Decision>>,
+    cuts: HashMap<Chain, Arc<[Arc<Decision>]>>,
+    /// What is sent in place of results, by their id and text.
+    results: HashMap<Chain, Arc<str>>,
+}
+
+impl Memos {
+    /// Memos in a folder, or in memory alone.
+    pub(crate) fn new(folder: Option<PathBuf>) -> Memos {
+        Memos { folder, open: Mutex::default() }
+    }
+
+    /// The memo of the conversation that begins with `root`, read from disk if it is not in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk.
+    pub(crate) fn of_conversation(&self, root: Chain) -> Result<Arc<Mutex<Memo>>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = open.iter().position(|(known, _)| *known == root) {
+            let found = open.remove(at);
+            let memo = Arc::clone(&found.1);
+            open.push(found);
+            return Ok(memo);
+        }
+        let memo = match &self.folder {
+            Some(folder) => {
+                let (file, lines) = MemoFile::open(folder, root)?;
+                let mut memo = Memo { file: Some(file), ..Memo::default() };
+                lines.into_iter().for_each(|line| memo.learn(line));
+                memo
+            }
+            None => Memo::default(),
+        };
+        let memo = Arc::new(Mutex::new(memo));
+        if open.len() >= OPEN {
+            open.remove(0);
+        }
+        open.push((root, Arc::clone(&memo)));
+        Ok(memo)
+    }
+}
+
+/// Locks a memo. One whose last user panicked is whole: it is changed after everything that can
+/// fail.
+pub(crate) fn locked(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
+    memo.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memo {
+    /// The decisions about the longest beginning of a list that is known, one for each message.
+    pub(crate) fn known(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
+        let mut known = match chains.iter().rev().find_map(|chain| self.cuts.get(chain)) {
+            Some(cut) => cut.to_vec(),
+            None => Vec::new(),
+        };
+        let rest = chains[known.len()..].iter().map_while(|chain| self.messages.get(chain));
+        known.extend(rest.cloned());
+        known
+    }
+
+    /// What is sent in place of a result.
+    pub(crate) fn result(&self, key: Chain) -> Option<&Arc<str>> {
+        self.results.get(&key)
+    }
+
+    /// Keeps decisions: on disk first, flushed if texts are no longer sent because of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk. The decisions are not kept then.
+    pub(crate) fn keep(&mut self, line: MemoLine) -> Result<()> {
+        if let Some(file) = &mut self.file {
+            file.append(&line, !line.removed.is_empty())?;
+        }
+        self.learn(line);
+        Ok(())
+    }
+
+    fn learn(&mut self, line: MemoLine) {
+        // The decision that was made first stays.
+        for (chain, decision) in line.messages {
+            self.messages.entry(chain).or_insert_with(|| Arc::new(decision));
+        }
+        for (key, text) in line.results {
+            self.results.entry(key).or_insert_with(|| text.into());
+        }
+        if let Some((chain, decisions)) = line.cut {
+            let cut = || decisions.into_iter().map(Arc::new).collect();
+            self.cuts.entry(chain).or_insert_with(cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epitome::wire::Patch;
+
+    fn chains() -> Vec<Chain> {
+        (0..5).map(|n| Chain::from_bytes([n; 16])).collect()
+    }
+
+    fn decision(saved: u64) -> Decision {
+        let patches = vec![Patch { start: 0, end: 1, with: "x".into() }];
+        Decision { patches, saved, ..Decision::default() }
+    }
+
+    fn saved(known: &[Arc<Decision>]) -> Vec<u64> {
+        known.iter().map(|decision| decision.saved).collect()
+    }
+
+    #[test]
+    fn the_longest_cut_is_followed_by_single_decisions() {
+        let chains = chains();
+        let mut memo = Memo::default();
+        assert_eq!(memo.known(&chains).len(), 0);
+        let messages = (0..4).map(|n| (chains[n], decision(n as u64))).collect();
+        memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
+        assert_eq!(saved(&memo.known(&chains)), [0, 1, 2, 3]);
+        let cut = Some((chains[1], vec![decision(10), decision(11)]));
+        memo.keep(MemoLine { cut, ..MemoLine::default() }).expect("memory");
+        assert_eq!(saved(&memo.known(&chains)), [10, 11, 2, 3]);
+        assert_eq!(saved(&memo.known(&chains[..1])), [0]);
+        // A decision that was made once stays.
+        let messages = [(chains[2], decision(99))].into();
+        memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
+        assert_eq!(saved(&memo.known(&chains)), [10, 11, 2, 3]);
+    }
+
+    #[test]
+    fn a_memo_is_the_same_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let chains = chains();
+        let memos = Memos::new(Some(folder.path().to_owned()));
+        let memo = memos.of_conversation(chains[0]).expect("a disk");
+        let messages = [(chains[0], Decision::default()), (chains[1], decision(1))].into();
+        let cut = Some((chains[0], vec![decision(7)]));
+        let line = MemoLine { messages, cut, ..MemoLine::default() };
+        locked(&memo).keep(line).expect("a disk");
+        let before = locked(&memo).known(&chains);
+        let again = Memos::new(Some(folder.path().to_owned()));
+        let memo = again.of_conversation(chains[0]).expect("a disk");
+        assert_eq!(locked(&memo).known(&chains), before);
+        assert_eq!(saved(&before), [7, 1]);
+    }
+}

@@ -1,0 +1,246 @@
+use std::collections::BTreeSet;
+
+use epitome_api::named;
+use epitome_model::Stub;
+use epitome_passes::built_in;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A counter of words: quick, and without a vocabulary.
+struct Words;
+
+impl Counter for Words {
+    fn name(&self) -> &'static str {
+        "words"
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        Tokens(text.split_whitespace().count() as u64)
+    }
+}
+
+fn rewriter(folder: Option<PathBuf>) -> Rewriter {
+    Rewriter::new(folder, built_in("epitome").expect("a recipe"), &Words)
+}
+
+fn api(name: &str) -> &'static Api {
+    named(name).expect("an API")
+}
+
+/// A log with more words than a result may have.
+fn log(name: &str) -> String {
+    (0..4_000).map(|n| format!("{name} wrote line {n} of its log\n")).collect()
+}
+
+/// A call and its result, in the messages of an API.
+fn turn(api: &str, id: &str, result: &str) -> Vec<Value> {
+    let input = json!({"command": format!("make {id}")});
+    match api {
+        "anthropic" => vec![
+            json!({"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "tool_use", "id": id, "name": "Bash", "input": input}]}),
+            json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": id, "content": result}]}),
+        ],
+        "openai-chat" => vec![
+            json!({"role": "assistant", "content": null, "tool_calls": [
+                {"id": id, "type": "function",
+                 "function": {"name": "bash", "arguments": input.to_string()}}]}),
+            json!({"role": "tool", "tool_call_id": id, "content": result}),
+        ],
+        "openai-responses" => vec![
+            json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ZW5j"}),
+            json!({"type": "function_call", "call_id": id, "name": "shell",
+                   "arguments": input.to_string()}),
+            json!({"type": "function_call_output", "call_id": id, "output": result}),
+        ],
+        _ => vec![
+            json!({"role": "model", "parts": [
+                {"functionCall": {"name": "run_shell_command", "args": input}}]}),
+            json!({"role": "user", "parts": [
+                {"functionResponse": {"name": "run_shell_command",
+                                      "response": {"output": result}}}]}),
+        ],
+    }
+}
+
+fn first(api: &str) -> Value {
+    match api {
+        "gemini-api" => json!({"role": "user", "parts": [{"text": "Build it."}]}),
+        _ => json!({"role": "user", "content": "Build it."}),
+    }
+}
+
+fn body(api: &'static Api, messages: &[Value]) -> Bytes {
+    let list = serde_json::to_string(messages).expect("JSON");
+    format!(r#"{{"model": "m","{}":{list}, "stream":true}}"#, api.list).into()
+}
+
+fn sent(rewriter: &Rewriter, api: &'static Api, messages: &[Value]) -> Bytes {
+    let body = body(api, messages);
+    let rewritten = rewriter.rewrite(api, &body).expect("it is rewritten");
+    rewritten.body.unwrap_or(body)
+}
+
+const APIS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini-api"];
+
+#[test]
+fn a_new_result_is_shortened_and_stays_what_it_became() {
+    for name in APIS {
+        let (api, rewriter) = (api(name), rewriter(None));
+        let mut messages = vec![first(name)];
+        messages.extend(turn(name, "a", &log("a")));
+        let once = sent(&rewriter, api, &messages);
+        let whole = body(api, &messages);
+        assert!(once.len() < whole.len(), "{name}");
+        assert!(String::from_utf8_lossy(&once).contains("[epitome k"), "{name}");
+        // The same request gets the same bytes.
+        assert_eq!(sent(&rewriter, api, &messages), once, "{name}");
+        messages.extend(turn(name, "b", "ok"));
+        let more = sent(&rewriter, api, &messages);
+        let shared = once.len() - r#"], "stream":true}"#.len();
+        assert_eq!(more[..shared], once[..shared], "{name}");
+        assert!(String::from_utf8_lossy(&more).ends_with(r#"], "stream":true}"#), "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_is_byte_for_byte_the_original() {
+    let api = api("anthropic");
+    let rewriter = rewriter(None);
+    let mut messages = vec![first("anthropic")];
+    messages.extend(turn("anthropic", "a", &log("a")));
+    let original = String::from_utf8(body(api, &messages).to_vec()).expect("text");
+    let made = String::from_utf8(sent(&rewriter, api, &messages).to_vec()).expect("text");
+    let value: Value = serde_json::from_str(&made).expect("JSON");
+    let text = value["messages"][2]["content"][0]["content"].as_str().expect("a text");
+    let stub = Stub::parse(text).expect("a stub");
+    assert_eq!(stub.description(), "shortened");
+    let encoded = serde_json::to_string(&log("a")).expect("JSON");
+    assert_eq!(stub.reference(), &epitome_model::Ref::from_bytes(encoded.as_bytes()));
+    assert_eq!(made, original.replace(&encoded, &epitome_model::encode(text)));
+}
+
+#[test]
+fn what_a_model_has_seen_is_sent_as_it_was() {
+    for name in APIS {
+        let (api, rewriter) = (api(name), rewriter(None));
+        let mut messages = vec![first(name)];
+        messages.extend(turn(name, "a", &log("a")));
+        messages.extend(turn(name, "b", "ok"));
+        // The proxy began in the middle: the long result was sent before.
+        assert_eq!(sent(&rewriter, api, &messages), body(api, &messages), "{name}");
+        messages.extend(turn(name, "c", &log("c")));
+        let made = String::from_utf8(sent(&rewriter, api, &messages).to_vec()).expect("text");
+        assert!(
+            made.contains("a wrote line 2000") && !made.contains("c wrote line 2000"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_restart_sends_the_same_bytes() {
+    for name in APIS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rewriter = || rewriter(Some(folder.path().to_owned()));
+        let api = api(name);
+        let mut messages = vec![first(name)];
+        messages.extend(turn(name, "a", &log("a")));
+        let before = rewriter();
+        let once = sent(&before, api, &messages);
+        assert_eq!(sent(&rewriter(), api, &messages), once, "{name}");
+        messages.extend(turn(name, "b", &log("b")));
+        let more = sent(&rewriter(), api, &messages);
+        assert_eq!(sent(&before, api, &messages), more, "{name}");
+    }
+}
+
+#[test]
+fn a_result_behind_a_change_keeps_what_was_sent_for_it() {
+    let api = api("anthropic");
+    let rewriter = rewriter(None);
+    let mut messages = vec![first("anthropic")];
+    messages.extend(turn("anthropic", "a", "ok"));
+    messages.extend(turn("anthropic", "b", &log("b")));
+    let once = sent(&rewriter, api, &messages);
+    let stub = |body: &Bytes, at: usize| {
+        let value: Value = serde_json::from_slice(body).expect("JSON");
+        value["messages"][at]["content"][0]["content"].clone()
+    };
+    let expect = stub(&once, 4);
+    assert!(expect.as_str().expect("a text").starts_with("[epitome k"));
+    // The client clears an old result: everything behind it has another chain.
+    messages.extend(turn("anthropic", "c", "ok"));
+    messages[2]["content"][0]["content"] = "[Old tool result content cleared]".into();
+    let made = sent(&rewriter, api, &messages);
+    assert!(stub(&made, 4) == expect, "the result is sent as it was");
+    assert_eq!(stub(&made, 2), "[Old tool result content cleared]");
+}
+
+#[test]
+fn cache_marks_wander_and_nothing_else_changes() {
+    let api = api("anthropic");
+    let rewriter = rewriter(None);
+    let mut messages = vec![first("anthropic")];
+    messages.extend(turn("anthropic", "a", &log("a")));
+    let plain = sent(&rewriter, api, &messages);
+    let mark = json!({"type": "ephemeral"});
+    messages[2]["content"][0]["cache_control"] = mark.clone();
+    let value: Value = serde_json::from_slice(&sent(&rewriter, api, &messages)).expect("JSON");
+    let result = &value["messages"][2]["content"][0];
+    assert_eq!(result["cache_control"], mark);
+    let plain: Value = serde_json::from_slice(&plain).expect("JSON");
+    assert_eq!(result["content"], plain["messages"][2]["content"][0]["content"]);
+}
+
+#[test]
+fn only_results_that_are_one_text_are_changed() {
+    let api = api("anthropic");
+    let long = log("x");
+    let blocks = [
+        json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": long}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": "s",
+               "content": [{"type": "web_search_result", "encrypted_content": long}]}),
+        json!({"type": "thinking", "thinking": long, "signature": "c2ln"}),
+        json!({"type": "compaction", "content": long}),
+        json!({"type": "of_tomorrow", "content": long}),
+        json!({"type": "text", "text": long}),
+    ];
+    let rewriter = rewriter(None);
+    let messages = [first("anthropic"), json!({"role": "assistant", "content": blocks})];
+    assert_eq!(sent(&rewriter, api, &messages), body(api, &messages));
+    let mut messages = messages.to_vec();
+    messages.extend(turn("anthropic", "a", "ok"));
+    messages.push(json!({"role": "user", "content": long}));
+    assert_eq!(sent(&rewriter, api, &messages), body(api, &messages));
+}
+
+#[test]
+fn a_body_that_is_no_request_passes() {
+    let rewriter = rewriter(None);
+    for body in ["", "{", "null", r#"{"messages":{}}"#, r#"{"messages":[1,null,"x",[]]}"#] {
+        let made = rewriter.rewrite(api("anthropic"), &Bytes::from(body)).map(|it| it.body);
+        assert_eq!(made.ok().flatten(), None, "{body}");
+    }
+}
+
+#[test]
+fn removed_texts_are_on_disk_before_they_are_not_sent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let api = api("openai-chat");
+    let rewriter = rewriter(Some(folder.path().to_owned()));
+    let mut messages = vec![first("openai-chat")];
+    messages.extend(turn("openai-chat", "a", &log("a")));
+    sent(&rewriter, api, &messages);
+    let files = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+    let names: BTreeSet<PathBuf> = files.map(|file| file.path()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let text = std::fs::read_to_string(names.first().expect("a memo")).expect("a memo");
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let raw = lines[0]["removed"][0]["raw"].as_str().expect("a text");
+    assert_eq!(raw, serde_json::to_string(&log("a")).expect("JSON"));
+}

@@ -1,0 +1,145 @@
+//! The server: a local port whose requests are passed on to model services.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+
+use crate::proxy::{Options, Proxy};
+
+/// How long the head of a request may take, and how long a connection may be idle.
+const HEAD: Duration = Duration::from_secs(120);
+/// The pause after the system refused a connection for lack of descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a proxy cannot listen.
+#[derive(Debug)]
+pub enum BindError {
+    /// An address that other machines can reach needs a token.
+    NoToken(SocketAddr),
+    /// The system refused.
+    System(io::Error),
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BindError::NoToken(address) => {
+                write!(f, "other machines can reach {address}: such an address needs a token")
+            }
+            BindError::System(err) => write!(f, "{err}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// A proxy that is bound to a port and does not serve requests yet.
+///
+/// ```no_run
+/// use epitome_passes::built_in;
+/// use epitome_proxy::{Options, Server};
+/// use epitome_tokens::O200k;
+///
+/// let recipe = built_in("epitome").expect("a recipe of the program");
+/// let options = Options::new(recipe, &const { O200k::new() }, "/tmp/epitome/proxy".into());
+/// let server = Server::bind("127.0.0.1:0".parse()?, options)?;
+/// println!("ANTHROPIC_BASE_URL={}", server.address());
+/// server.run_until(std::future::pending())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    proxy: Arc<Proxy>,
+}
+
+impl Server {
+    /// Binds an address; port 0 means any free port.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`], when the port is in use, or the address needs a token and has none.
+    pub fn bind(address: SocketAddr, options: Options) -> Result<Server, BindError> {
+        if !address.ip().is_loopback() && options.token.is_none() {
+            return Err(BindError::NoToken(address));
+        }
+        let listener = TcpListener::bind(address).map_err(BindError::System)?;
+        let address = listener.local_addr().map_err(BindError::System)?;
+        let proxy = Proxy::new(options).map_err(|err| BindError::System(io::Error::other(err)))?;
+        Ok(Server { listener, address, proxy: Arc::new(proxy) })
+    }
+
+    /// The base URL for agents, with the token if there is one, without a slash at its end.
+    pub fn address(&self) -> String {
+        match self.proxy.token() {
+            Some(token) => format!("http://{}/{token}", self.address),
+            None => format!("http://{}", self.address),
+        }
+    }
+
+    /// What passes requests on, and counts them.
+    pub fn proxy(&self) -> Arc<Proxy> {
+        Arc::clone(&self.proxy)
+    }
+
+    /// Serves requests until `end`. Responses that are still being sent then are cut off.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no threads, or can no longer listen.
+    pub fn run_until(self, end: impl Future<Output = ()>) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let done = runtime.block_on(async {
+            self.listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            serve(listener, self.proxy, end).await;
+            Ok(())
+        });
+        runtime.shutdown_background();
+        done
+    }
+}
+
+/// Accepts connections until `end`.
+async fn serve(
+    listener: tokio::net::TcpListener,
+    proxy: Arc<Proxy>,
+    end: impl Future<Output = ()>,
+) {
+    let mut end = pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&proxy)))),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            },
+        }
+    }
+}
+
+/// Serves the requests of a connection.
+async fn answer(stream: TcpStream, proxy: Arc<Proxy>) {
+    // Events of a stream are small, and each is sent at once.
+    stream.set_nodelay(true).ok();
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let proxy = Arc::clone(&proxy);
+        async move { Ok::<_, Infallible>(proxy.answer(request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // An error of one connection does not affect the others.
+    served.await.ok();
+}

@@ -1,0 +1,172 @@
+//! The services that requests are passed on to.
+
+use epitome_api::Api;
+use epitome_llm::{Provider, prepare_tls};
+use hyper::header::HeaderMap;
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use std::time::Duration;
+
+/// Timeout of a connection. A response has none: a model may think for long.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Why an address is not that of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadUpstream(pub &'static str);
+
+impl std::fmt::Display for BadUpstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for BadUpstream {}
+
+/// The base URL of a service: everything before the path of a request.
+///
+/// ```
+/// use epitome_proxy::Upstream;
+///
+/// let upstream = Upstream::parse("https://gateway.example/team/")?;
+/// assert_eq!(upstream.as_str(), "https://gateway.example/team");
+/// assert!(Upstream::parse("https://me:secret@gateway.example").is_err());
+/// # Ok::<(), epitome_proxy::BadUpstream>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream(String);
+
+impl Upstream {
+    /// Parses a base URL.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one of `http` or `https` with nothing after its path.
+    pub fn parse(address: &str) -> Result<Upstream, BadUpstream> {
+        let url = Url::parse(address).map_err(|_| BadUpstream("it is not a URL"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(BadUpstream("it must begin with http:// or https://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(BadUpstream("it must not contain a name or a password"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(BadUpstream("it must end with its path"));
+        }
+        Ok(Upstream(url.as_str().trim_end_matches('/').to_owned()))
+    }
+
+    /// The URL, without a slash at its end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is on this machine.
+    fn is_here(&self) -> bool {
+        let url = Url::parse(&self.0).ok();
+        let host = url.as_ref().and_then(Url::host_str);
+        matches!(host, Some("127.0.0.1" | "localhost" | "[::1]"))
+    }
+
+    /// Splits off the path: the host with its scheme, and the path, which is empty or begins with a
+    /// slash.
+    pub fn split_path(&self) -> (Upstream, &str) {
+        let host = self.0.find("://").map_or(0, |at| at + 3);
+        let end = self.0[host..].find('/').map_or(self.0.len(), |at| host + at);
+        (Upstream(self.0[..end].to_owned()), &self.0[end..])
+    }
+}
+
+/// Chooses the service of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Route {
+    /// Always this one.
+    One(Upstream),
+    /// The provider's own, by the path and the headers of the request.
+    ByRequest,
+}
+
+impl Route {
+    /// The base URL for a request; `None` if nothing says which service it is for.
+    pub(crate) fn base(&self, path: &str, headers: &HeaderMap) -> Option<Upstream> {
+        match self {
+            Route::One(upstream) => Some(upstream.clone()),
+            Route::ByRequest => {
+                let address = provider(path, headers)?.address()?;
+                Some(Upstream::parse(address).ok()?.split_path().0)
+            }
+        }
+    }
+}
+
+/// The provider that a request is for: its path names the API, or else its headers do.
+fn provider(path: &str, headers: &HeaderMap) -> Option<Provider> {
+    let known = [Provider::Anthropic, Provider::OpenAi, Provider::Google];
+    if let Some((api, _)) = Api::of_path(path) {
+        let is_of_openai = api.name.starts_with("openai");
+        return match known.into_iter().find(|provider| provider.api().name == api.name) {
+            None if is_of_openai => Some(Provider::OpenAi),
+            found => found,
+        };
+    }
+    known.into_iter().find(|provider| {
+        let endpoint = provider.api().endpoint;
+        let has = |name: &str| name != "authorization" && headers.contains_key(name);
+        has(endpoint.key.0) || endpoint.headers.iter().any(|(name, _)| has(name))
+    })
+}
+
+/// A client that passes requests on: it follows no redirects, decodes no bodies, and uses the
+/// proxies of the environment, except to reach this machine.
+///
+/// # Errors
+///
+/// If the system has no certificates.
+pub(crate) fn client(route: &Route) -> reqwest::Result<reqwest::Client> {
+    prepare_tls();
+    let builder = reqwest::Client::builder().redirect(Policy::none()).connect_timeout(CONNECT);
+    let builder = match route {
+        Route::One(upstream) if upstream.is_here() => builder.no_proxy(),
+        Route::One(_) | Route::ByRequest => builder,
+    };
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base(path: &str, headers: &[(&'static str, &str)]) -> Option<String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().expect("a value"));
+        }
+        Some(Route::ByRequest.base(path, &map)?.as_str().to_owned())
+    }
+
+    #[test]
+    fn a_request_goes_to_the_service_of_its_path_or_of_its_headers() {
+        let anthropic = Some("https://api.anthropic.com".to_owned());
+        let openai = Some("https://api.openai.com".to_owned());
+        let google = Some("https://generativelanguage.googleapis.com".to_owned());
+        assert_eq!(base("/v1/messages", &[]), anthropic);
+        assert_eq!(base("/v1/responses", &[]), openai);
+        assert_eq!(base("/v1/chat/completions", &[]), openai);
+        assert_eq!(base("/v1beta/models/g:generateContent", &[]), google);
+        assert_eq!(base("/v1/models", &[("x-api-key", "k")]), anthropic);
+        assert_eq!(base("/v1/models", &[("anthropic-version", "2023-06-01")]), anthropic);
+        assert_eq!(base("/v1beta/models", &[("x-goog-api-key", "k")]), google);
+        assert_eq!(base("/v1/models", &[("authorization", "Bearer k")]), None);
+    }
+
+    #[test]
+    fn a_path_is_split_from_its_host() {
+        for (address, host, path) in [
+            ("https://a.example/api/v1/", "https://a.example", "/api/v1"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080", ""),
+        ] {
+            let upstream = Upstream::parse(address).expect("an address");
+            let (base, rest) = upstream.split_path();
+            assert_eq!((base.as_str(), rest), (host, path));
+        }
+    }
+}
