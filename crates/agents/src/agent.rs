@@ -11,6 +11,7 @@ use epitome_store::store::User;
 use jiff::Zoned;
 
 use crate::environment::Environment;
+use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
@@ -113,6 +114,11 @@ pub trait Agent: Sync {
     /// is added as the last argument. `None` if the command is unknown.
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         self.resume().map(|resume| resume.command)
+    }
+
+    /// How a run of the agent is given another base URL for its model, if that is known.
+    fn model_address(&self) -> Option<ModelAddress> {
+        None
     }
 
     /// The name of the agent, which is also that of its format.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::agent::{Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::process::name_of;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
@@ -32,6 +33,10 @@ impl Agent for Claude {
 
     fn variables(&self) -> &'static [&'static str] {
         &["CLAUDE_CONFIG_DIR"]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::CLAUDE)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

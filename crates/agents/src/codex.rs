@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
@@ -32,6 +33,10 @@ impl Agent for Codex {
 
     fn variables(&self) -> &'static [&'static str] {
         &["CODEX_HOME"]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::CODEX)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

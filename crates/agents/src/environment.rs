@@ -13,7 +13,8 @@ pub struct Environment {
     pub config: PathBuf,
     /// The folder of epitome's logs of live contexts.
     pub logs: PathBuf,
-    /// Those variables of [`Agent::variables`](crate::Agent::variables) that are set.
+    /// Those variables of [`Agent::variables`](crate::Agent::variables) and of
+    /// [`Agent::model_address`](crate::Agent::model_address) that are set.
     pub variables: BTreeMap<String, OsString>,
 }
 

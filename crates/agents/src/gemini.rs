@@ -9,6 +9,7 @@ use epitome_formats::{Format, gemini};
 
 use crate::agent::{Agent, HookTarget};
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
@@ -25,6 +26,10 @@ impl Agent for Gemini {
 
     fn variables(&self) -> &'static [&'static str] {
         &["GEMINI_CLI_HOME"]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::GEMINI)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

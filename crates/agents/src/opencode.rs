@@ -8,6 +8,7 @@ use epitome_store::file_tree::FileTreeSession;
 
 use crate::agent::{Agent, HookTarget};
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
@@ -24,6 +25,10 @@ impl Agent for OpenCode {
 
     fn variables(&self) -> &'static [&'static str] {
         &["XDG_DATA_HOME", "XDG_CONFIG_HOME", DATABASE]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::OPENCODE)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

@@ -8,6 +8,7 @@ use epitome_formats::{Format, pi};
 
 use crate::agent::{Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
@@ -24,6 +25,10 @@ impl Agent for Pi {
 
     fn variables(&self) -> &'static [&'static str] {
         &["PI_CODING_AGENT_DIR", SESSIONS]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::PI)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

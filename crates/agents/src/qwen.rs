@@ -6,6 +6,7 @@ use epitome_formats::{Format, qwen};
 
 use crate::agent::Agent;
 use crate::environment::Environment;
+use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
@@ -19,6 +20,10 @@ impl Agent for Qwen {
 
     fn variables(&self) -> &'static [&'static str] {
         &["QWEN_HOME", "QWEN_RUNTIME_DIR"]
+    }
+
+    fn model_address(&self) -> Option<ModelAddress> {
+        Some(model_address::QWEN)
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {

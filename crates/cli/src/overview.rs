@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Share", &["render", "redact", "scan", "index", "manifest"]),
     ("Move", &["port", "export"]),
-    ("On the way to the model", &["proxy"]),
+    ("On the way to the model", &["wrap", "proxy"]),
     ("Build and run agents", &["engine", "simulate", "chat"]),
     ("Set up", &["install", "uninstall", "config", "key", "completions", "man"]),
 ];

@@ -173,8 +173,10 @@ impl Config {
             host: text("HOSTNAME").or_else(|| text("COMPUTERNAME")),
         };
         let home = folder("EPITOME_HOME", data.join("epitome"));
-        let variables = AGENTS.iter().flat_map(|agent| agent.variables());
-        let variables = variables.filter_map(|name| Some(((*name).to_owned(), var(name)?)));
+        let folders = AGENTS.iter().flat_map(|agent| agent.variables()).copied();
+        let addresses = AGENTS.iter().filter_map(|agent| agent.model_address()?.variable);
+        let variables = folders.chain(addresses);
+        let variables = variables.filter_map(|name| Some((name.to_owned(), var(name)?)));
         Config {
             person,
             home_is_given: var("EPITOME_HOME").is_some(),

@@ -42,19 +42,9 @@ pub struct Decision {
     /// The replacements in it, in order; none if it is sent as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Whether it is left out as a whole.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_gone: bool,
     /// Tokens that this saves in each request.
     #[serde(default)]
     pub saved: u64,
-}
-
-impl Decision {
-    /// Whether the message is sent as it is.
-    pub fn is_nothing(&self) -> bool {
-        self.patches.is_empty() && !self.is_gone
-    }
 }
 
 /// A text that is no longer sent.
@@ -87,66 +77,104 @@ pub struct MemoLine {
     pub removed: Vec<RemovedText>,
 }
 
-/// The memo of one conversation, open for appending.
+impl MemoLine {
+    /// Whether it says no more than that messages are sent as they are.
+    pub fn changes_nothing(&self) -> bool {
+        let MemoLine { v: _, messages, cut, results, removed } = self;
+        let is_unchanged = |decision: &Decision| decision.patches.is_empty();
+        messages.values().all(is_unchanged)
+            && cut.is_none()
+            && results.is_empty()
+            && removed.is_empty()
+    }
+}
+
+/// The memo of one conversation. The file is made with its first line.
 #[derive(Debug)]
 pub struct MemoFile {
-    file: File,
     path: PathBuf,
+    file: Option<File>,
 }
 
 impl MemoFile {
-    /// Opens the memo of the conversation that begins with `root`, or makes it, and reads its
-    /// lines. Other processes may append to it at the same time.
+    /// Reads the memo in `folder` of the conversation that begins with `root`, if there is one.
+    /// Other processes may append to it at the same time.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk` if it cannot be opened, read or made.
+    /// `NoPermission`, `Disk` if it exists and cannot be opened and read.
     pub fn open(folder: &Path, root: Chain) -> Result<(MemoFile, Vec<MemoLine>)> {
-        let path = folder.join(format!("{root}.jsonl"));
-        let failed = |err: io::Error| Error::writing(err, "the memo of the proxy", &path);
-        private_folder(folder).map_err(failed)?;
+        let mut memo = MemoFile { path: folder.join(format!("{root}.jsonl")), file: None };
+        let lines = match memo.opened(false) {
+            Ok(()) => memo.read(),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(err) => Err(err),
+        };
+        let lines = lines.map_err(|err| memo.failed(err))?;
+        Ok((memo, lines))
+    }
+
+    fn failed(&self, err: io::Error) -> Error {
+        Error::writing(err, "the memo of the proxy", &self.path)
+    }
+
+    /// Opens the file, which is made if `create`.
+    fn opened(&mut self, create: bool) -> io::Result<()> {
+        if self.file.is_some() {
+            return Ok(());
+        }
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
+        options.read(true).append(true).create(create);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = regular::open_with(&mut options, &path).map_err(failed)?;
-        let mut memo = MemoFile { file, path: path.clone() };
-        let lines = memo.read().map_err(failed)?;
-        Ok((memo, lines))
+        self.file = Some(regular::open_with(&mut options, &self.path)?);
+        Ok(())
     }
 
     /// Reads all lines, and drops a torn one at the end.
     fn read(&mut self) -> io::Result<Vec<MemoLine>> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(Vec::new()) };
         // Another process may be writing the last line.
-        self.file.lock()?;
+        file.lock()?;
         let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.read_to_end(&mut bytes)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < bytes.len() {
-            self.file.set_len(whole as u64)?;
+            file.set_len(whole as u64)?;
         }
-        self.file.unlock()?;
+        file.unlock()?;
         Ok(lines(&bytes[..whole]))
     }
 
-    /// Appends a line and, if `flush`, waits until it is on the disk.
+    /// Appends a line, and waits until it is on the disk.
     ///
     /// # Errors
     ///
     /// `Disk` if it cannot be written.
-    pub fn append(&mut self, line: &MemoLine, flush: bool) -> Result<()> {
-        let failed = |err: io::Error| Error::writing(err, "the memo of the proxy", &self.path);
+    pub fn append(&mut self, line: &MemoLine) -> Result<()> {
+        self.try_append(line).map_err(|err| self.failed(err))
+    }
+
+    fn try_append(&mut self, line: &MemoLine) -> io::Result<()> {
         let line = MemoLine { v: VERSION, ..line.clone() };
-        let mut text = serde_json::to_vec(&line).map_err(|err| failed(err.into()))?;
+        let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
-        let mut file = &self.file;
-        let written = file.lock().and_then(|()| {
-            let written = file.write_all(&text);
-            file.unlock().and(written)
-        });
-        written.map_err(failed)?;
-        if flush { file.sync_data().map_err(failed) } else { Ok(()) }
+        if let Some(folder) = self.path.parent().filter(|_| self.file.is_none()) {
+            private_folder(folder)?;
+        }
+        self.opened(true)?;
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        file.lock()?;
+        let end = file.metadata()?.len();
+        let written = file.write_all(&text);
+        if written.is_err() {
+            // The next line begins on its own.
+            file.set_len(end)?;
+        }
+        file.unlock()?;
+        written?;
+        file.sync_data()
     }
 }
 
@@ -199,7 +227,7 @@ mod tests {
 
     fn line(root: u8) -> MemoLine {
         let patches = vec![Patch { start: 3, end: 9, with: "\"short\"".into() }];
-        let decision = Decision { patches, is_gone: false, saved: 7 };
+        let decision = Decision { patches, saved: 7 };
         let raw = format!("\"long {root}\"");
         let hash = Hash::compute(raw.as_bytes());
         let about = About { texts: vec![(0, raw.len() as u32)], ..About::default() };
@@ -219,14 +247,14 @@ mod tests {
         let root = Chain::from_bytes([1; 16]);
         let (mut memo, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, []);
-        memo.append(&line(1), true).expect("a disk");
+        memo.append(&line(1)).expect("a disk");
         let path = folder.join(format!("{root}.jsonl"));
         let mut torn = fs::read(&path).expect("it exists");
         torn.extend_from_slice(&torn.clone()[..40]);
         fs::write(&path, torn).expect("a disk");
         let (mut memo, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, [line(1)]);
-        memo.append(&line(2), false).expect("a disk");
+        memo.append(&line(2)).expect("a disk");
         let (_, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, [line(1), line(2)]);
     }
@@ -236,7 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut memo, _) =
             MemoFile::open(folder.path(), Chain::from_bytes([1; 16])).expect("a memo");
-        memo.append(&line(1), true).expect("a disk");
+        memo.append(&line(1)).expect("a disk");
         let reference = Ref::from_bytes(b"\"long 1\"");
         let found = removed_texts(folder.path(), &reference).expect("it is read");
         assert_eq!(found, [(Chain::from_bytes([1; 16]).to_string(), line(1).removed[0].clone())]);

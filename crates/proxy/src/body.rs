@@ -87,6 +87,15 @@ impl Messages {
         chains[inputs.max(1) - 1]
     }
 
+    /// The message that holds a range of the body, and the range in it without what does not count.
+    /// `None` if the range is in no message, or begins or ends in what does not count.
+    pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, usize, usize)> {
+        let idx = self.index_at(range.start)?;
+        let start = self.all[idx].offset_of(range.start)?;
+        let last = self.all[idx].offset_of(range.end.checked_sub(1)?)?;
+        (range.start < range.end).then_some((idx, start, last + 1))
+    }
+
     /// The index of the message that holds the byte at `offset`.
     pub(crate) fn index_at(&self, offset: usize) -> Option<usize> {
         let idx = self.all.partition_point(|message| message.span.end <= offset);
@@ -107,7 +116,7 @@ impl Message {
     pub(crate) fn offset_of(&self, at: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
-            if range.contains(&at) || at == range.end && at == self.span.end {
+            if range.contains(&at) {
                 return Some(before + at - range.start);
             }
             before += range.len();
@@ -281,11 +290,11 @@ mod tests {
         let found = Messages::find(body, "messages").expect("a body");
         let message = &found.all[0];
         let text = body.windows(5).position(|it| it == b"\"abc\"").expect("it is there");
-        let offset = message.offset_of(text).expect("it counts");
-        let end = message.offset_of(text + 5).expect("it counts");
+        let (idx, offset, end) = found.place(&(text..text + 5)).expect("it counts");
         assert_eq!(offset, br#"{"role":"user","content":[{"text":"#.len());
         assert_eq!(message.range_of(offset, end), Some(text..text + 5));
-        assert_eq!(found.index_at(text), Some(0));
+        assert_eq!((idx, end), (0, offset + 5));
+        assert_eq!(found.place(&(text..body.len())), None);
         assert_eq!(message.offset_of(text - 12), None);
         assert_eq!(message.range_of(offset, offset), None);
     }

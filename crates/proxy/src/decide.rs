@@ -126,12 +126,7 @@ impl New<'_> {
         counter: &dyn Counter,
         decided: &mut Decided,
     ) -> Result<()> {
-        let known = splices(self.messages, self.known)?.into_iter();
-        let known = known.map(|(range, with)| Splice {
-            span: Span { start: range.start as u64, end: range.end as u64 },
-            with: with.as_bytes().into(),
-        });
-        let sent = Spliced::new(&self.body, known.collect())?;
+        let sent = sent(self.body, self.messages, self.known)?;
         // All replacements are before the first new message.
         let start = Source::len(&sent) - (self.body.len() - self.start()) as u64;
         let request = Loaded::read(sent, Some(self.api.format.name))?;
@@ -178,21 +173,30 @@ impl New<'_> {
         saved: u64,
         decided: &mut Decided,
     ) -> Result<()> {
-        let idx = self.messages.index_at(range.start);
-        let idx = idx.filter(|idx| *idx >= self.known.len());
-        let idx = idx.ok_or_else(|| refused("an edit is outside of the new messages"))?;
-        let message = &self.messages.all[idx];
-        let start = message.offset_of(range.start);
-        let end = range.end.checked_sub(1).and_then(|last| message.offset_of(last));
-        let (Some(start), Some(end)) = (start, end) else {
-            return Err(refused("an edit begins or ends at a cache mark"));
-        };
+        let place = self.messages.place(&range).filter(|(idx, ..)| *idx >= self.known.len());
+        let (idx, start, end) = place.ok_or_else(|| {
+            refused("an edit is outside of the new messages, or ends at a cache mark")
+        })?;
         let decision = &mut decided.decisions[idx - self.known.len()];
-        decision.patches.push(Patch { start, end: end + 1, with });
+        decision.patches.push(Patch { start, end, with });
         decision.patches.sort_by_key(|patch| patch.start);
         decision.saved += saved;
         Ok(())
     }
+}
+
+/// A body as it is sent, by decisions about its first messages.
+pub(crate) fn sent(
+    body: &[u8],
+    messages: &Messages,
+    decisions: &[Arc<Decision>],
+) -> Result<Spliced<'static>> {
+    let splices = splices(messages, decisions)?.into_iter().map(|(range, with)| Splice {
+        span: Span { start: range.start as u64, end: range.end as u64 },
+        with: with.as_bytes().into(),
+    });
+    let splices = splices.collect();
+    Spliced::owned(body.to_vec(), splices)
 }
 
 /// Whether there is a result that may be worth shortening and that no model has seen.
@@ -235,10 +239,10 @@ fn output_at(transcript: &Transcript, at: At) -> Option<&Output> {
     }
 }
 
-fn text(bytes: Vec<u8>) -> Result<String> {
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("a text is not valid UTF-8"))
 }
 
-fn refused(what: &str) -> Error {
+pub(crate) fn refused(what: &str) -> Error {
     Error::new(ErrorKind::Refused, what)
 }

@@ -13,10 +13,14 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod body;
+mod counter;
+mod cut;
 mod decide;
 mod guard;
 mod headers;
 mod memo;
+mod meter;
+mod price;
 mod proxy;
 mod refusal;
 mod rewrite;
@@ -24,6 +28,7 @@ mod server;
 mod upstream;
 
 pub use headers::BYPASS;
+pub use meter::Totals;
 pub use proxy::{Options, Proxy};
 pub use server::{BindError, Server};
 pub use upstream::{BadUpstream, Upstream};

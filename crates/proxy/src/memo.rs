@@ -1,11 +1,13 @@
 //! What was decided, in memory and on disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use epitome::wire::{Chain, Decision, MemoFile, MemoLine};
 use epitome_error::Result;
+use epitome_model::Tokens;
 
 /// Conversations whose memos are in memory at the same time. Others are read again from disk.
 const OPEN: usize = 256;
@@ -23,9 +25,17 @@ pub(crate) struct Memos {
 pub(crate) struct Memo {
     file: Option<MemoFile>,
     messages: HashMap<Chain, Arc<Decision>>,
+    /// Decisions that are not on disk: these messages are sent as they are.
+    unwritten: BTreeMap<Chain, Decision>,
     cuts: HashMap<Chain, Arc<[Arc<Decision>]>>,
     /// What is sent in place of results, by their id and text.
     results: HashMap<Chain, Arc<str>>,
+    /// Input tokens of its last request, as the service counted them.
+    pub(crate) input: Option<Tokens>,
+    /// When its last request was sent.
+    pub(crate) last: Option<Instant>,
+    /// Bytes of a request below which no cut is tried again.
+    pub(crate) next_cut: usize,
 }
 
 impl Memos {
@@ -88,17 +98,29 @@ impl Memo {
         self.results.get(&key)
     }
 
-    /// Keeps decisions: on disk first, flushed if texts are no longer sent because of them.
+    /// Keeps decisions: on disk first. That messages are sent as they are is on disk when there is
+    /// more to say: without it, nothing is decided otherwise.
     ///
     /// # Errors
     ///
     /// Those of the disk. The decisions are not kept then.
     pub(crate) fn keep(&mut self, line: MemoLine) -> Result<()> {
-        if let Some(file) = &mut self.file {
-            file.append(&line, !line.removed.is_empty())?;
+        if line.changes_nothing() {
+            self.unwritten.extend(line.messages.clone());
+        } else if let Some(file) = &mut self.file {
+            let mut written = line.clone();
+            written.messages.extend(self.unwritten.clone());
+            file.append(&written)?;
+            self.unwritten.clear();
         }
         self.learn(line);
         Ok(())
+    }
+
+    /// Keeps in memory alone that these messages are sent as they are.
+    pub(crate) fn leave(&mut self, chains: &[Chain]) {
+        let unchanged = chains.iter().map(|chain| (*chain, Decision::default()));
+        self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
     }
 
     fn learn(&mut self, line: MemoLine) {
@@ -127,7 +149,7 @@ mod tests {
 
     fn decision(saved: u64) -> Decision {
         let patches = vec![Patch { start: 0, end: 1, with: "x".into() }];
-        Decision { patches, saved, ..Decision::default() }
+        Decision { patches, saved }
     }
 
     fn saved(known: &[Arc<Decision>]) -> Vec<u64> {

@@ -3,9 +3,11 @@
 use std::error::Error as StdError;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use epitome_api::{Api, Purpose};
+use epitome_llm::Catalogue;
 use epitome_model::Counter;
 use epitome_passes::Recipe;
 use http_body_util::BodyExt as _;
@@ -17,6 +19,7 @@ use tracing::warn;
 
 use crate::guard::without_token;
 use crate::headers::{self, BYPASS};
+use crate::meter::{Meter, Observed, Observer, Totals};
 use crate::refusal::Refusal;
 use crate::rewrite::{Rewriter, Rewritten};
 use crate::upstream::{Route, Upstream, client};
@@ -44,12 +47,15 @@ pub struct Options {
     pub folder: PathBuf,
     /// Whether requests are changed, or only what would be changed is counted.
     pub dry_run: bool,
+    /// The prices of models.
+    pub prices: Catalogue,
 }
 
 impl Options {
     /// Settings without a token, for the providers' own services.
     pub fn new(recipe: Recipe, counter: &'static dyn Counter, folder: PathBuf) -> Options {
-        Options { upstream: None, token: None, recipe, counter, folder, dry_run: false }
+        let prices = Catalogue::built_in();
+        Options { upstream: None, token: None, recipe, counter, folder, dry_run: false, prices }
     }
 }
 
@@ -59,6 +65,7 @@ pub struct Proxy {
     route: Route,
     client: reqwest::Client,
     rewriter: Arc<Rewriter>,
+    meter: Arc<Meter>,
     is_dry_run: bool,
 }
 
@@ -76,9 +83,20 @@ impl Proxy {
         let client = client(&route)?;
         // A dry run leaves nothing behind.
         let folder = Some(options.folder).filter(|_| !options.dry_run);
-        let rewriter = Arc::new(Rewriter::new(folder, options.recipe, options.counter));
+        let rewriter = Arc::new(Rewriter::new(
+            folder,
+            options.recipe,
+            options.counter,
+            options.prices.clone(),
+        ));
+        let meter = Arc::new(Meter::new(options.prices));
         let Options { token, dry_run: is_dry_run, .. } = options;
-        Ok(Proxy { token, route, client, rewriter, is_dry_run })
+        Ok(Proxy { token, route, client, rewriter, meter, is_dry_run })
+    }
+
+    /// What was sent so far, and what it cost.
+    pub fn totals(&self) -> Totals {
+        self.meter.totals()
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
@@ -99,13 +117,16 @@ impl Proxy {
             return Err(Refusal::Upgrade);
         }
         let path = target.split('?').next().unwrap_or_default();
-        let base = self.route.base(path, &head.headers).ok_or(Refusal::NoService)?;
-        let url = format!("{}{target}", base.as_str());
+        let url = self.route.url(target, &head.headers).ok_or(Refusal::NoService)?;
         let readable = readable(&head.method, path, &head.headers);
         let mut headers = headers::of_request(&head.headers);
+        let mut observer = None;
         let body = match readable {
-            Some((api, _)) => {
-                let body = self.rewritten(api, whole(body).await?).await;
+            Some((api, purpose)) => {
+                let (body, rewritten) = self.rewritten(api, whole(body).await?).await;
+                if purpose == Purpose::Answer {
+                    observer = Some(self.meter.begin(api, rewritten));
+                }
                 // The client of the service writes it again.
                 headers.remove(CONTENT_LENGTH);
                 Some(reqwest::Body::from(body))
@@ -118,27 +139,37 @@ impl Proxy {
             request = request.body(body);
         }
         let response = request.send().await.map_err(unreachable)?;
-        Ok(passed_on(response))
+        Ok(passed_on(response, observer))
     }
 }
 
 impl Proxy {
-    /// The body as it is sent. After any error of ours it is the original.
-    async fn rewritten(&self, api: &'static Api, original: Bytes) -> Bytes {
+    /// The body as it is sent, and what that saves. After any error of ours it is the original.
+    async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
         let (rewriter, body) = (Arc::clone(&self.rewriter), original.clone());
-        let rewritten = tokio::task::spawn_blocking(move || rewriter.rewrite(api, &body)).await;
-        match rewritten {
-            Ok(Ok(Rewritten { body: Some(body), .. })) if !self.is_dry_run => body,
-            Ok(Ok(_)) => original,
-            Ok(Err(err)) => {
-                warn!(api = api.name, error = %epitome_error::sentence(&err), "a request passes unchanged");
-                original
+        let rewritten =
+            tokio::task::spawn_blocking(move || rewriter.rewrite(api, &body, Instant::now())).await;
+        let failure = match rewritten {
+            Ok(Ok(mut rewritten)) => {
+                if let Some(failure) = rewritten.effect.failure.take() {
+                    self.report(api, failure);
+                }
+                let body = rewritten.body.take().filter(|_| !self.is_dry_run);
+                return (body.unwrap_or(original), rewritten);
             }
-            Err(panicked) => {
-                warn!(api = api.name, error = %panicked, "a request passes unchanged");
-                original
-            }
-        }
+            Ok(Err(err)) => epitome_error::sentence(&err),
+            Err(_) => "a panic".to_owned(),
+        };
+        self.report(api, failure);
+        (original, Rewritten::default())
+    }
+}
+
+impl Proxy {
+    /// Reports an error of ours: what it is about passes unchanged.
+    fn report(&self, api: &Api, failure: String) {
+        warn!(api = api.name, failure, "something passes unchanged");
+        self.meter.add_failure(failure);
     }
 }
 
@@ -165,11 +196,14 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Refusal> {
     Ok(bytes.freeze())
 }
 
-/// The response of a service, without the headers of its connection.
-fn passed_on(response: reqwest::Response) -> Response<ResponseBody> {
+/// The response of a service, without the headers of its connection. What it reports of the tokens
+/// it counted is read as it passes.
+fn passed_on(response: reqwest::Response, observer: Option<Observer>) -> Response<ResponseBody> {
     let response: Response<reqwest::Body> = response.into();
     let (mut head, body) = response.into_parts();
+    let observer = observer.and_then(|it| it.of_response(head.status, &head.headers));
     head.headers = headers::passed_on(&head.headers);
+    let body = Observed { body, observer };
     Response::from_parts(head, body.map_err(Into::into).boxed_unsync())
 }
 

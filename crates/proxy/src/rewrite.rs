@@ -2,24 +2,30 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use bytes::Bytes;
-use epitome::wire::{Decision, MemoLine};
+use epitome::wire::{Chain, Decision, MemoLine};
 use epitome_api::Api;
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{Error, ErrorKind, Result, sentence};
+use epitome_llm::Catalogue;
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Recipe;
 
 use crate::body::Messages;
+use crate::counter::CachingCounter;
+use crate::cut::{Cut, Cuttable};
 use crate::decide::New;
-use crate::memo::{Memos, locked};
+use crate::memo::{Memo, Memos, locked};
+use crate::price::{TIME_TO_LIVE, USUAL};
 
 /// Rewrites the bodies of requests.
 pub(crate) struct Rewriter {
     memos: Memos,
     recipe: Recipe,
-    counter: &'static dyn Counter,
+    counter: CachingCounter,
+    prices: Catalogue,
 }
 
 /// What rewriting did to one body.
@@ -33,14 +39,26 @@ pub(crate) struct Effect {
     pub(crate) saved_now: Tokens,
     /// Results that were shortened for the first time.
     pub(crate) shortened: u64,
+    /// Tokens that the provider has to write to its cache again because of a cut; 0 without one.
+    pub(crate) cut: Tokens,
+    /// Why new messages are sent as they are, or a cut was not made, if that is an error.
+    pub(crate) failure: Option<String>,
 }
 
 /// A body as it is sent.
+#[derive(Default)]
 pub(crate) struct Rewritten {
     /// `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
+    /// The memo of its conversation.
+    pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
 }
+
+/// Bytes of JSON per token, about: for requests of which the service has counted none yet.
+const BYTES_PER_TOKEN: u64 = 4;
+/// A cut is tried again when the request is longer by this part of it: a tenth.
+const AGAIN: usize = 10;
 
 impl Rewriter {
     /// Without a folder, decisions are only kept in memory.
@@ -48,45 +66,125 @@ impl Rewriter {
         folder: Option<PathBuf>,
         recipe: Recipe,
         counter: &'static dyn Counter,
+        prices: Catalogue,
     ) -> Rewriter {
-        Rewriter { memos: Memos::new(folder), recipe, counter }
+        let (memos, counter) = (Memos::new(folder), CachingCounter::new(counter));
+        Rewriter { memos, recipe, counter, prices }
     }
 
-    /// Rewrites the body of a request to an API.
+    /// Rewrites the body of a request to an API; `now` is when it is sent.
     ///
     /// # Errors
     ///
     /// If anything is not as expected: the caller sends the original.
-    pub(crate) fn rewrite(&self, api: &'static Api, body: &Bytes) -> Result<Rewritten> {
+    pub(crate) fn rewrite(
+        &self,
+        api: &'static Api,
+        body: &Bytes,
+        now: Instant,
+    ) -> Result<Rewritten> {
         let Some(messages) = Messages::find(body, api.list) else {
-            return Ok(Rewritten { body: None, effect: Effect::default() });
+            return Ok(Rewritten::default());
         };
         let chains = messages.chains(body, api.name);
-        let memo = self.memos.of_conversation(messages.root(&chains))?;
-        let mut memo = locked(&memo);
+        let conversation = self.memos.of_conversation(messages.root(&chains))?;
+        let mut memo = locked(&conversation);
         let mut decisions = memo.known(&chains);
         let known = decisions.len();
         let mut effect = Effect { model: messages.model.clone(), ..Effect::default() };
+        let request = Request { api, body, messages: &messages, chains: &chains };
         if known < messages.all.len() {
-            let new = New { api, body, messages: &messages, known: &decisions };
-            let decided = new.decide(&memo, &self.recipe, self.counter)?;
-            effect.shortened = decided.shortened;
-            let line = MemoLine {
-                messages: chains[known..].iter().copied().zip(decided.decisions.clone()).collect(),
-                results: decided.results,
-                removed: decided.removed,
-                ..MemoLine::default()
-            };
-            memo.keep(line)?;
-            decisions.extend(decided.decisions.into_iter().map(Arc::new));
+            match self.decide(&request, &mut memo, &mut decisions) {
+                Ok(shortened) => effect.shortened = shortened,
+                Err(err) => {
+                    // What is known stays what it is, or the cache of the provider is lost.
+                    memo.leave(&chains[known..]);
+                    decisions = memo.known(&chains);
+                    effect.failure = Some(sentence(&err));
+                }
+            }
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
-        effect.saved_before = saved(&decisions[..known]);
         effect.saved_now = saved(&decisions[known..]);
+        if known < messages.all.len() && self.is_due(&memo, body.len()) {
+            match self.cut(&request, &mut memo, &mut decisions, now) {
+                Ok(cut) => effect.cut = cut,
+                Err(err) => effect.failure = Some(sentence(&err)),
+            }
+        }
+        effect.saved_before = saved(&decisions) - effect.saved_now;
+        memo.last = Some(now);
+        drop(memo);
         let splices = splices(&messages, &decisions)?;
         let body = (!splices.is_empty()).then(|| spliced(body, &splices).into());
-        Ok(Rewritten { body, effect })
+        Ok(Rewritten { body, effect, conversation: Some(conversation) })
     }
+
+    /// Decides about the messages that are new, and keeps that. Returns the number of results that
+    /// are shortened.
+    fn decide(
+        &self,
+        request: &Request<'_>,
+        memo: &mut Memo,
+        decisions: &mut Vec<Arc<Decision>>,
+    ) -> Result<u64> {
+        let Request { api, body, messages, chains } = *request;
+        let known = decisions.len();
+        let new = New { api, body, messages, known: decisions };
+        let decided = new.decide(memo, &self.recipe, &self.counter)?;
+        let line = MemoLine {
+            messages: chains[known..].iter().copied().zip(decided.decisions.clone()).collect(),
+            results: decided.results,
+            removed: decided.removed,
+            ..MemoLine::default()
+        };
+        memo.keep(line)?;
+        decisions.extend(decided.decisions.into_iter().map(Arc::new));
+        Ok(decided.shortened)
+    }
+
+    /// Whether a request is so long that a cut is tried.
+    fn is_due(&self, memo: &Memo, bytes: usize) -> bool {
+        let trigger = self.recipe.live_trigger().tokens;
+        // The service's own count of the request before, or a guess for the first one.
+        let tokens = memo.input.unwrap_or(Tokens(bytes as u64 / BYTES_PER_TOKEN));
+        bytes >= memo.next_cut && trigger.is_some_and(|trigger| tokens >= Tokens(trigger))
+    }
+
+    /// Cuts, if that is worth it, and keeps the decisions. Returns the tokens that the provider
+    /// has to write again: 0 without a cut.
+    fn cut(
+        &self,
+        request: &Request<'_>,
+        memo: &mut Memo,
+        decisions: &mut Vec<Arc<Decision>>,
+        now: Instant,
+    ) -> Result<Tokens> {
+        let Request { api, body, messages, chains } = *request;
+        let model = messages.model.as_deref().unwrap_or_default();
+        let price = self.prices.named(model).map_or(USUAL, |known| known.price);
+        // Unless it is known that the cache is cold, it is taken to be warm.
+        let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
+        let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };
+        let cut = cuttable.cut(&self.recipe, &self.counter);
+        // Until the conversation has grown, the answer would be the same.
+        memo.next_cut = body.len() + body.len() / AGAIN;
+        let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(Tokens(0)) };
+        let last = chains.last().copied();
+        let cut = last.map(|last| (last, made.clone()));
+        memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
+        *decisions = made.into_iter().map(Arc::new).collect();
+        Ok(rewritten)
+    }
+}
+
+/// The parts of a request that decisions are about.
+#[derive(Clone, Copy)]
+struct Request<'r> {
+    api: &'static Api,
+    body: &'r [u8],
+    messages: &'r Messages,
+    chains: &'r [Chain],
 }
 
 /// A range of a body and the bytes that replace it.
@@ -103,13 +201,7 @@ pub(crate) fn splices<'d>(
 ) -> Result<Vec<BodySplice<'d>>> {
     let broken = || Error::new(ErrorKind::Broken, "a decision does not fit its message");
     let mut splices = Vec::new();
-    for (idx, (message, decision)) in messages.all.iter().zip(decisions).enumerate() {
-        if decision.is_gone {
-            // With the comma after it: the last message stays.
-            let next = messages.all.get(idx + 1).ok_or_else(broken)?;
-            splices.push((message.span.start..next.span.start, ""));
-            continue;
-        }
+    for (message, decision) in messages.all.iter().zip(decisions) {
         for patch in &decision.patches {
             let range = message.range_of(patch.start, patch.end).ok_or_else(broken)?;
             splices.push((range, patch.with.as_str()));

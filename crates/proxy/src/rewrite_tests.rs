@@ -21,7 +21,7 @@ impl Counter for Words {
 }
 
 fn rewriter(folder: Option<PathBuf>) -> Rewriter {
-    Rewriter::new(folder, built_in("epitome").expect("a recipe"), &Words)
+    Rewriter::new(folder, built_in("epitome").expect("a recipe"), &Words, Catalogue::built_in())
 }
 
 fn api(name: &str) -> &'static Api {
@@ -80,7 +80,7 @@ fn body(api: &'static Api, messages: &[Value]) -> Bytes {
 
 fn sent(rewriter: &Rewriter, api: &'static Api, messages: &[Value]) -> Bytes {
     let body = body(api, messages);
-    let rewritten = rewriter.rewrite(api, &body).expect("it is rewritten");
+    let rewritten = rewriter.rewrite(api, &body, Instant::now()).expect("it is rewritten");
     rewritten.body.unwrap_or(body)
 }
 
@@ -222,7 +222,9 @@ fn only_results_that_are_one_text_are_changed() {
 fn a_body_that_is_no_request_passes() {
     let rewriter = rewriter(None);
     for body in ["", "{", "null", r#"{"messages":{}}"#, r#"{"messages":[1,null,"x",[]]}"#] {
-        let made = rewriter.rewrite(api("anthropic"), &Bytes::from(body)).map(|it| it.body);
+        let made = rewriter
+            .rewrite(api("anthropic"), &Bytes::from(body), Instant::now())
+            .map(|it| it.body);
         assert_eq!(made.ok().flatten(), None, "{body}");
     }
 }
@@ -234,6 +236,8 @@ fn removed_texts_are_on_disk_before_they_are_not_sent() {
     let rewriter = rewriter(Some(folder.path().to_owned()));
     let mut messages = vec![first("openai-chat")];
     messages.extend(turn("openai-chat", "a", &log("a")));
+    sent(&rewriter, api, &messages[..1]);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing to keep");
     sent(&rewriter, api, &messages);
     let files = std::fs::read_dir(folder.path()).expect("a folder").flatten();
     let names: BTreeSet<PathBuf> = files.map(|file| file.path()).collect();
@@ -243,4 +247,71 @@ fn removed_texts_are_on_disk_before_they_are_not_sent() {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let raw = lines[0]["removed"][0]["raw"].as_str().expect("a text");
     assert_eq!(raw, serde_json::to_string(&log("a")).expect("JSON"));
+}
+
+/// A conversation of many calls with results of some hundred words.
+fn long(api: &str, calls: usize) -> Vec<Value> {
+    let mut messages = vec![first(api)];
+    for n in 0..calls {
+        let result: String =
+            (0..60).map(|line| format!("file{n}.rs:{line}: fn f{n}_{line}\n")).collect();
+        messages.extend(turn(api, &format!("c{n}"), &result));
+    }
+    messages
+}
+
+/// A recipe that tries a cut at 2,000 tokens and keeps two results.
+fn cutting(folder: Option<PathBuf>) -> Rewriter {
+    let mut recipe = built_in("epitome").expect("a recipe");
+    recipe.trigger.live.tokens = Some(2_000);
+    recipe.target.live = None;
+    recipe.keep = epitome_passes::Keep { results: Some(2), ..epitome_passes::Keep::default() };
+    Rewriter::new(folder, recipe, &Words, Catalogue::built_in())
+}
+
+#[test]
+fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
+    for name in APIS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (api, rewriter) = (api(name), cutting(Some(folder.path().to_owned())));
+        let messages = long(name, 30);
+        let whole = body(api, &messages);
+        let rewritten = rewriter.rewrite(api, &whole, Instant::now()).expect("it is rewritten");
+        assert!(rewritten.effect.cut > Tokens(0), "{name}");
+        let cut = rewritten.body.expect("it is cut");
+        assert!(cut.len() < whole.len() / 2, "{name}: {} of {}", cut.len(), whole.len());
+        let text = String::from_utf8_lossy(&cut);
+        // The last two results stay, and so does all reasoning.
+        assert!(text.contains("file29.rs:59") && text.contains("file28.rs:59"), "{name}");
+        for kept in ["c2ln", "ZW5j"] {
+            let count = |body: &Bytes| String::from_utf8_lossy(body).matches(kept).count();
+            assert_eq!(count(&cut), count(&whole), "{name}");
+        }
+        // Nothing before the end changes in later requests, and after a restart.
+        let mut more = messages.clone();
+        more.extend(turn(name, "new", "ok"));
+        let longer = sent(&rewriter, api, &more);
+        let shared = cut.len() - r#"], "stream":true}"#.len();
+        assert!(longer[..shared] == cut[..shared], "{name}");
+        let again = cutting(Some(folder.path().to_owned()));
+        assert!(sent(&again, api, &more) == longer, "{name}");
+    }
+}
+
+#[test]
+fn a_short_conversation_is_not_cut() {
+    let (api, rewriter) = (api("anthropic"), cutting(None));
+    let messages = long("anthropic", 2);
+    assert!(sent(&rewriter, api, &messages) == body(api, &messages));
+}
+
+#[test]
+fn reasoning_that_is_bound_to_its_prefix_forbids_a_cut() {
+    let (api, rewriter) = (api("anthropic"), cutting(None));
+    let plain = body(api, &long("anthropic", 30));
+    let bound = String::from_utf8_lossy(&plain)
+        .replace(r#""model": "m""#, r#""model": "claude-fable-5-1""#);
+    let bound = Bytes::from(bound);
+    let rewritten = rewriter.rewrite(api, &bound, Instant::now()).expect("it is read");
+    assert_eq!((rewritten.body, rewritten.effect.cut), (None, Tokens(0)));
 }

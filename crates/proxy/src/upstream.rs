@@ -85,14 +85,25 @@ pub(crate) enum Route {
     ByRequest,
 }
 
+/// The service of Codex for users who are signed in with ChatGPT, and the header of their requests.
+const CHATGPT: (&str, &str) = ("https://chatgpt.com/backend-api/codex", "chatgpt-account-id");
+
 impl Route {
-    /// The base URL for a request; `None` if nothing says which service it is for.
-    pub(crate) fn base(&self, path: &str, headers: &HeaderMap) -> Option<Upstream> {
+    /// The URL for a request; `None` if nothing says which service it is for. `target` is the path
+    /// with the query.
+    pub(crate) fn url(&self, target: &str, headers: &HeaderMap) -> Option<String> {
+        let path = target.split('?').next().unwrap_or_default();
         match self {
-            Route::One(upstream) => Some(upstream.clone()),
+            Route::One(upstream) => Some(format!("{}{target}", upstream.as_str())),
+            Route::ByRequest if headers.contains_key(CHATGPT.1) => {
+                // Codex has a base URL of its own for these users, which does not end in a version.
+                let target = target.strip_prefix("/v1").unwrap_or(target);
+                Some(format!("{}{target}", CHATGPT.0))
+            }
             Route::ByRequest => {
                 let address = provider(path, headers)?.address()?;
-                Some(Upstream::parse(address).ok()?.split_path().0)
+                let host = Upstream::parse(address).ok()?.split_path().0;
+                Some(format!("{}{target}", host.as_str()))
             }
         }
     }
@@ -135,27 +146,43 @@ pub(crate) fn client(route: &Route) -> reqwest::Result<reqwest::Client> {
 mod tests {
     use super::*;
 
-    fn base(path: &str, headers: &[(&'static str, &str)]) -> Option<String> {
+    fn url(path: &str, headers: &[(&'static str, &str)]) -> Option<String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a value"));
         }
-        Some(Route::ByRequest.base(path, &map)?.as_str().to_owned())
+        Route::ByRequest.url(path, &map)
     }
 
     #[test]
     fn a_request_goes_to_the_service_of_its_path_or_of_its_headers() {
-        let anthropic = Some("https://api.anthropic.com".to_owned());
-        let openai = Some("https://api.openai.com".to_owned());
-        let google = Some("https://generativelanguage.googleapis.com".to_owned());
-        assert_eq!(base("/v1/messages", &[]), anthropic);
-        assert_eq!(base("/v1/responses", &[]), openai);
-        assert_eq!(base("/v1/chat/completions", &[]), openai);
-        assert_eq!(base("/v1beta/models/g:generateContent", &[]), google);
-        assert_eq!(base("/v1/models", &[("x-api-key", "k")]), anthropic);
-        assert_eq!(base("/v1/models", &[("anthropic-version", "2023-06-01")]), anthropic);
-        assert_eq!(base("/v1beta/models", &[("x-goog-api-key", "k")]), google);
-        assert_eq!(base("/v1/models", &[("authorization", "Bearer k")]), None);
+        let key = [("authorization", "Bearer k")];
+        let chatgpt = [("authorization", "Bearer k"), ("chatgpt-account-id", "a")];
+        for (path, headers, expect) in [
+            ("/v1/messages?beta=true", &[][..], "https://api.anthropic.com/v1/messages?beta=true"),
+            ("/v1/responses", &key, "https://api.openai.com/v1/responses"),
+            ("/v1/responses", &chatgpt, "https://chatgpt.com/backend-api/codex/responses"),
+            ("/v1/chat/completions", &key, "https://api.openai.com/v1/chat/completions"),
+            ("/v1/models", &[("x-api-key", "k")], "https://api.anthropic.com/v1/models"),
+            (
+                "/v1/models",
+                &[("anthropic-version", "2023-06-01")],
+                "https://api.anthropic.com/v1/models",
+            ),
+            (
+                "/v1beta/models/g:generateContent",
+                &[],
+                "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent",
+            ),
+            (
+                "/v1beta/models",
+                &[("x-goog-api-key", "k")],
+                "https://generativelanguage.googleapis.com/v1beta/models",
+            ),
+        ] {
+            assert_eq!(url(path, headers).as_deref(), Some(expect), "{path} {headers:?}");
+        }
+        assert_eq!(url("/v1/models", &key), None);
     }
 
     #[test]

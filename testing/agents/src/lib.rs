@@ -27,6 +27,7 @@ pub mod resume;
 mod sandbox;
 pub mod scenario;
 pub mod sdk;
+pub mod wrap;
 
 use anyhow::Context as _;
 

@@ -61,6 +61,26 @@ impl Sandbox {
         self.turn(None, prompt)
     }
 
+    /// Starts a session behind `epitome wrap`, with the archive in `archive`, and waits for the end
+    /// of the turn.
+    ///
+    /// # Errors
+    ///
+    /// As [`new_session`](Sandbox::new_session).
+    pub fn new_wrapped_session(
+        &self,
+        epitome: &Path,
+        archive: &Path,
+        prompt: &str,
+    ) -> anyhow::Result<Finished> {
+        let agent = self.agent.command(None, prompt)?;
+        let mut command = Command::new(epitome);
+        command.args(["wrap", self.agent.name(), "--program"]).arg(agent.get_program());
+        command.arg("--").args(agent.get_args());
+        self.dress(&mut command);
+        run(command.env("EPITOME_HOME", archive), TURN)
+    }
+
     /// Resumes the session `id` with `prompt` and waits for the end of the turn.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, Way, carry, keep, sdk};
+use agents::{AGENTS, Agent, Way, carry, keep, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -16,6 +16,9 @@ use xtask::{cargo, print, say};
 const PAGE: &str = "docs/agents.md";
 const BEGIN: &str = "<!-- begin of the table: cargo lab e2e --write -->\n";
 const END: &str = "<!-- end of the table -->";
+
+/// The agents that are given their base URL by a variable here, and are run behind the proxy.
+const WRAPPED: [&str; 1] = ["claude"];
 
 /// The text between the table of resumes and that of ports.
 const CARRIED: &str =
@@ -31,7 +34,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `sdk` (SDKs and clients of the engine), `tools` (other programs that read
-/// sessions) and `viewer` (in a real Chromium) each run one of these parts.
+/// sessions), `wrap` (agents behind the proxy) and `viewer` (in a real Chromium) each run one of
+/// these parts.
 ///
 /// # Errors
 ///
@@ -44,6 +48,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
+        ["wrap"] => return wrapped(&epitome),
         _ => {}
     }
     let chosen = match names {
@@ -59,6 +64,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         kept(&epitome)?;
         clients(&epitome)?;
         tools(&epitome)?;
+        wrapped(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
         cargo::run(&[&["cargo", "test", "--workspace"], &test[..]].concat(), &[])?;
     }
@@ -79,6 +85,26 @@ pub(crate) fn write() -> anyhow::Result<()> {
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
     let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE}: no {END}"))?;
     fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
+}
+
+/// Runs agents behind `epitome wrap`.
+fn wrapped(epitome: &Path) -> anyhow::Result<()> {
+    let columns =
+        ["agent", "requests", "first", "through the proxy", "last", "through it", "stubs"];
+    let mut table = Table::new(&columns);
+    let agents: Vec<_> =
+        WRAPPED.iter().map(|name| agents::named(name)).collect::<Result<_, _>>()?;
+    table.try_all(
+        &agents,
+        |agent| agent.name().to_owned(),
+        |agent| {
+            let wrap::Report { agent, requests, first, last, stubs, .. } =
+                wrap::run(*agent, epitome)?;
+            let cells = [requests, first.0, first.1, last.0, last.1, stubs].map(|n| n.to_string());
+            Ok(format!("{agent} | {}", cells.join(" | ")))
+        },
+    );
+    table.finish().map(drop)
 }
 
 /// Tests the viewer in a real Chromium. Without one this is skipped with a report, unless

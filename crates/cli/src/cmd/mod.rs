@@ -32,3 +32,4 @@ pub mod simulate;
 pub mod undo;
 pub mod uninstall;
 pub mod watch;
+pub mod wrap;

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use clap::Args as ClapArgs;
 use epitome::recipes;
-use epitome_proxy::{BindError, Options, Server, Upstream};
+use epitome_model::Tokens;
+use epitome_proxy::{BindError, Options, Server, Totals, Upstream};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{BOLD, DIM};
+use crate::text::{BOLD, DIM, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +82,51 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?;
     }
     app.note(&format!("{DIM}the base URL for agents; stop with Ctrl-C{DIM:#}"));
-    server.run_until(stopped()).map_err(failed)
+    let proxy = server.proxy();
+    server.run_until(stopped()).map_err(failed)?;
+    app.note(&format!("{DIM}{}{DIM:#}", summary(&proxy.totals(), args.shortening.dry_run)));
+    Ok(())
+}
+
+/// What requests cost and what that saved, on one line: `14 requests, 412.2k input tokens (380.1k
+/// from a cache); about 61.0k tokens fewer; $0.42 instead of about $0.58 at list prices; 3 results
+/// shortened, 1 cut`.
+pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
+    let would = if is_dry_run { "would be " } else { "" };
+    let mut parts = vec![requests(totals)];
+    if totals.saved > Tokens(0) {
+        parts.push(format!("about {} tokens {would}fewer", totals.saved));
+    }
+    if totals.metered > totals.without_price {
+        let (cost, unchanged) = (totals.cost.to_string(), totals.unchanged_cost.to_string());
+        parts.push(match cost == unchanged || is_dry_run {
+            true => format!("{cost} at list prices"),
+            false => format!("{cost} instead of about {unchanged} at list prices"),
+        });
+    }
+    if totals.shortened + totals.cuts > 0 {
+        let (shortened, cuts) = (count(totals.shortened, "result"), count(totals.cuts, "cut"));
+        parts.push(format!("{shortened} {would}shortened, {cuts}"));
+    }
+    if let Some(failure) = &totals.last_failure {
+        let failures = count(totals.failures, "request");
+        parts.push(format!("{failures} passed unchanged after an error: {failure}"));
+    }
+    parts.join("; ")
+}
+
+/// How many requests there were, and what the service counted.
+fn requests(totals: &Totals) -> String {
+    let requests = count(totals.requests, "request");
+    if totals.metered == 0 {
+        return format!("{requests}, without a count of tokens from the service");
+    }
+    let metered = match totals.metered < totals.requests {
+        true => format!(" ({} counted)", totals.metered),
+        false => String::new(),
+    };
+    let (input, cached) = (totals.usage.all_input(), totals.usage.cached);
+    format!("{requests}{metered}, {input} input tokens ({cached} from a cache)")
 }
 
 /// Binds an address.
@@ -119,5 +164,34 @@ async fn stopped() {
     // Without a signal handler it runs until it is killed.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{MicroDollars, TokenUsage};
+
+    use super::*;
+
+    #[test]
+    fn a_summary_says_what_was_counted_and_by_whom() {
+        let usage = TokenUsage { cached: Tokens(380_100), ..TokenUsage::default() };
+        let usage = TokenUsage { cache_written: Tokens(32_100), ..usage };
+        let (cost, unchanged_cost) = (MicroDollars(420_000), MicroDollars(580_000));
+        let (requests, metered) = (14, 13);
+        let totals = Totals { requests, metered, usage, cost, unchanged_cost, ..Totals::default() };
+        let totals = Totals { saved: Tokens(61_000), shortened: 3, cuts: 1, ..totals };
+        assert_eq!(
+            summary(&totals, false),
+            "14 requests (13 counted), 412.2k input tokens (380.1k from a cache); about 61.0k \
+             tokens fewer; $0.42 instead of about $0.58 at list prices; 3 results shortened, 1 cut"
+        );
+        assert_eq!(
+            summary(&totals, true),
+            "14 requests (13 counted), 412.2k input tokens (380.1k from a cache); about 61.0k \
+             tokens would be fewer; $0.42 at list prices; 3 results would be shortened, 1 cut"
+        );
+        let none = Totals { requests: 1, ..Totals::default() };
+        assert_eq!(summary(&none, false), "1 request, without a count of tokens from the service");
     }
 }

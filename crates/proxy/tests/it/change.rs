@@ -91,3 +91,22 @@ fn an_error_of_ours_passes_the_original_on() {
     let torn = &body[..body.len() - 9];
     assert!(arrived(folder.path(), &[], false, torn) == torn);
 }
+
+#[test]
+fn what_the_service_counted_is_added_up() {
+    let answer = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],
+        "usage":{"input_tokens":10,"cache_read_input_tokens":100,"output_tokens":5}}"#;
+    let service = Service::answering(200, answer);
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Running::start(&service.url(), folder.path(), |options| options);
+    let (body, _) = request();
+    proxy.post("/v1/messages", &[], &body);
+    proxy.post("/v1/messages", &[], &body);
+    proxy.post("/v1/messages/count_tokens", &[], &body);
+    let totals = proxy.proxy.totals();
+    assert_eq!((totals.requests, totals.metered, totals.shortened), (2, 2, 1));
+    assert_eq!((totals.usage.input.0, totals.usage.cached.0), (20, 200));
+    assert!(totals.saved.0 > 20_000, "{totals:?}");
+    assert!(totals.unchanged_cost > totals.cost, "{totals:?}");
+    assert_eq!(totals.failures, 0);
+}

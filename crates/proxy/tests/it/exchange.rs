@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use epitome_passes::built_in;
-use epitome_proxy::{Options, Server, Upstream};
+use epitome_proxy::{Options, Proxy, Server, Upstream};
 use epitome_tokens::O200k;
 use tokio::sync::oneshot;
 
@@ -146,6 +146,7 @@ pub fn send(stream: &mut TcpStream, status: u16, kind: &str, body: &str) {
 /// A proxy that runs until it is dropped.
 pub struct Running {
     pub address: String,
+    pub proxy: Arc<Proxy>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -160,23 +161,17 @@ impl Running {
         };
         let server = Server::bind("127.0.0.1:0".parse().expect("an address"), change(options));
         let server = server.expect("a port");
-        let address = server.address();
+        let (address, proxy) = (server.address(), server.proxy());
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             server.run_until(async { drop(stopped.await) }).expect("it ends");
         });
-        Running { address, stop: Some(stop), thread: Some(thread) }
+        Running { address, proxy, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Connects to the proxy.
     pub fn connect(&self) -> Client {
-        let (host, prefix) = self.address["http://".len()..]
-            .split_once('/')
-            .unwrap_or((&self.address["http://".len()..], ""));
-        let stream = TcpStream::connect(host).expect("the proxy listens");
-        let reader = BufReader::new(stream.try_clone().expect("a socket"));
-        let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
-        Client { stream, reader, prefix }
+        Client::to(&self.address)
     }
 
     /// Sends a request on a new connection, and returns the response.
@@ -204,6 +199,18 @@ pub struct Client {
 }
 
 impl Client {
+    /// Connects to the host of a base URL, whose path is before that of each request.
+    pub fn to(address: &str) -> Client {
+        let address = &address["http://".len()..];
+        let (host, prefix) = match address.split_once('/') {
+            Some((host, path)) => (host, format!("/{path}")),
+            None => (address, String::new()),
+        };
+        let stream = TcpStream::connect(host).expect("it listens");
+        let reader = BufReader::new(stream.try_clone().expect("a socket"));
+        Client { stream, reader, prefix }
+    }
+
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
         let mut head = format!("{method} {}{path} HTTP/1.1\r\nhost: proxy.local\r\n", self.prefix);
         for (name, value) in headers {

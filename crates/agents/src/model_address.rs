@@ -1,0 +1,132 @@
+//! How an agent is given another base URL for its model, for one run: by a variable, an option or a
+//! file of that run alone. No settings change.
+
+/// How an agent is given a base URL.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelAddress {
+    /// Its program.
+    pub program: &'static str,
+    /// The variable in which a user may have set another base URL than the usual one.
+    pub variable: Option<&'static str>,
+    /// The path of its usual base URL: empty, or beginning with a slash.
+    pub path: &'static str,
+    /// What the run is given, from the base URL.
+    pub launch: fn(url: &str) -> Launch,
+}
+
+/// What a run of an agent is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Variables of its environment.
+    pub variables: Vec<(&'static str, String)>,
+    /// Variables that are set unless the user has set them.
+    pub defaults: Vec<(&'static str, &'static str)>,
+    /// Arguments before those of the user.
+    pub arguments: Vec<String>,
+    /// A file that exists during the run, and is named after an argument.
+    pub file: Option<LaunchFile>,
+}
+
+/// A file that exists during a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchFile {
+    /// The option that takes its path.
+    pub option: &'static str,
+    /// The end of its name.
+    pub suffix: &'static str,
+    /// Its content.
+    pub text: String,
+}
+
+/// Claude Code. Behind another base URL it does not defer the descriptions of tools unless it is
+/// told that the service takes them.
+pub(crate) const CLAUDE: ModelAddress = ModelAddress {
+    program: "claude",
+    variable: Some("ANTHROPIC_BASE_URL"),
+    path: "",
+    launch: |url| Launch {
+        variables: vec![("ANTHROPIC_BASE_URL", url.to_owned())],
+        defaults: vec![("ENABLE_TOOL_SEARCH", "true")],
+        ..Launch::default()
+    },
+};
+
+/// Codex: its own provider takes a base URL as a setting of the command line.
+pub(crate) const CODEX: ModelAddress = ModelAddress {
+    program: "codex",
+    variable: None,
+    path: "/v1",
+    launch: |url| Launch {
+        arguments: vec!["-c".into(), format!("openai_base_url={url:?}")],
+        ..Launch::default()
+    },
+};
+
+/// Gemini CLI with an API key; signed in with Google it uses another service.
+pub(crate) const GEMINI: ModelAddress = ModelAddress {
+    program: "gemini",
+    variable: Some("GOOGLE_GEMINI_BASE_URL"),
+    path: "",
+    launch: |url| Launch {
+        variables: vec![("GOOGLE_GEMINI_BASE_URL", url.to_owned())],
+        ..Launch::default()
+    },
+};
+
+/// Qwen Code.
+pub(crate) const QWEN: ModelAddress = ModelAddress {
+    program: "qwen",
+    variable: Some("OPENAI_BASE_URL"),
+    path: "/v1",
+    launch: |url| Launch {
+        variables: vec![("OPENAI_BASE_URL", url.to_owned())],
+        ..Launch::default()
+    },
+};
+
+/// OpenCode: the base URLs of the three providers are settings in a variable.
+pub(crate) const OPENCODE: ModelAddress = ModelAddress {
+    program: "opencode",
+    variable: None,
+    path: "",
+    launch: |url| {
+        let providers = [("anthropic", "/v1"), ("openai", "/v1"), ("google", "/v1beta")];
+        let provider =
+            |(name, path)| format!(r#""{name}":{{"options":{{"baseURL":"{url}{path}"}}}}"#);
+        let providers: Vec<String> = providers.map(provider).to_vec();
+        let settings = format!(r#"{{"provider":{{{}}}}}"#, providers.join(","));
+        Launch { variables: vec![("OPENCODE_CONFIG_CONTENT", settings)], ..Launch::default() }
+    },
+};
+
+/// pi: an extension sets the base URLs of the three providers.
+pub(crate) const PI: ModelAddress = ModelAddress {
+    program: "pi",
+    variable: None,
+    path: "",
+    launch: |url| {
+        let providers = [("anthropic", ""), ("openai", "/v1"), ("google", "/v1beta")];
+        let register = |(name, path)| {
+            format!("  pi.registerProvider(\"{name}\", {{ baseUrl: \"{url}{path}\" }});\n")
+        };
+        let text = providers.map(register).concat();
+        let text = format!("export default function (pi) {{\n{text}}}\n");
+        let file = LaunchFile { option: "--extension", suffix: ".js", text };
+        Launch { file: Some(file), ..Launch::default() }
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_is_given_the_address_in_its_own_way() {
+        let mut written = String::new();
+        for address in [CLAUDE, CODEX, GEMINI, QWEN, OPENCODE, PI] {
+            let launch = (address.launch)("http://127.0.0.1:4000");
+            written.push_str(&format!("{}: {launch:#?}\n", address.program));
+        }
+        insta::assert_snapshot!(written);
+    }
+}

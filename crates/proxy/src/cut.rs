@@ -1,0 +1,151 @@
+//! A cut between requests: the passes of a recipe over all messages at once, when that is worth
+//! writing the provider's cache again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use epitome::compaction::{CompactionPlan, Way, removed_pieces};
+use epitome::wire::{Decision, Patch, RemovedText};
+use epitome_api::Api;
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::{Format, Loaded, Spliced, named};
+use epitome_llm::Price;
+use epitome_model::{Counter, Role, Source, Span, Tokens, Transcript};
+use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
+use epitome_store::archive::Hash;
+
+use crate::body::Messages;
+use crate::decide::{refused, sent, text};
+use crate::price::{PricedCut, is_worth};
+
+/// Requests that are expected to follow at least.
+const LEAST: u64 = 10;
+
+/// A request all of whose messages were decided about.
+pub(crate) struct Cuttable<'r> {
+    pub(crate) api: &'static Api,
+    pub(crate) body: &'r [u8],
+    pub(crate) messages: &'r Messages,
+    pub(crate) decisions: &'r [Arc<Decision>],
+    /// Whether the provider's cache still holds the beginning of the request.
+    pub(crate) is_warm: bool,
+    pub(crate) price: &'r Price,
+}
+
+/// A cut that is worth it.
+pub(crate) struct Cut {
+    /// What is sent in place of each message.
+    pub(crate) decisions: Vec<Decision>,
+    /// The texts that are no longer sent.
+    pub(crate) removed: Vec<RemovedText>,
+    /// Tokens that the provider has to write to its cache again; at least 1.
+    pub(crate) rewritten: Tokens,
+}
+
+impl Cuttable<'_> {
+    /// Cuts, if it is worth it.
+    ///
+    /// # Errors
+    ///
+    /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
+    pub(crate) fn cut(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
+        let recipe = cut_alone(recipe);
+        if recipe.stages.stored.passes.is_empty() || self.is_bound() {
+            return Ok(None);
+        }
+        let sent = sent(self.body, self.messages, self.decisions)?;
+        let request = Loaded::read(sent, Some(self.api.format.name))?;
+        let planned = CompactionPlan::by(Way::Rewrite, &request, &recipe, counter)?;
+        if let Some(violation) = planned.violations.first() {
+            return Err(Error::new(ErrorKind::Invariant, violation.to_string()));
+        }
+        let Some((first, _)) = planned.splices.first() else { return Ok(None) };
+        let behind = planned.bytes_after.0 - first.span.start;
+        let rewritten = planned.tokens_after.0 * behind / planned.bytes_after.0.max(1);
+        let priced = PricedCut {
+            saved: planned.compaction.tokens_before - planned.tokens_after,
+            rewritten: Tokens(rewritten),
+            requests: responses(&request.transcript).max(LEAST),
+            is_warm: self.is_warm,
+        };
+        if !is_worth(priced, self.price) {
+            return Ok(None);
+        }
+        let removed = removed_pieces(&planned, counter).into_iter().map(|(span, about)| {
+            let raw = request.source.at(span).into_owned();
+            Ok(RemovedText { hash: Hash::compute(&raw), raw: text(raw)?, about })
+        });
+        let removed = removed.collect::<Result<Vec<_>>>()?;
+        let mut saved = self.saved_by_message(&planned, &request);
+        let splices = planned.splices.iter().map(|(splice, _)| splice.clone()).collect();
+        drop(planned);
+        let all = request.source.then(splices)?.into_splices();
+        let mut decisions = vec![Decision::default(); self.messages.all.len()];
+        for splice in all {
+            let range = splice.span.start as usize..splice.span.end as usize;
+            let (idx, start, end) = self.messages.place(&range).ok_or_else(|| {
+                refused("an edit is outside of the messages, or ends at a cache mark")
+            })?;
+            let with = text(splice.with.into_vec())?;
+            decisions[idx].patches.push(Patch { start, end, with });
+        }
+        for (idx, decision) in decisions.iter_mut().enumerate() {
+            let before = self.decisions.get(idx).map_or(0, |decision| decision.saved);
+            decision.saved = before + saved.remove(&idx).unwrap_or(0);
+        }
+        Ok(Some(Cut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
+    }
+
+    /// Whether the reasoning of this model is valid only while everything before it is unchanged.
+    fn is_bound(&self) -> bool {
+        let format: Option<&Format> = named(self.api.format.name);
+        let model = self.messages.model.as_deref().unwrap_or_default();
+        format.is_some_and(|format| (format.thinking_is_bound)(model))
+    }
+
+    /// The tokens that the edits save, by message.
+    fn saved_by_message(
+        &self,
+        planned: &CompactionPlan<'_, Spliced<'_>>,
+        request: &Loaded<Spliced<'_>>,
+    ) -> HashMap<usize, u64> {
+        let mut saved = HashMap::new();
+        for edit in &planned.compaction.edits {
+            let start = request.transcript.items[edit.edit.at.item()].record().span.start;
+            let byte = Span { start, end: start + 1 };
+            let place = request.source.in_base(byte).map(|base| base.start as usize);
+            if let Some(idx) = place.and_then(|place| self.messages.index_at(place)) {
+                *saved.entry(idx).or_insert(0) += edit.tokens.0;
+            }
+        }
+        saved
+    }
+}
+
+/// A recipe that does to a request what the passes of `recipe` do to a stored session, down to its
+/// target for contexts in use. Reasoning stays.
+fn cut_alone(recipe: &Recipe) -> Recipe {
+    let passes = recipe.stages.stored.passes.iter();
+    let passes = passes.filter(|pass| !matches!(pass, PassSettings::Thinking(_)));
+    let stored = Stages { passes: passes.cloned().collect(), ..Stages::default() };
+    Recipe {
+        name: recipe.name.clone(),
+        about: recipe.about.clone(),
+        keep: recipe.keep,
+        rule_files: recipe.rule_files.clone(),
+        exempt_tools: recipe.exempt_tools.clone(),
+        stop: recipe.stop,
+        target: PerKind::same(recipe.target.live),
+        stages: PerKind { stored, live: Stages::default() },
+        ..Recipe::default()
+    }
+}
+
+/// The number of responses in a conversation.
+fn responses(transcript: &Transcript) -> u64 {
+    let entries = transcript.context().map(|(_, entry)| entry);
+    let mut groups: Vec<_> =
+        entries.filter(|entry| entry.role == Role::Assistant).map(|entry| &entry.group).collect();
+    groups.dedup();
+    groups.len() as u64
+}
