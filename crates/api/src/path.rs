@@ -18,8 +18,8 @@ impl Api {
     /// ```
     /// use epitome_api::{Api, Purpose};
     ///
-    /// let found = Api::of_path("/v1/messages/count_tokens");
-    /// assert_eq!(found.map(|(api, purpose)| (api.name, purpose)), Some(("anthropic", Purpose::Count)));
+    /// let (api, purpose) = Api::of_path("/v1/messages/count_tokens").expect("an endpoint");
+    /// assert_eq!((api.name, purpose), ("anthropic", Purpose::Count));
     /// assert!(Api::of_path("/v1/models").is_none());
     /// ```
     pub fn of_path(path: &str) -> Option<(&'static Api, Purpose)> {

@@ -244,9 +244,10 @@ mod tests {
         assert_eq!(chain(text), chain(&marked));
         assert_eq!(chain(text), chain(&first));
         let result = |mark: &str, part: &str| {
-            format!(
-                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":[{{"type":"text","text":"r"{part}}}]{mark}}},{{"type":"text","text":"t"}}]}}"#
-            )
+            let part = format!(r#"{{"type":"text","text":"r"{part}}}"#);
+            let result = format!(r#""tool_use_id":"a","content":[{part}]{mark}"#);
+            let text = r#"{"type":"text","text":"t"}"#;
+            format!(r#"{{"role":"user","content":[{{"type":"tool_result",{result}}},{text}]}}"#)
         };
         let mark = format!(",{mark}");
         for other in [result(&mark, ""), result("", &mark), result(&mark, &mark)] {

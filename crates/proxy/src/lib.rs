@@ -16,6 +16,7 @@ mod body;
 mod counter;
 mod cut;
 mod decide;
+mod decode;
 mod guard;
 mod headers;
 mod memo;

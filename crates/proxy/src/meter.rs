@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use serde::Serialize;
 
-use crate::headers::is_plain;
+use crate::decode::Decoder;
 use crate::memo::locked;
 use crate::rewrite::{Effect, Rewritten};
 
@@ -83,7 +83,13 @@ impl Meter {
             totals.shortened += effect.shortened;
             totals.cuts += u64::from(effect.cut > Tokens(0));
         });
-        Observer { meter: Arc::clone(self), api, request, received: Received::Whole(Vec::new()) }
+        Observer {
+            meter: Arc::clone(self),
+            api,
+            request,
+            decoder: Decoder::Plain,
+            received: Received::Whole(Vec::new()),
+        }
     }
 
     /// Adds the usage that a response reported.
@@ -127,6 +133,7 @@ pub(crate) struct Observer {
     meter: Arc<Meter>,
     api: &'static Api,
     request: Rewritten,
+    decoder: Decoder,
     received: Received,
 }
 
@@ -150,20 +157,25 @@ impl Observer {
             let stream = Stream::new(self.api, self.api.endpoint.framing);
             self.received = Received::Events(Box::new(stream));
         }
-        (status.is_success() && is_plain(headers)).then_some(self)
+        self.decoder = Decoder::for_headers(headers)?;
+        status.is_success().then_some(self)
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let is_read = match &mut self.received {
+        let Observer { decoder, received, .. } = self;
+        let mut is_read = true;
+        let mut take = |bytes: &[u8]| match received {
             Received::Whole(whole) => {
                 whole.extend_from_slice(bytes);
-                whole.len() <= LONGEST
+                is_read &= whole.len() <= LONGEST;
             }
-            Received::Events(stream) => stream.push(bytes, &mut |_| ()).is_ok(),
-            Received::Nothing => true,
+            Received::Events(stream) => is_read &= stream.push(bytes, &mut |_| ()).is_ok(),
+            Received::Nothing => {}
         };
-        if !is_read {
+        let is_decoded = decoder.push(bytes, &mut take).is_ok();
+        if !is_read || !is_decoded {
             self.received = Received::Nothing;
+            self.decoder = Decoder::Plain;
         }
     }
 }
@@ -225,6 +237,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Observed<B> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn usage(input: u64, cached: u64, cache_written: u64) -> TokenUsage {
@@ -267,10 +281,17 @@ mod tests {
         let request = Rewritten { effect, ..Rewritten::default() };
         let observer = meter.begin(api, request).of_response(StatusCode::OK, &headers);
         let mut observer = observer.expect("it is read");
-        let start = r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":3,"cache_read_input_tokens":40,"cache_creation_input_tokens":5,"output_tokens":1}}}"#;
-        let text = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}"#;
-        let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}"#;
-        for event in [start, text, end, r#"{"type":"message_stop"}"#] {
+        let usage_at_start = json!({"input_tokens": 3, "cache_read_input_tokens": 40,
+            "cache_creation_input_tokens": 5, "output_tokens": 1});
+        let events = [
+            json!({"type": "message_start", "message": {"model": "m", "usage": usage_at_start}}),
+            json!({"type": "content_block_start", "index": 0,
+                "content_block": {"type": "text", "text": "Hi"}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                "usage": {"output_tokens": 9}}),
+            json!({"type": "message_stop"}),
+        ];
+        for event in events {
             let event = format!("event: x\ndata: {event}\n\n");
             let (first, second) = event.as_bytes().split_at(event.len() / 2);
             observer.push(first);

@@ -48,3 +48,4 @@ mod simulate;
 mod stopped;
 mod undo;
 mod world;
+mod wrap;

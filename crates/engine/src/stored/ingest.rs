@@ -77,14 +77,12 @@ mod tests {
     fn only_results_without_an_answer_are_shortened() {
         let log: String = (0..12_000).map(|n| format!("line {n} of a log\\n")).collect();
         let call = |id: &str| {
-            format!(
-                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{}}}}]}}"#
-            )
+            let call = format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{}}}}"#);
+            format!(r#"{{"role":"assistant","content":[{call}]}}"#)
         };
         let result = |id: &str| {
-            format!(
-                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"{log}{id}"}}]}}"#
-            )
+            let result = format!(r#""tool_use_id":"{id}","content":"{log}{id}""#);
+            format!(r#"{{"role":"user","content":[{{"type":"tool_result",{result}}}]}}"#)
         };
         let user = r#"{"role":"user","content":"Go."}"#.to_owned();
         let messages = [user, call("a"), result("a"), call("b"), result("b")].join(",");
