@@ -58,6 +58,17 @@ pub struct RemovedText {
     pub about: About,
 }
 
+/// A cut of the first messages of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutLine {
+    /// The chain of the last of them.
+    pub last: Chain,
+    /// What is sent in place of each.
+    pub messages: Vec<Decision>,
+    /// Bytes of the original request that was cut.
+    pub bytes: u64,
+}
+
 /// A line of the memo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoLine {
@@ -66,9 +77,9 @@ pub struct MemoLine {
     /// What is sent in place of messages that were new.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<Chain, Decision>,
-    /// A cut: the chain of its last message, and what is sent in place of each message up to it.
+    /// A cut of the messages up to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<(Chain, Vec<Decision>)>,
+    pub cut: Option<CutLine>,
     /// Results by their id and text, and what is sent in place of each, wherever it is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<Chain, String>,
@@ -234,7 +245,11 @@ mod tests {
         MemoLine {
             v: VERSION,
             messages: [(Chain::from_bytes([root; 16]), decision.clone())].into(),
-            cut: Some((Chain::from_bytes([9; 16]), vec![decision, Decision::default()])),
+            cut: Some(CutLine {
+                last: Chain::from_bytes([9; 16]),
+                messages: vec![decision, Decision::default()],
+                bytes: 90_000,
+            }),
             results: [(Chain::from_bytes([root; 16]), "x".into())].into(),
             removed: vec![RemovedText { hash, raw, about }],
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use epitome::wire::{Chain, Decision, MemoFile, MemoLine};
+use epitome::wire::{Chain, CutLine, Decision, MemoFile, MemoLine};
 use epitome_error::Result;
 use epitome_model::Tokens;
 
@@ -35,7 +35,7 @@ pub(crate) struct Memo {
     /// When its last request was sent.
     pub(crate) last: Option<Instant>,
     /// Bytes of a request below which no cut is tried again.
-    pub(crate) next_cut: usize,
+    next_cut: usize,
 }
 
 impl Memos {
@@ -117,10 +117,21 @@ impl Memo {
         Ok(())
     }
 
+    /// Whether a cut of a request of this many bytes may be tried.
+    pub(crate) fn may_cut(&self, bytes: usize) -> bool {
+        bytes >= self.next_cut
+    }
+
     /// Keeps in memory alone that these messages are sent as they are.
     pub(crate) fn leave(&mut self, chains: &[Chain]) {
         let unchanged = chains.iter().map(|chain| (*chain, Decision::default()));
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
+    }
+
+    /// A cut of a request of this many bytes was made or was not worth it: until the conversation
+    /// has grown by a tenth, none is tried again.
+    pub(crate) fn no_cut_below(&mut self, bytes: usize) {
+        self.next_cut = self.next_cut.max(bytes + bytes / 10);
     }
 
     fn learn(&mut self, line: MemoLine) {
@@ -131,9 +142,10 @@ impl Memo {
         for (key, text) in line.results {
             self.results.entry(key).or_insert_with(|| text.into());
         }
-        if let Some((chain, decisions)) = line.cut {
-            let cut = || decisions.into_iter().map(Arc::new).collect();
-            self.cuts.entry(chain).or_insert_with(cut);
+        if let Some(CutLine { last, messages, bytes }) = line.cut {
+            let cut = || messages.into_iter().map(Arc::new).collect();
+            self.cuts.entry(last).or_insert_with(cut);
+            self.no_cut_below(bytes as usize);
         }
     }
 }
@@ -164,7 +176,8 @@ mod tests {
         let messages = (0..4).map(|n| (chains[n], decision(n as u64))).collect();
         memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
         assert_eq!(saved(&memo.known(&chains)), [0, 1, 2, 3]);
-        let cut = Some((chains[1], vec![decision(10), decision(11)]));
+        let messages = vec![decision(10), decision(11)];
+        let cut = Some(CutLine { last: chains[1], messages, bytes: 1_000 });
         memo.keep(MemoLine { cut, ..MemoLine::default() }).expect("memory");
         assert_eq!(saved(&memo.known(&chains)), [10, 11, 2, 3]);
         assert_eq!(saved(&memo.known(&chains[..1])), [0]);
@@ -181,7 +194,7 @@ mod tests {
         let memos = Memos::new(Some(folder.path().to_owned()));
         let memo = memos.of_conversation(chains[0]).expect("a disk");
         let messages = [(chains[0], Decision::default()), (chains[1], decision(1))].into();
-        let cut = Some((chains[0], vec![decision(7)]));
+        let cut = Some(CutLine { last: chains[0], messages: vec![decision(7)], bytes: 1_000 });
         let line = MemoLine { messages, cut, ..MemoLine::default() };
         locked(&memo).keep(line).expect("a disk");
         let before = locked(&memo).known(&chains);
@@ -189,5 +202,7 @@ mod tests {
         let memo = again.of_conversation(chains[0]).expect("a disk");
         assert_eq!(locked(&memo).known(&chains), before);
         assert_eq!(saved(&before), [7, 1]);
+        let memo = locked(&memo);
+        assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));
     }
 }

@@ -287,6 +287,7 @@ mod tests {
             json!({"type": "message_start", "message": {"model": "m", "usage": usage_at_start}}),
             json!({"type": "content_block_start", "index": 0,
                 "content_block": {"type": "text", "text": "Hi"}}),
+            json!({"type": "content_block_stop", "index": 0}),
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
                 "usage": {"output_tokens": 9}}),
             json!({"type": "message_stop"}),

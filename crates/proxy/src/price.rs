@@ -42,12 +42,12 @@ pub(crate) struct PricedCut {
 pub(crate) fn is_worth(cut: PricedCut, price: &Price) -> bool {
     let PricedCut { saved, rewritten, requests, is_warm } = cut;
     let dollars = |tokens: Tokens, price: MicroDollars| u128::from(tokens.0) * u128::from(price.0);
-    let later = dollars(saved, price.cached) * u128::from(requests);
+    let later = dollars(saved, price.cached).saturating_mul(u128::from(requests));
     if !is_warm {
         return saved > Tokens(0);
     }
     let cost = dollars(rewritten, price.written.max(price.input) - price.cached);
-    later > cost * MARGIN
+    later > cost.saturating_mul(MARGIN)
 }
 
 #[cfg(test)]
@@ -71,7 +71,8 @@ mod tests {
             (cut(1_000, 90_000, 0, false), true),
             (cut(0, 0, 100, true), false),
             (cut(0, 0, 100, false), false),
-            (cut(u64::MAX, u64::MAX, u64::MAX, true), true),
+            (cut(u64::MAX, 0, u64::MAX, true), true),
+            (cut(u64::MAX, u64::MAX, 1, true), false),
         ] {
             assert_eq!(is_worth(cut, &USUAL), expect, "{cut:?}");
         }

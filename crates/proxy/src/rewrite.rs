@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use epitome::wire::{Chain, Decision, MemoLine};
+use epitome::wire::{Chain, CutLine, Decision, MemoLine};
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result, sentence};
 use epitome_llm::Catalogue;
@@ -57,8 +57,6 @@ pub(crate) struct Rewritten {
 
 /// Bytes of JSON per token, about: for requests of which the service has counted none yet.
 const BYTES_PER_TOKEN: u64 = 4;
-/// A cut is tried again when the request is longer by this part of it: a tenth.
-const AGAIN: usize = 10;
 
 impl Rewriter {
     /// Without a folder, decisions are only kept in memory.
@@ -148,7 +146,7 @@ impl Rewriter {
         let trigger = self.recipe.live_trigger().tokens;
         // The service's own count of the request before, or a guess for the first one.
         let tokens = memo.input.unwrap_or(Tokens(bytes as u64 / BYTES_PER_TOKEN));
-        bytes >= memo.next_cut && trigger.is_some_and(|trigger| tokens >= Tokens(trigger))
+        memo.may_cut(bytes) && trigger.is_some_and(|trigger| tokens >= Tokens(trigger))
     }
 
     /// Cuts, if that is worth it, and keeps the decisions. Returns the tokens that the provider
@@ -167,11 +165,10 @@ impl Rewriter {
         let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
         let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };
         let cut = cuttable.cut(&self.recipe, &self.counter);
-        // Until the conversation has grown, the answer would be the same.
-        memo.next_cut = body.len() + body.len() / AGAIN;
+        memo.no_cut_below(body.len());
         let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(Tokens(0)) };
-        let last = chains.last().copied();
-        let cut = last.map(|last| (last, made.clone()));
+        let (messages, bytes) = (made.clone(), body.len() as u64);
+        let cut = chains.last().map(|&last| CutLine { last, messages, bytes });
         memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
         *decisions = made.into_iter().map(Arc::new).collect();
         Ok(rewritten)

@@ -253,8 +253,8 @@ fn removed_texts_are_on_disk_before_they_are_not_sent() {
 fn long(api: &str, calls: usize) -> Vec<Value> {
     let mut messages = vec![first(api)];
     for n in 0..calls {
-        let result: String =
-            (0..60).map(|line| format!("file{n}.rs:{line}: fn f{n}_{line}\n")).collect();
+        let line = |line| format!("part {line} of run {n} took {} ms\n", 7 * n + line);
+        let result: String = (0..60).map(line).collect();
         messages.extend(turn(api, &format!("c{n}"), &result));
     }
     messages
@@ -282,7 +282,7 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
         assert!(cut.len() < whole.len() / 2, "{name}: {} of {}", cut.len(), whole.len());
         let text = String::from_utf8_lossy(&cut);
         // The last two results stay, and so does all reasoning.
-        assert!(text.contains("file29.rs:59") && text.contains("file28.rs:59"), "{name}");
+        assert!(text.contains("part 40 of run 29") && text.contains("part 40 of run 28"), "{name}");
         for kept in ["c2ln", "ZW5j"] {
             let count = |body: &Bytes| String::from_utf8_lossy(body).matches(kept).count();
             assert_eq!(count(&cut), count(&whole), "{name}");
