@@ -24,6 +24,8 @@ fn help_is_complete() {
         &["scan", "--help"],
         &["simulate", "--help"],
         &["serve", "--help"],
+        &["wrap", "--help"],
+        &["proxy", "--help"],
         &["install", "--help"],
         &["uninstall", "--help"],
         &["watch", "--help"],
