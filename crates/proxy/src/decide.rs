@@ -8,14 +8,14 @@ use epitome::wire::{Chain, Decision, Patch, RemovedText};
 use epitome_api::Api;
 use epitome_engine::stored::unanswered;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::{Loaded, Spliced};
-use epitome_model::{At, Block, Counter, Output, Source, Span, Splice, Transcript};
+use epitome_formats::Loaded;
+use epitome_model::{At, Block, Counter, Output, Source, Transcript};
 use epitome_passes::{Recipe, only_text};
 use epitome_store::archive::Hash;
 
 use crate::body::Messages;
 use crate::memo::Memo;
-use crate::rewrite::splices;
+use crate::splice::{refused, sent, text};
 
 /// Results with fewer bytes are not shortened: they are below the least number of tokens.
 const LEAST: usize = 150;
@@ -185,20 +185,6 @@ impl New<'_> {
     }
 }
 
-/// A body as it is sent, by decisions about its first messages.
-pub(crate) fn sent(
-    body: &[u8],
-    messages: &Messages,
-    decisions: &[Arc<Decision>],
-) -> Result<Spliced<'static>> {
-    let splices = splices(messages, decisions)?.into_iter().map(|(range, with)| Splice {
-        span: Span { start: range.start as u64, end: range.end as u64 },
-        with: with.as_bytes().into(),
-    });
-    let splices = splices.collect();
-    Spliced::owned(body.to_vec(), splices)
-}
-
 /// Whether there is a result that may be worth shortening and that no model has seen.
 fn has_new_result(transcript: &Transcript, source: &Vec<u8>) -> bool {
     let new = unanswered(transcript);
@@ -237,12 +223,4 @@ fn output_at(transcript: &Transcript, at: At) -> Option<&Output> {
         Block::Output(output) => Some(output),
         _ => None,
     }
-}
-
-pub(crate) fn text(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|_| refused("a text is not valid UTF-8"))
-}
-
-pub(crate) fn refused(what: &str) -> Error {
-    Error::new(ErrorKind::Refused, what)
 }

@@ -14,7 +14,6 @@
 
 mod body;
 mod counter;
-mod cut;
 mod decide;
 mod decode;
 mod guard;
@@ -22,10 +21,12 @@ mod headers;
 mod memo;
 mod meter;
 mod price;
+mod priced_cut;
 mod proxy;
 mod refusal;
 mod rewrite;
 mod server;
+mod splice;
 mod upstream;
 
 pub use headers::BYPASS;

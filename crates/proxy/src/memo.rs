@@ -83,7 +83,7 @@ pub(crate) fn locked(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
 
 impl Memo {
     /// The decisions about the longest beginning of a list that is known, one for each message.
-    pub(crate) fn known(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
+    pub(crate) fn look_up(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
         let mut known = match chains.iter().rev().find_map(|chain| self.cuts.get(chain)) {
             Some(cut) => cut.to_vec(),
             None => Vec::new(),
@@ -172,19 +172,19 @@ mod tests {
     fn the_longest_cut_is_followed_by_single_decisions() {
         let chains = chains();
         let mut memo = Memo::default();
-        assert_eq!(memo.known(&chains).len(), 0);
+        assert_eq!(memo.look_up(&chains).len(), 0);
         let messages = (0..4).map(|n| (chains[n], decision(n as u64))).collect();
         memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
-        assert_eq!(saved(&memo.known(&chains)), [0, 1, 2, 3]);
+        assert_eq!(saved(&memo.look_up(&chains)), [0, 1, 2, 3]);
         let messages = vec![decision(10), decision(11)];
         let cut = Some(CutLine { last: chains[1], messages, bytes: 1_000 });
         memo.keep(MemoLine { cut, ..MemoLine::default() }).expect("memory");
-        assert_eq!(saved(&memo.known(&chains)), [10, 11, 2, 3]);
-        assert_eq!(saved(&memo.known(&chains[..1])), [0]);
+        assert_eq!(saved(&memo.look_up(&chains)), [10, 11, 2, 3]);
+        assert_eq!(saved(&memo.look_up(&chains[..1])), [0]);
         // A decision that was made once stays.
         let messages = [(chains[2], decision(99))].into();
         memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
-        assert_eq!(saved(&memo.known(&chains)), [10, 11, 2, 3]);
+        assert_eq!(saved(&memo.look_up(&chains)), [10, 11, 2, 3]);
     }
 
     #[test]
@@ -197,10 +197,10 @@ mod tests {
         let cut = Some(CutLine { last: chains[0], messages: vec![decision(7)], bytes: 1_000 });
         let line = MemoLine { messages, cut, ..MemoLine::default() };
         locked(&memo).keep(line).expect("a disk");
-        let before = locked(&memo).known(&chains);
+        let before = locked(&memo).look_up(&chains);
         let again = Memos::new(Some(folder.path().to_owned()));
         let memo = again.of_conversation(chains[0]).expect("a disk");
-        assert_eq!(locked(&memo).known(&chains), before);
+        assert_eq!(locked(&memo).look_up(&chains), before);
         assert_eq!(saved(&before), [7, 1]);
         let memo = locked(&memo);
         assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));

@@ -11,7 +11,6 @@ use epitome_llm::Catalogue;
 use epitome_model::Counter;
 use epitome_passes::Recipe;
 use http_body_util::BodyExt as _;
-use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use hyper::{Method, Request, Response};
@@ -20,16 +19,13 @@ use tracing::warn;
 use crate::guard::without_token;
 use crate::headers::{self, BYPASS};
 use crate::meter::{Meter, Observed, Observer, Totals};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, ResponseBody};
 use crate::rewrite::{Rewriter, Rewritten};
 use crate::upstream::{Route, Upstream, client};
 
 /// Maximum bytes of a body that is read at once; services take 32 MB. A longer one passes
 /// unchanged as it arrives.
 const LONGEST: usize = 48 << 20;
-
-/// The body of a response that is passed on as it arrives.
-pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
 
 /// The settings of a proxy.
 #[derive(Clone)]

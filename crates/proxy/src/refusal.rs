@@ -1,12 +1,16 @@
 //! Responses of the proxy itself, in place of those of a service.
 
+use std::error::Error as StdError;
+
 use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use crate::proxy::ResponseBody;
+/// The body of a response that is passed on as it arrives.
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
 
 /// Why a request is not passed on.
 #[derive(Debug)]

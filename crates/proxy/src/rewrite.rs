@@ -1,6 +1,5 @@
 //! The body of a request as it is sent: what is known is repeated, what is new is decided once.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -8,17 +7,18 @@ use std::time::Instant;
 use bytes::Bytes;
 use epitome::wire::{Chain, CutLine, Decision, MemoLine};
 use epitome_api::Api;
-use epitome_error::{Error, ErrorKind, Result, sentence};
+use epitome_error::{Result, sentence};
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Recipe;
 
 use crate::body::Messages;
 use crate::counter::CachingCounter;
-use crate::cut::{Cut, Cuttable};
 use crate::decide::New;
 use crate::memo::{Memo, Memos, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
+use crate::priced_cut::{Cut, Cuttable};
+use crate::splice::{spliced, splices};
 
 /// Rewrites the bodies of requests.
 pub(crate) struct Rewriter {
@@ -87,7 +87,7 @@ impl Rewriter {
         let chains = messages.chains(body, api.name);
         let conversation = self.memos.of_conversation(messages.root(&chains))?;
         let mut memo = locked(&conversation);
-        let mut decisions = memo.known(&chains);
+        let mut decisions = memo.look_up(&chains);
         let known = decisions.len();
         let mut effect = Effect { model: messages.model.clone(), ..Effect::default() };
         let request = Request { api, body, messages: &messages, chains: &chains };
@@ -97,7 +97,7 @@ impl Rewriter {
                 Err(err) => {
                     // What is known stays what it is, or the cache of the provider is lost.
                     memo.leave(&chains[known..]);
-                    decisions = memo.known(&chains);
+                    decisions = memo.look_up(&chains);
                     effect.failure = Some(sentence(&err));
                 }
             }
@@ -182,42 +182,6 @@ struct Request<'r> {
     body: &'r [u8],
     messages: &'r Messages,
     chains: &'r [Chain],
-}
-
-/// A range of a body and the bytes that replace it.
-pub(crate) type BodySplice<'d> = (Range<usize>, &'d str);
-
-/// The replacements in a body that carry out decisions about its first messages, in order.
-///
-/// # Errors
-///
-/// `Broken`, if a decision is not about its message.
-pub(crate) fn splices<'d>(
-    messages: &Messages,
-    decisions: &'d [Arc<Decision>],
-) -> Result<Vec<BodySplice<'d>>> {
-    let broken = || Error::new(ErrorKind::Broken, "a decision does not fit its message");
-    let mut splices = Vec::new();
-    for (message, decision) in messages.all.iter().zip(decisions) {
-        for patch in &decision.patches {
-            let range = message.range_of(patch.start, patch.end).ok_or_else(broken)?;
-            splices.push((range, patch.with.as_str()));
-        }
-    }
-    Ok(splices)
-}
-
-/// A body with replacements carried out.
-fn spliced(body: &[u8], splices: &[BodySplice<'_>]) -> Vec<u8> {
-    let mut made = Vec::with_capacity(body.len());
-    let mut from = 0;
-    for (range, with) in splices {
-        made.extend_from_slice(&body[from..range.start]);
-        made.extend_from_slice(with.as_bytes());
-        from = range.end;
-    }
-    made.extend_from_slice(&body[from..]);
-    made
 }
 
 #[cfg(test)]

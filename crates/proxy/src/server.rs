@@ -51,7 +51,7 @@ impl std::error::Error for BindError {}
 /// use epitome_tokens::O200k;
 ///
 /// let recipe = built_in("epitome").expect("a recipe of the program");
-/// let options = Options::new(recipe, &const { O200k::new() }, "/tmp/epitome/proxy".into());
+/// let options = Options::new(recipe, &const { O200k::new() }, std::env::temp_dir());
 /// let server = Server::bind("127.0.0.1:0".parse()?, options)?;
 /// println!("ANTHROPIC_BASE_URL={}", server.address());
 /// server.run_until(std::future::pending())?;

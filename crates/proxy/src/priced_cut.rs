@@ -15,8 +15,8 @@ use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
 use epitome_store::archive::Hash;
 
 use crate::body::Messages;
-use crate::decide::{refused, sent, text};
 use crate::price::{PricedCut, is_worth};
+use crate::splice::{refused, sent, text};
 
 /// Requests that are expected to follow at least.
 const LEAST: u64 = 10;

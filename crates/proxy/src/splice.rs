@@ -1,0 +1,75 @@
+//! The body of a request with decisions carried out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use epitome::wire::Decision;
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::Spliced;
+use epitome_model::{Span, Splice};
+
+use crate::body::Messages;
+
+/// A range of a body and the bytes that replace it.
+pub(crate) type BodySplice<'d> = (Range<usize>, &'d str);
+
+/// The replacements in a body that carry out decisions about its first messages, in order.
+///
+/// # Errors
+///
+/// `Broken`, if a decision is not about its message.
+pub(crate) fn splices<'d>(
+    messages: &Messages,
+    decisions: &'d [Arc<Decision>],
+) -> Result<Vec<BodySplice<'d>>> {
+    let broken = || Error::new(ErrorKind::Broken, "a decision does not fit its message");
+    let mut splices = Vec::new();
+    for (message, decision) in messages.all.iter().zip(decisions) {
+        for patch in &decision.patches {
+            let range = message.range_of(patch.start, patch.end).ok_or_else(broken)?;
+            splices.push((range, patch.with.as_str()));
+        }
+    }
+    Ok(splices)
+}
+
+/// A body with replacements carried out.
+pub(crate) fn spliced(body: &[u8], splices: &[BodySplice<'_>]) -> Vec<u8> {
+    let mut made = Vec::with_capacity(body.len());
+    let mut from = 0;
+    for (range, with) in splices {
+        made.extend_from_slice(&body[from..range.start]);
+        made.extend_from_slice(with.as_bytes());
+        from = range.end;
+    }
+    made.extend_from_slice(&body[from..]);
+    made
+}
+
+/// A body as it is sent, by decisions about its first messages.
+pub(crate) fn sent(
+    body: &[u8],
+    messages: &Messages,
+    decisions: &[Arc<Decision>],
+) -> Result<Spliced<'static>> {
+    let splices = splices(messages, decisions)?.into_iter().map(|(range, with)| Splice {
+        span: Span { start: range.start as u64, end: range.end as u64 },
+        with: with.as_bytes().into(),
+    });
+    let splices = splices.collect();
+    Spliced::owned(body.to_vec(), splices)
+}
+
+/// The text of JSON that is kept.
+///
+/// # Errors
+///
+/// `Refused`, if it is not valid UTF-8.
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| refused("a text is not valid UTF-8"))
+}
+
+/// The error that something is not changed.
+pub(crate) fn refused(what: &str) -> Error {
+    Error::new(ErrorKind::Refused, what)
+}
