@@ -34,7 +34,8 @@ pub fn below(folder: &Path) -> Vec<SessionFile> {
 
 fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() && depth > 0 {
             walk(&path, depth - 1, files);
         }

@@ -124,11 +124,10 @@ impl Census {
         {
             return in_database(&database, id);
         }
-        let unknown = |err, what, path: &Path| Presence::Unknown(Error::reading(err, what, path));
         match fs::metadata(address) {
             Ok(_) => return Presence::There,
             Err(err) if err.kind() != io::ErrorKind::NotFound => {
-                return unknown(err, "the file", address);
+                return Presence::Unknown(Error::reading(err, "the file", address));
             }
             Err(_) => {}
         }
@@ -137,22 +136,26 @@ impl Census {
         // The work of a sub-agent is in a folder named like its session.
         let of_part = folder.parent().and_then(Path::parent).filter(|_| folder.ends_with(PARTS));
         let folder = of_part.unwrap_or(folder);
-        let is_listed =
-            |folder: &Path| fs::read_dir(folder).map(|mut entries| entries.next().is_some());
-        let is_empty = || io::Error::other("the folder is empty");
-        match is_listed(folder) {
+        match has_entries(folder) {
             Ok(true) => Presence::Gone,
-            Ok(false) => unknown(is_empty(), "the folder", folder),
+            Ok(false) => {
+                let err = io::Error::other("the folder is empty");
+                Presence::Unknown(Error::reading(err, "the folder", folder))
+            }
             // A removed folder is noticed in its parent.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
-                match folder.parent().map(is_listed) {
+                match folder.parent().map(has_entries) {
                     Some(Ok(true)) => Presence::Gone,
-                    Some(_) | None => unknown(err, "the folder", folder),
+                    Some(_) | None => Presence::Unknown(Error::reading(err, "the folder", folder)),
                 }
             }
-            Err(err) => unknown(err, "the folder", folder),
+            Err(err) => Presence::Unknown(Error::reading(err, "the folder", folder)),
         }
     }
+}
+
+fn has_entries(folder: &Path) -> io::Result<bool> {
+    Ok(fs::read_dir(folder)?.next().is_some())
 }
 
 /// The files of all sessions and of the files that belong to them, by id.
@@ -208,8 +211,8 @@ impl<'k> WantedIds<'k> {
                 .map(|it| self.ids[it.pattern().as_usize()])
                 .collect(),
             None => {
-                let is_here = |id: &&str| memmem::find(bytes, id.as_bytes()).is_some();
-                self.ids.iter().copied().filter(is_here).collect()
+                let ids = self.ids.iter().copied();
+                ids.filter(|id| memmem::find(bytes, id.as_bytes()).is_some()).collect()
             }
         };
         found.sort_unstable();

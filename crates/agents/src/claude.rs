@@ -75,13 +75,14 @@ impl Agent for Claude {
             return Vec::new();
         }
         let in_folder = real.strip_prefix(home(environment)).unwrap_or(&real);
-        let is_part = |id: &str| {
-            stem(in_folder) == id || in_folder.components().any(|part| part.as_os_str() == id)
-        };
         let running = Unread::default().files_in(&home(environment).join("sessions")).into_iter();
         running
             .filter_map(|path| serde_json::from_slice::<Running>(&regular::read(&path).ok()?).ok())
-            .filter(|it| is_part(&it.session) && it.pid != std::process::id())
+            .filter(|it| {
+                stem(in_folder) == it.session
+                    || in_folder.components().any(|part| part.as_os_str() == &*it.session)
+            })
+            .filter(|it| it.pid != std::process::id())
             .filter_map(|it| Some(User { pid: it.pid, name: name_of(it.pid)?, writes: true }))
             .collect()
     }
@@ -121,10 +122,11 @@ fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
 /// The name that Claude Code gives the folder of a project: each UTF-16 unit that is not an ASCII
 /// letter or digit is a dash.
 pub(crate) fn dashed(cwd: &str) -> String {
-    let unit = |c: char| {
-        if c.is_ascii_alphanumeric() { c.to_string() } else { "-".repeat(c.len_utf16()) }
-    };
-    cwd.chars().map(unit).collect()
+    let units = cwd.chars().map(|c| match c.is_ascii_alphanumeric() {
+        true => c.to_string(),
+        false => "-".repeat(c.len_utf16()),
+    });
+    units.collect()
 }
 
 #[cfg(test)]

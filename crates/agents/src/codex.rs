@@ -151,13 +151,13 @@ fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     // A modification time before the session's beginning is meaningless.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
-    let is_of_these_days = |path: &PathBuf| {
-        let stem = stem(path);
-        day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
-    };
     let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)
         .into_par_iter()
-        .filter(|path| is_of_these_days(path) && stem(path) != name)
+        .filter(|path| stem(path) != name)
+        .filter(|path| {
+            let stem = stem(path);
+            day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
+        })
         .map(|path| {
             let origin = origin_of(&path);
             (path, origin)
@@ -197,20 +197,20 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
     if !name.starts_with("rollout-") {
         return Ok(());
     }
-    let goes_on = |path: &PathBuf| match origin_of(path) {
+    let mut unread = Unread::default();
+    let others = around(session, &mut unread);
+    if let Some(err) = unread.into_errors().into_iter().next() {
+        return Err(err);
+    }
+    let next = others.par_iter().find_map_any(|path| match origin_of(path) {
         Ok(origin) => {
             let base = origin.and_then(|origin| origin.base);
             let is_ours = base.is_some_and(|it| *it.rollout == *id(&name) && it.bytes > from);
             is_ours.then(|| Ok(path.clone()))
         }
         Err(err) => Some(Err(err)),
-    };
-    let mut unread = Unread::default();
-    let others = around(session, &mut unread);
-    if let Some(err) = unread.into_errors().into_iter().next() {
-        return Err(err);
-    }
-    match others.par_iter().find_map_any(goes_on).transpose()? {
+    });
+    match next.transpose()? {
         Some(other) => {
             let what = format!("another session goes on from this one: {}", other.display());
             Err(Error::new(ErrorKind::Refused, what)
@@ -224,10 +224,10 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
 /// All rollouts of the same installation, or the siblings of a file outside of one.
 fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
-    let is_root = |path: &&Path| {
+    let root = real.ancestors().find(|path| {
         path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
-    };
-    match real.ancestors().find(is_root).and_then(Path::parent) {
+    });
+    match root.and_then(Path::parent) {
         Some(home) => files(home, unread),
         None => {
             let mut beside =
@@ -348,7 +348,8 @@ fn lock_of(home: &Path, session: &Path) -> Option<PathBuf> {
 /// The path of the rollout, if it is in this installation. A copy elsewhere has the same id but is
 /// not used by Codex.
 fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
-    let (real, home) = (session.canonicalize().ok()?, home.canonicalize().ok()?);
+    let real = session.canonicalize().ok()?;
+    let home = home.canonicalize().ok()?;
     let below = ["sessions", "archived_sessions"].iter().any(|it| real.starts_with(home.join(it)));
     (below && stem(&real).starts_with("rollout-")).then_some(real)
 }

@@ -208,11 +208,11 @@ pub fn sub_agents(session: &Path) -> usize {
     match Place::parse(session) {
         Place::File(_) | Place::Spread(_) => found.len(),
         Place::Rows(_) => {
-            let is_conversation = |path: &&PathBuf| match Place::parse(path) {
+            let conversations = found.iter().filter(|path| match Place::parse(path) {
                 Place::Rows(rows) => rows.is_conversation(),
                 Place::File(_) | Place::Spread(_) => false,
-            };
-            found.iter().filter(is_conversation).count()
+            });
+            conversations.count()
         }
     }
 }

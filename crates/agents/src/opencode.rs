@@ -47,17 +47,18 @@ impl Agent for OpenCode {
     }
 
     fn hook(&self) -> Option<HookTarget> {
-        // The same place on every system.
-        let settings = |environment: &Environment| {
-            let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
-            config.join("opencode")
-        };
-        Some(HookTarget { hook: &opencode::HOOK, settings })
+        Some(HookTarget { hook: &opencode::HOOK, settings: hook_settings })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         Some(&["opencode", "--session"])
     }
+}
+
+/// The same place on every system.
+fn hook_settings(environment: &Environment) -> PathBuf {
+    let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
+    config.join("opencode")
 }
 
 impl OpenCode {

@@ -32,11 +32,14 @@ pub fn resume_line(agent: &str, id: &str, cwd: Option<&str>) -> Option<String> {
 /// assert_eq!(shell_word("it's"), r"'it'\''s'");
 /// ```
 pub fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./~+:@%=,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "-_./~+:@%=,".contains(c)
 }
 
 #[cfg(test)]

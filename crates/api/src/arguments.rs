@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::{Cursor, Kind, Malformed};
-use epitome_model::{Field, FieldRole, Span, Text, ToolKind};
+use epitome_model::{Call, Field, FieldRole, Span, Text, ToolKind};
 
 /// A row of the table: tools of one kind whose arguments have the same roles.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,10 @@ impl Rule {
 
     /// The rule for the tool with this name.
     pub fn named<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
-        let is_name = |own: &str| own.eq_ignore_ascii_case(name);
-        rules.iter().find(|rule| rule.names.split_ascii_whitespace().any(is_name))
+        rules.iter().find(|rule| {
+            let mut names = rule.names.split_ascii_whitespace();
+            names.any(|own| own.eq_ignore_ascii_case(name))
+        })
     }
 }
 
@@ -79,8 +81,25 @@ fn has(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|own| own == name)
 }
 
-/// A call: the kind of its tool, its target, the part of the target, and its bulky fields.
-pub type ClassifiedCall = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
+/// What a call's name and arguments say about it.
+pub struct ClassifiedCall {
+    /// The kind of its tool.
+    pub kind: ToolKind,
+    /// What it works on, for example a file.
+    pub target: Option<Text>,
+    /// The part of the target.
+    pub part: Option<Box<str>>,
+    /// The bulky arguments.
+    pub fields: Vec<Field>,
+}
+
+impl ClassifiedCall {
+    /// The call with this id, name and place of its arguments.
+    pub fn into_call(self, id: Box<str>, name: Box<str>, arguments: Span) -> Call {
+        let ClassifiedCall { kind, target, part, fields } = self;
+        Call { id, name, kind, target, part, fields, arguments }
+    }
+}
 
 /// Classifies a call by the table. A tool that is not in the table is [`ToolKind::Other`]: its
 /// target is its first string, and all its strings may be bulky. `arguments` is the range of the
@@ -92,11 +111,10 @@ pub fn classify(
     arguments: &Range<usize>,
     base: u64,
 ) -> ClassifiedCall {
-    let span = |place: &Range<usize>| Span {
+    known_at(rules, name, line, arguments, &|place| Span {
         start: base + place.start as u64,
         end: base + place.end as u64,
-    };
-    known_at(rules, name, line, arguments, &span)
+    })
 }
 
 /// Like [`classify`], for arguments in another text than the record: `span` maps ranges of `text`
@@ -113,8 +131,12 @@ pub fn known_at(
     let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };
     // Malformed JSON yields the fields before the error, or none.
     let _ = found.object(&mut Cursor::at(text, arguments), "");
-    let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
-    (kind, found.target.map(|(_, text)| text), found.part, found.fields)
+    ClassifiedCall {
+        kind: rule.map_or(ToolKind::Other, |rule| rule.kind),
+        target: found.target.map(|(_, text)| text),
+        part: found.part,
+        fields: found.fields,
+    }
 }
 
 struct Found<'a> {

@@ -3,7 +3,7 @@
 use epitome_json::{Document, Value, whole};
 use epitome_model::{
     Block, Entry, Fault, Faults, Head, HiddenField, HiddenRecord, Item, Part, Record, Role, Source,
-    Span, Text, Transcript,
+    Span, Transcript,
 };
 
 /// Reads a request body: `each` adds its messages, in the order in which they are sent. A document
@@ -148,9 +148,8 @@ impl<'d> Body<'d> {
     fn finish(self) -> Transcript {
         let Body { document, head, items, prompt, .. } = self;
         let mut transcript = Transcript::default();
-        let place = |idx: &usize| items[*idx].record().span;
         let mut order: Vec<usize> = (0..items.len()).collect();
-        order.sort_by_key(place);
+        order.sort_by_key(|idx| items[*idx].record().span);
         let mut places = vec![0; items.len()];
         for (place, &sent) in order.iter().enumerate() {
             places[sent] = place;
@@ -168,10 +167,9 @@ impl<'d> Body<'d> {
 }
 
 fn title(entry: &Entry, source: &dyn Source) -> Option<Box<str>> {
-    let words = |text: &Text| epitome_model::title(text.read(source).trim());
     match entry.role {
         Role::User => entry.blocks.iter().find_map(|block| match block {
-            Block::Text(text) => Some(words(text)),
+            Block::Text(text) => Some(epitome_model::title(text.read(source).trim())),
             _ => None,
         }),
         Role::Assistant | Role::Tool | Role::System => None,

@@ -152,14 +152,15 @@ impl<'t> Conversation<'t> {
         summary: SummaryAs,
     ) -> Self {
         let ids = Ids { longest: longest_id, ..Ids::default() };
-        let (steps, left) = (vec![Exchange::default()], BTreeMap::new());
+        let steps = vec![Exchange::default()];
+        let left = BTreeMap::new();
         // Whether an entry is more than a prompt or a summary: a request must contain such an
         // entry.
-        let said = |(item, entry): (usize, &Entry)| {
-            let is_summary = |block: &Block| matches!(block, Block::Summary(_));
-            !transcript.head.prompt.contains(&item) && !entry.blocks.iter().all(is_summary)
-        };
-        let alone = summary == SummaryAs::System && !transcript.context().any(said);
+        let has_messages = transcript.context().any(|(item, entry)| {
+            !transcript.head.prompt.contains(&item)
+                && !entry.blocks.iter().all(|block| matches!(block, Block::Summary(_)))
+        });
+        let alone = summary == SummaryAs::System && !has_messages;
         let summary = if alone { SummaryAs::User } else { summary };
         let prompt = Vec::new();
         let mut all = Conversation {
@@ -314,8 +315,7 @@ impl<'t> Conversation<'t> {
     /// value is left out and counted.
     pub fn carried(&mut self, span: Span) -> Option<TextOrImage<'t>> {
         let raw = self.raw(span);
-        let carries = |document: Document<'_>| (self.carries)(&document.root);
-        if Document::parse(raw.as_bytes()).is_ok_and(carries) {
+        if Document::parse(raw.as_bytes()).is_ok_and(|document| (self.carries)(&document.root)) {
             return Some(TextOrImage::Carried(raw));
         }
         self.leave(LeftBehind::Opaque);
@@ -437,10 +437,9 @@ pub enum TextOrImage<'t> {
 /// The media type of a picture, if every API accepts it: the type is known, and `data` is base64.
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
-    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
     if !data.len().is_multiple_of(4)
         || data.len() - digits.len() > 2
-        || !digits.bytes().all(is_digit)
+        || !digits.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
     {
         return None;
     }
@@ -451,8 +450,8 @@ fn media(said: &str, data: &str) -> Option<&'static str> {
         ("image/webp", "UklG"),
     ];
     let by_bytes = KNOWN.iter().find(|(_, begins)| data.starts_with(begins));
-    let by_name = || KNOWN.iter().find(|(media, _)| *media == said);
-    by_bytes.or_else(by_name).map(|(media, _)| *media)
+    let found = by_bytes.or_else(|| KNOWN.iter().find(|(media, _)| *media == said));
+    found.map(|(media, _)| *media)
 }
 
 /// The name of a tool with only those characters that every API accepts.
@@ -460,8 +459,11 @@ pub fn name(name: &str) -> String {
     if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return name.to_owned();
     }
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let clean: String = name.chars().take(60).map(|c| if fits(c) { c } else { '_' }).collect();
+    let clean = name.chars().take(60).map(|c| match c {
+        '_' | 'a'..='z' | 'A'..='Z' | '0'..='9' => c,
+        _ => '_',
+    });
+    let clean: String = clean.collect();
     format!("_{clean}")
 }
 

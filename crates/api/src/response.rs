@@ -30,9 +30,8 @@ impl Response {
     /// The response as the next request sends it back: the elements of that request's list of
     /// messages, as JSON. Texts, reasoning and calls are byte for byte those of the service.
     pub fn messages(&self) -> Vec<&str> {
-        let text = |range: &Range<usize>| std::str::from_utf8(&self.source[range.clone()]);
-        let texts = self.elements.iter().map(text);
-        texts.map(|text| text.expect("it was made from text")).collect()
+        let texts = self.elements.iter().map(|range| &self.source[range.clone()]);
+        texts.map(|text| std::str::from_utf8(text).expect("it was made from text")).collect()
     }
 
     /// All texts joined, without reasoning.

@@ -23,7 +23,8 @@ pub struct Tool<'a> {
 /// );
 /// ```
 pub fn text_argument(name: &str, description: &str) -> String {
-    let (name, description) = (encode(name), encode(description));
+    let name = encode(name);
+    let description = encode(description);
     let text = format!(r#"{{"type":"string","description":{description}}}"#);
     format!(r#"{{"type":"object","properties":{{{name}:{text}}}}}"#)
 }

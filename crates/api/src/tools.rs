@@ -56,13 +56,12 @@ const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "promp
 /// Parses a call whose arguments are an object, a string with an object, or any other string.
 pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {
     let (bytes, base) = arguments.document();
-    let (kind, target, part, fields) = if arguments.is_text() {
+    let classified = if arguments.is_text() {
         in_text(name, arguments)
     } else {
         arguments::classify(TOOLS, name, bytes, arguments.range(), base)
     };
-    let arguments = arguments.span();
-    Call { id: id.into(), name: name.into(), kind, target, part, fields, arguments }
+    classified.into_call(id.into(), name.into(), arguments.span())
 }
 
 /// A picture in a `data:` URL, and the block that contains it.
@@ -84,7 +83,8 @@ fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
         let whole = 0..text.len();
         return arguments::known_at(TOOLS, name, text, &whole, &|range| inner.span(range));
     }
-    let (kind, ..) = arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
+    let kind = arguments::classify(TOOLS, name, b"{}", &(0..2), 0).kind;
     let role = if kind == ToolKind::Patch { FieldRole::Patch } else { FieldRole::Other };
-    (kind, None, None, vec![Field { name: "input".into(), role, text: literal.source() }])
+    let fields = vec![Field { name: "input".into(), role, text: literal.source() }];
+    ClassifiedCall { kind, target: None, part: None, fields }
 }

@@ -77,6 +77,8 @@ impl Violations<'_> {
 
 /// Whether an id or name consists of these characters, and is not too long.
 pub fn is_name(text: &str, longest: usize) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    !text.is_empty() && text.len() <= longest && text.chars().all(fits)
+    let mut chars = text.chars();
+    !text.is_empty()
+        && text.len() <= longest
+        && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }

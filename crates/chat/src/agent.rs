@@ -85,7 +85,8 @@ impl Agent {
         workplace: Workplace,
     ) -> Agent {
         let (tell, told) = channel();
-        let (prices, stop) = (Arc::new(prices), Stop::default());
+        let prices = Arc::new(prices);
+        let stop = Stop::default();
         Agent {
             machine,
             summariser: model.clone(),
@@ -134,7 +135,8 @@ impl Agent {
 
     /// Replaces both models from the next request on.
     pub fn set_models(&mut self, model: Arc<dyn Model>, summariser: Arc<dyn Model>) {
-        (self.model, self.summariser) = (model, summariser);
+        self.model = model;
+        self.summariser = summariser;
     }
 
     /// The channel for messages, answers and interruptions of the user; any thread may send.
@@ -310,12 +312,16 @@ impl Agent {
             // The task is over.
             Some(None) => return,
         };
-        let (place, in_task) = (self.workplace.clone(), of_task.is_some());
+        let place = self.workplace.clone();
+        let in_task = of_task.is_some();
         let outgoing = context.as_it_is().to_model();
         // The log grows while the request is running, so a copy is sent.
-        let (transcript, source) = (outgoing.transcript.clone(), context.log().to_vec());
-        let (summary, stop) = (outgoing.summary, self.stop.clone());
-        let (model, prices) = (self.model.clone(), self.prices.clone());
+        let transcript = outgoing.transcript.clone();
+        let source = context.log().to_vec();
+        let summary = outgoing.summary;
+        let stop = self.stop.clone();
+        let model = self.model.clone();
+        let prices = self.prices.clone();
         thread::spawn(move || {
             let tools = place.offered(in_task);
             let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
@@ -349,7 +355,8 @@ impl Agent {
     }
 
     fn ask(&self, request: u64, ask: Ask, report: Report) {
-        let (model, prices) = (self.summariser.clone(), self.prices.clone());
+        let model = self.summariser.clone();
+        let prices = self.prices.clone();
         let stop = self.stop.clone();
         thread::spawn(move || {
             let reply = caught(|| model.ask(&ask, &stop));
@@ -364,16 +371,17 @@ impl Agent {
 
     fn run(&mut self, called: Called, access: Access, report: Report) {
         self.tools_running += 1;
-        let (progress, id) = (report.clone(), called.id.clone());
-        let on_progress = move |seconds, text| {
+        let progress = report.clone();
+        let id = called.id.clone();
+        let on_progress = Arc::new(move |seconds, text| {
             progress.send(Input::Progress(id.clone(), seconds, text));
-        };
-        let place = self.workplace.clone().with_progress(Arc::new(on_progress));
+        });
+        let place = self.workplace.clone().with_progress(on_progress);
         let stop = self.stop.clone();
         thread::spawn(move || {
-            let run = || place.run(&called, &access, &stop);
-            let failed = |_| Err("the tool failed: this is a bug of epitome".to_owned());
-            let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed);
+            let run = catch_unwind(AssertUnwindSafe(|| place.run(&called, &access, &stop)));
+            let result =
+                run.unwrap_or_else(|_| Err("the tool failed: this is a bug of epitome".to_owned()));
             report.send(Input::Result(called.id, result));
         });
     }
@@ -404,12 +412,12 @@ impl Report {
 /// Prepares a compaction on a thread.
 fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     thread::spawn(move || {
-        let work = || {
+        // After a panic there is none; the compaction is made again when it is due.
+        let worked = catch_unwind(AssertUnwindSafe(|| {
             prepared.work();
             prepared
-        };
-        // After a panic there is none; the compaction is made again when it is due.
-        let worked = catch_unwind(AssertUnwindSafe(work)).ok();
+        }));
+        let worked = worked.ok();
         report.send(Input::Prepared(n, worked));
     });
 }
@@ -427,8 +435,9 @@ fn is_result(input: &Input) -> bool {
 fn caught<T>(
     send: impl FnOnce() -> std::result::Result<T, Failure>,
 ) -> std::result::Result<T, Failure> {
-    let failed = |_| Err(Failure::Setup("the request failed: this is a bug of epitome".to_owned()));
-    catch_unwind(AssertUnwindSafe(send)).unwrap_or_else(failed)
+    catch_unwind(AssertUnwindSafe(send)).unwrap_or_else(|_| {
+        Err(Failure::Setup("the request failed: this is a bug of epitome".to_owned()))
+    })
 }
 
 fn cost(prices: &Catalogue, model: &dyn Model, used: Option<TokenUsage>) -> Option<MicroDollars> {

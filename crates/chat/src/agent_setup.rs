@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use epitome::live::{Context, Said, Speaker};
+use epitome::live::{Context, MessagePart, Speaker};
 use epitome::recipes;
 use epitome::redact::finder;
 use epitome::render::{RenderOptions, RenderSource};
@@ -21,7 +21,7 @@ use crate::machine::{Event, OutsideChange};
 use crate::models::ChatModels;
 use crate::options::ChatOptions;
 use crate::prompt::{Prompt, moved_prompt, task_prompt};
-use crate::session::{Chat, ChatFile, newest};
+use crate::session::{ChatFile, newest};
 use crate::tools::Workplace;
 
 /// The maximum number of sessions that `/resume` lists.
@@ -45,17 +45,17 @@ impl Changes for AgentSetup {
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String> {
         let config = &self.options.config;
         let mut session = self.session.task(config);
-        let mut begin = || {
-            let place = agent.workplace();
-            let (recipe, models) = (self.recipe.clone(), self.models.borrowed());
-            let mut context =
-                session.context(config, recipe, models, self.options.window, place)?;
+        let place = agent.workplace();
+        let recipe = self.recipe.clone();
+        let models = self.models.borrowed();
+        let context = session.context(config, recipe, models, self.options.window, place);
+        let context = context.and_then(|mut context| {
             let text = task_prompt(&Prompt::new(place).text);
             let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-            context.push(&speaker, &[Said::text(&text)])?;
+            context.push(&speaker, &[MessagePart::text(&text)])?;
             Ok(context)
-        };
-        let context = begin().map_err(|err: Error| err.to_string())?;
+        });
+        let context = context.map_err(|err| err.to_string())?;
         let event = session_event(&session, &self.models, &self.recipe);
         self.tasks.push(session);
         Ok((context, event))
@@ -92,10 +92,9 @@ impl AgentSetup {
     }
 
     fn set_model(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
-        let provider = |name: &str| name.split_once('/').map(|(provider, _)| provider.to_owned());
         let mut options = self.options.clone();
         // The address belongs to the former provider.
-        if provider(name) != provider(&self.models.answers.name().to_string()) {
+        if provider_of(name) != provider_of(&self.models.answers.name().to_string()) {
             options.base_url = None;
         }
         options.model = Some(name.to_owned());
@@ -120,13 +119,12 @@ impl AgentSetup {
     }
 
     fn resume(&mut self, id: &str, agent: &mut Agent) -> Result<Vec<Event>> {
-        let this = || Error::new(ErrorKind::Usage, "this is the session");
         if id == self.session.id() {
-            return Err(this());
+            return Err(is_this_session());
         }
         let mut session = ChatFile::resume(&self.options.config, id)?;
         if session.id() == self.session.id() {
-            return Err(this());
+            return Err(is_this_session());
         }
         let (recipe, mut notices) = recipe_of(&self.options, &session)?;
         let of_session = session.origin().model.clone();
@@ -154,7 +152,8 @@ impl AgentSetup {
     ) -> Result<()> {
         agent.machine_mut().replace_context(context)?;
         agent.set_models(models.answers.clone(), models.summarises.clone());
-        (self.recipe, self.models) = (recipe, models);
+        self.recipe = recipe;
+        self.models = models;
         Ok(())
     }
 
@@ -184,7 +183,7 @@ impl AgentSetup {
         }
         let here = self.options.config.here.canonicalize();
         let here = here.unwrap_or_else(|_| self.options.config.here.clone());
-        let line = |chat: &Chat| {
+        let lines = newest.iter().map(|chat| {
             let time = chat.changed.and_then(|time| Timestamp::try_from(time).ok());
             let time = time.map(|time| {
                 let local = time.to_zoned(TimeZone::system());
@@ -196,10 +195,11 @@ impl AgentSetup {
                 None => "folder unknown".to_owned(),
             };
             let first = chat.title.split_whitespace().collect::<Vec<_>>().join(" ");
-            let (id, time) = (&chat.id, time.unwrap_or_default());
+            let id = &chat.id;
+            let time = time.unwrap_or_default();
             format!("{id}{time} · {folder}\n    {}", short(&first, 70))
-        };
-        let lines: Vec<String> = newest.iter().map(line).collect();
+        });
+        let lines: Vec<String> = lines.collect();
         let how = "/resume ID goes on with one, /resume last with the newest of this folder";
         notice(format!("{}\n{how}", lines.join("\n")))
     }
@@ -242,6 +242,14 @@ impl AgentSetup {
     }
 }
 
+fn provider_of(model: &str) -> Option<&str> {
+    model.split_once('/').map(|(provider, _)| provider)
+}
+
+fn is_this_session() -> Error {
+    Error::new(ErrorKind::Usage, "this is the session")
+}
+
 /// A folder, with `~` for the home folder.
 fn below_home(folder: &Path, home: &Path) -> String {
     match folder.strip_prefix(home) {
@@ -259,7 +267,8 @@ fn context_of(
     agent: &mut Agent,
 ) -> Result<Context> {
     agent.workplace_mut().refresh_tools();
-    let (place, models) = (agent.workplace(), models.borrowed());
+    let place = agent.workplace();
+    let models = models.borrowed();
     session.context(&options.config, recipe.clone(), models, options.window, place)
 }
 

@@ -131,9 +131,10 @@ pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();
     }
-    let begins =
-        |name: &str| name.get(..text.len()).is_some_and(|it| it.eq_ignore_ascii_case(text));
-    COMMANDS.iter().filter(|command| begins(command.name)).collect()
+    let found = COMMANDS.iter().filter(|command| {
+        command.name.get(..text.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(text))
+    });
+    found.collect()
 }
 
 /// The commands that are useful in an editor, which has its own sessions and help.

@@ -101,15 +101,15 @@ impl Demo<'_> {
             ],
         )?;
         let report = self.context().report();
-        let (said, sent) = (report.said, report.sent);
+        let said = report.said;
+        let sent = report.sent;
         self.done(&format!("{said} tokens so far, of which {sent} were sent"));
         self.expect(sent.0 * 2 < said.0, "the log is shortened")
     }
 
     fn digest(&mut self) -> Result<()> {
         self.step("2. When the window fills, what is old becomes a digest of its own lines.");
-        let read = |n| Step::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#));
-        let mut steps: Vec<Step> = (0..project::MODULES).map(read).collect();
+        let mut steps: Vec<Step> = (0..project::MODULES).map(Step::read_module).collect();
         steps.push(Step::say("All modules use the same table of rates."));
         self.turn("Read every file of src, one by one.", steps)?;
         let digested = !self.context().digested_calls().is_empty();
@@ -155,7 +155,9 @@ impl Demo<'_> {
 
     fn end(&mut self) -> Result<()> {
         let report = self.context().report();
-        let (said, sent, entries) = (report.said, report.sent, report.entries);
+        let said = report.said;
+        let sent = report.sent;
+        let entries = report.entries;
         self.step(&format!("{said} tokens were said; a request now sends {sent} of them."));
         self.done(&format!("all {entries} messages are in the log, to which lines are only added"));
         let most = self.model.largest();
@@ -230,8 +232,10 @@ impl Demo<'_> {
 }
 
 fn recipe(name: &str) -> Result<Recipe> {
-    let missing = || Error::new(ErrorKind::Broken, format!("there is no recipe {name}"));
-    built_in(name).ok_or_else(missing)
+    match built_in(name) {
+        Some(recipe) => Ok(recipe),
+        None => Err(Error::new(ErrorKind::Broken, format!("there is no recipe {name}"))),
+    }
 }
 
 /// Prints events, and allows every call: the folder is the demo's own.

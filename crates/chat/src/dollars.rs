@@ -11,8 +11,8 @@ use epitome_model::MicroDollars;
 /// ```
 pub fn parse_dollars(text: &str) -> Option<MicroDollars> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() && part.is_empty() || !digits(whole) || !digits(part) {
+    let is_digits = whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit());
+    if whole.is_empty() && part.is_empty() || !is_digits {
         return None;
     }
     let micro: String = part.chars().chain("000000".chars()).take(6).collect();

@@ -10,7 +10,8 @@ use crate::machine::{Event, GO_ON};
 /// All messages of a context as they were before anything was shortened.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.as_it_is();
-    let (transcript, source) = (outgoing.transcript(), outgoing.source());
+    let transcript = outgoing.transcript();
+    let source = outgoing.source();
     let mut events = Vec::new();
     let mut said: HashSet<&str> = HashSet::new();
     for (item, entry) in transcript.entries() {
@@ -53,7 +54,7 @@ fn event(block: &Block, entry: &Entry, source: &dyn Source) -> Option<Event> {
 
 #[cfg(test)]
 mod tests {
-    use epitome_engine::{Said, Setup};
+    use epitome_engine::{MessagePart, Setup};
     use epitome_passes::built_in;
 
     use super::*;
@@ -64,9 +65,9 @@ mod tests {
         context.user("Look.").unwrap();
         let long = "line\n".repeat(100);
         for id in ["c1", "c2", "c3", "c4", "c5"] {
-            let call = Said::call(id, "shell", r#"{"command":"ls"}"#);
-            context.assistant(&[Said::text("I look."), call]).unwrap();
-            context.tool(&[Said::output(id, &long)]).unwrap();
+            let call = MessagePart::call(id, "shell", r#"{"command":"ls"}"#);
+            context.assistant(&[MessagePart::text("I look."), call]).unwrap();
+            context.tool(&[MessagePart::output(id, &long)]).unwrap();
         }
         let before = history(&context);
         context.view().unwrap();

@@ -208,7 +208,7 @@ impl Machine {
     /// `Disk` if the log cannot be written.
     pub fn prompt(&mut self, text: &str) -> Result<()> {
         let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-        self.context.push(&speaker, &[epitome_engine::Said::text(text)])
+        self.context.push(&speaker, &[epitome_engine::MessagePart::text(text)])
     }
 
     /// The context: what is sent, and how full the window is.
@@ -474,7 +474,8 @@ impl Machine {
     }
 
     fn show_usage(&mut self) {
-        let (usage, cost) = (self.context.usage(), self.cost);
+        let usage = self.context.usage();
+        let cost = self.cost;
         self.show(Event::Usage { usage, cost });
     }
 

@@ -440,7 +440,7 @@ fn a_compaction_that_is_asked_for_is_reported_and_can_be_taken_back() {
     let before = play.machine.context().usage().tokens;
     play.input(Input::Compact(None));
     if let Some(Action::Ask(request, _)) = play.actions.pop() {
-        play.input(Input::Summary(request, Err(NoReply::Nobody), None));
+        play.input(Input::Summary(request, Err(NoReply::NoModel), None));
     }
     assert!(play.machine.is_idle());
     let after = play.machine.context().usage().tokens;
@@ -630,7 +630,7 @@ fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     let setup = || Setup::new(built_in("epitome").unwrap());
     let mut context = Context::in_memory(setup());
     context.user("go").unwrap();
-    let call = epitome_engine::Said::call("a", "shell", "{}");
+    let call = epitome_engine::MessagePart::call("a", "shell", "{}");
     context.assistant(&[call]).unwrap();
     let permissions = Permissions::new("/p".into());
     let machine = Machine::new(context, permissions, Limits::default()).unwrap();

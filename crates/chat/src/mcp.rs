@@ -75,10 +75,9 @@ pub enum ServerAddress {
 
 /// Whether a name is valid for a server: names of tools begin with it.
 pub fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty()
         && name.len() <= 32
-        && name.chars().all(plain)
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         && !name.contains("__")
         && !name.starts_with('_')
         && !name.ends_with('_')
@@ -118,7 +117,9 @@ impl Servers {
     /// If no thread can be started for them.
     pub fn start(servers: Vec<Server>, root: &Path, hidden: &[String]) -> std::io::Result<Servers> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (mut links, mut begun, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut links = Vec::new();
+        let mut begun = Vec::new();
+        let mut listed = Vec::new();
         for server in servers {
             let (calls, to_answer) = unbounded_channel();
             let (tell, told) = channel::<()>();
@@ -127,7 +128,8 @@ impl Servers {
             listed.push(told);
             links.push(Link { server, calls: Some(calls), found });
         }
-        let (root, hidden) = (root.to_owned(), hidden.to_vec());
+        let root = root.to_owned();
+        let hidden = hidden.to_vec();
         let thread = thread::Builder::new().name("mcp".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let mut all = tokio::task::JoinSet::new();
@@ -147,8 +149,11 @@ impl Servers {
 
     /// Servers without tools, each with the reason.
     pub fn failed(&self) -> Vec<(String, String)> {
-        let failed = |link: &Link| Some((link.server.name.clone(), link.listed().err()?));
-        self.links.iter().filter_map(failed).collect()
+        let failed = self
+            .links
+            .iter()
+            .filter_map(|link| Some((link.server.name.clone(), link.listed().err()?)));
+        failed.collect()
     }
 }
 
@@ -171,7 +176,8 @@ impl MoreTools for Servers {
         let link = self.links.iter().find(|link| link.server.name == tool.server);
         let gone = || format!("the MCP server {} has ended", tool.server);
         let link = link.ok_or_else(gone)?;
-        let ((tell, told), (stopper, stopped)) = (channel(), oneshot::channel());
+        let (tell, told) = channel();
+        let (stopper, stopped) = oneshot::channel();
         let call = Call { tool: tool.tool.clone(), arguments, tell, stopped };
         let sent = link.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok());
         if !sent {

@@ -59,7 +59,7 @@ pub fn loaded(files: &[LoadedFile]) -> String {
         (LoadedKind::Skill, "skills"),
         (LoadedKind::Settings, "project settings"),
     ];
-    let part = |(kind, title): (LoadedKind, &str)| {
+    let parts = kinds.into_iter().filter_map(|(kind, title)| {
         let of_kind = files.iter().filter(|file| file.kind == kind);
         let names: Vec<&str> = of_kind.map(|file| &*file.name).collect();
         if names.is_empty() {
@@ -69,13 +69,14 @@ pub fn loaded(files: &[LoadedFile]) -> String {
         let more = names.len().saturating_sub(NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Some(format!("{title} {shown}{more}"))
-    };
-    kinds.into_iter().filter_map(part).collect::<Vec<_>>().join(" · ")
+    });
+    parts.collect::<Vec<_>>().join(" · ")
 }
 
 /// The part of a window that is reserved for the answer.
 pub fn reserve(window: Option<Tokens>, usable: Option<Tokens>) -> Option<String> {
-    let (window, usable) = (window?, usable?);
+    let window = window?;
+    let usable = usable?;
     let kept = window - usable;
     (kept > Tokens(0)).then(|| format!("{kept} of a window of {window} are kept for the answer"))
 }
@@ -88,7 +89,8 @@ pub fn undone(before: Tokens, after: Tokens) -> String {
 /// Describes what is shortened in a context, in a few lines.
 pub fn losses(context: &Context) -> Vec<String> {
     let report = context.report();
-    let (said, sent) = (report.said, report.sent);
+    let said = report.said;
+    let sent = report.sent;
     let mut lines = vec![format!("of {said} tokens that were said, {sent} are sent")];
     let references = context.references();
     if !references.is_empty() {
@@ -116,11 +118,12 @@ fn unsent(texts: &[SaidText]) -> Vec<String> {
         1 => "1 text of the model is not sent in full: recall returns it".to_owned(),
         n => format!("{n} texts of the model are not sent in full: recall returns them"),
     };
-    let line = |it: &SaidText| {
-        format!("  {} {}", response_name(it.response), short(it.text.trim(), WIDTH))
-    };
     let mut lines = vec![head];
-    lines.extend(texts.iter().rev().take(SHOWN).map(line));
+    let newest = texts.iter().rev().take(SHOWN);
+    lines
+        .extend(newest.map(|it| {
+            format!("  {} {}", response_name(it.response), short(it.text.trim(), WIDTH))
+        }));
     if texts.len() > SHOWN {
         lines.push(format!("  and {} before these", texts.len() - SHOWN));
     }

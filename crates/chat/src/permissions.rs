@@ -169,7 +169,6 @@ enum Subject {
 
 impl Subject {
     fn parse(text: &str) -> Result<Subject, BadRule> {
-        let bad = || BadRule(text.to_owned());
         if text.trim() == "write" {
             return Ok(Subject::Write);
         }
@@ -178,21 +177,22 @@ impl Subject {
                 Some((server, tool)) => (server, Some(tool)),
                 None => (name, None),
             };
-            let is_plain = |name: &str| {
-                !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '*')
-            };
-            if !is_plain(server) || !tool.is_none_or(is_plain) {
-                return Err(bad());
+            if !is_mcp_name(server) || !tool.is_none_or(is_mcp_name) {
+                return Err(BadRule(text.to_owned()));
             }
             return Ok(Subject::Mcp(server.to_owned(), tool.map(str::to_owned)));
         }
-        let words = text.trim().strip_prefix("shell:").ok_or_else(bad)?;
+        let words = text.trim().strip_prefix("shell:").ok_or_else(|| BadRule(text.to_owned()))?;
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         if words.is_empty() || !is_plain(&words.join(" ")) {
-            return Err(bad());
+            return Err(BadRule(text.to_owned()));
         }
         Ok(Subject::Shell(words))
     }
+}
+
+fn is_mcp_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '*')
 }
 
 /// The permissions of tools.
@@ -264,26 +264,28 @@ impl Permissions {
 
     /// Applies the user's answer about a call.
     pub fn answer(&mut self, access: &Access, answer: Answer) -> Verdict {
-        let remember = |permissions: &mut Permissions, allow| {
-            let scopes: Vec<Scope> =
-                access.parts().iter().filter_map(|part| permissions.scope(part)).collect();
-            permissions.rules.extend(scopes.into_iter().map(|scope| Rule { scope, allow }));
-        };
         match answer {
             Answer::Once => Verdict::Allow,
             Answer::Always => {
-                remember(self, true);
+                self.remember(access, true);
                 Verdict::Allow
             }
             Answer::No => Verdict::Deny(denied(access)),
             Answer::Never => {
-                remember(self, false);
+                self.remember(access, false);
                 Verdict::Deny(denied(access))
             }
             Answer::Unattended => Verdict::Deny(format!(
                 "Not permitted: to {access} needs a yes of the user, who is not here."
             )),
         }
+    }
+
+    /// Allows or denies everything like this access from now on.
+    fn remember(&mut self, access: &Access, allow: bool) {
+        let scopes: Vec<Scope> =
+            access.parts().iter().filter_map(|part| self.scope(part)).collect();
+        self.rules.extend(scopes.into_iter().map(|scope| Rule { scope, allow }));
     }
 
     /// A description of what the answers "always" and "never" would apply to.
@@ -373,11 +375,12 @@ const SPECIAL: &str = "|&;<>()$`\\\"'*?[]#~{}!=";
 /// Whether a command line is a single command of plain words, without further commands, expansions
 /// or redirections.
 fn is_plain(command: &str) -> bool {
-    // For a shell, other blanks are part of a word.
-    let is_other_blank = |c: char| c.is_whitespace() && c != ' ' && c != '\t';
-    let special =
-        |c: char| (c.is_control() && c != '\t') || SPECIAL.contains(c) || is_other_blank(c);
-    !command.is_empty() && !command.contains(special)
+    !command.is_empty()
+        && !command.contains(|c: char| match c {
+            ' ' | '\t' => false,
+            // For a shell, other blanks are part of a word.
+            c => c.is_control() || SPECIAL.contains(c) || c.is_whitespace(),
+        })
 }
 
 /// Whether words follow each other in a command line: each on its own or as the last component of a

@@ -57,7 +57,8 @@ impl ChatFile {
     }
 
     fn new(config: &Config, id: String, is_task: bool) -> ChatFile {
-        let (path, store) = (path_of(config, &id), Store::new(&config.home));
+        let path = path_of(config, &id);
+        let store = Store::new(&config.home);
         let origin = Origin::default();
         ChatFile { id, path, is_new: true, store, hold: None, is_task, origin }
     }
@@ -88,7 +89,8 @@ impl ChatFile {
                 "`epitome list --agent epitome` lists all; `last` is the newest of this folder",
             )
         })?;
-        let (path, store) = (path_of(config, id), Store::new(&config.home));
+        let path = path_of(config, id);
+        let store = Store::new(&config.home);
         let hold = Some(store.hold(&path)?);
         let origin = origin_of(&path);
         Ok(ChatFile { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
@@ -214,13 +216,13 @@ pub struct Chat {
 /// The newest chats, the newest first, without empty ones.
 pub fn newest(config: &Config, most: usize) -> Vec<Chat> {
     let chats = ids(config).into_iter().rev().filter(|id| id.starts_with(CHAT));
-    let read = |id: String| {
+    let chats = chats.filter_map(|id| {
         let path = path_of(config, &id);
         let title = first_message(&path)?;
         let changed = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
         Some(Chat { id, folder: began_in(&path), changed, title })
-    };
-    chats.filter_map(read).take(most).collect()
+    });
+    chats.take(most).collect()
 }
 
 fn first_message(path: &Path) -> Option<String> {
@@ -243,8 +245,9 @@ fn began_in(path: &Path) -> Option<PathBuf> {
 fn origin_of(path: &Path) -> Origin {
     let log = regular::read(path).unwrap_or_default();
     let mut origin = last_origin(&log).unwrap_or_default();
-    let cwd = || folder_in_prompt(&log).map(|folder| folder.display().to_string());
-    origin.cwd = origin.cwd.take().or_else(cwd);
+    if origin.cwd.is_none() {
+        origin.cwd = folder_in_prompt(&log).map(|folder| folder.display().to_string());
+    }
     origin
 }
 
@@ -275,11 +278,11 @@ fn free_id(config: &Config, id: &str, from: u32) -> String {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),
         None => (without_number(id).to_owned(), from),
     };
-    let name = |n: u32| match n {
+    let names = (first..).map(|n| match n {
         1 if !id.starts_with("task-") => base.clone(),
         n => format!("{base}-{n}"),
-    };
-    let mut free = (first..).map(name).filter(|id| !path_of(config, id).exists());
+    });
+    let mut free = names.filter(|id| !path_of(config, id).exists());
     free.next().expect("one of all numbers is free")
 }
 

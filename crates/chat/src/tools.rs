@@ -127,29 +127,31 @@ pub fn subject(tool: &str, arguments: &str) -> String {
 /// Fills `{name}` in each part with that argument; a part whose argument is missing is left out.
 /// None if the first part is left out.
 fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
-    let part = |part: &str| {
-        let (before, rest) = part.split_once('{')?;
-        let (name, after) = rest.split_once('}')?;
-        let value = match arguments.get(name)? {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            _ => return None,
-        };
-        Some(format!("{before}{value}{after}"))
-    };
-    let first = part(parts[0])?;
-    let others = parts[1..].iter().filter_map(|it| part(it));
+    let first = described_part(arguments, parts[0])?;
+    let others = parts[1..].iter().filter_map(|part| described_part(arguments, part));
     Some(others.fold(first, |all, part| all + &part))
+}
+
+/// A part with the name in braces replaced by that argument.
+fn described_part(arguments: &Value, part: &str) -> Option<String> {
+    let (before, rest) = part.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    let value = match arguments.get(name)? {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    Some(format!("{before}{value}{after}"))
 }
 
 /// All tools, in the form for a request.
 pub fn offered() -> Vec<epitome_api::Tool<'static>> {
-    let offer = |tool: &Tool| epitome_api::Tool {
+    let offered = TOOLS.iter().map(|tool| epitome_api::Tool {
         name: tool.name,
         description: tool.description,
         parameters: tool.parameters,
-    };
-    TOOLS.iter().map(offer).collect()
+    });
+    offered.collect()
 }
 
 /// The tools of a task: it has no user to ask, and cannot begin further tasks.
@@ -192,10 +194,13 @@ impl Workplace {
     ///
     /// If the folder does not exist.
     pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
-        let (hidden, skills) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
+        let hidden = Arc::from(Vec::new());
+        let skills = Arc::from(Vec::new());
         let root = root.canonicalize()?;
         let offered = Arc::from(Vec::new());
-        let (home, more, progress) = (None, None, None);
+        let home = None;
+        let more = None;
+        let progress = None;
         Ok(Workplace { root, hidden, skills, home, more, offered, progress })
     }
 

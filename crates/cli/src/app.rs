@@ -96,7 +96,8 @@ pub struct Printed {
 
 impl App {
     pub fn new(global: Global) -> Result<App> {
-        let (settings, captured) = (OnceLock::new(), None);
+        let settings = OnceLock::new();
+        let captured = None;
         let progress = Arc::default();
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
@@ -105,7 +106,8 @@ impl App {
     /// variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
-        let (config, settings) = (Config::of_home(folder), OnceLock::new());
+        let config = Config::of_home(folder);
+        let settings = OnceLock::new();
         App { global, config, settings, captured: None, progress: Arc::default() }
     }
 
@@ -114,8 +116,9 @@ impl App {
         let captured = Arc::new(Mutex::new(Captured::default()));
         let done = run(&App { captured: Some(captured.clone()), ..self.clone() });
         let Captured { out, all } = std::mem::take(&mut *locked(&captured));
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Printed { out: text(out), all: text(all), done }
+        let out = String::from_utf8_lossy(&out).into_owned();
+        let all = String::from_utf8_lossy(&all).into_owned();
+        Printed { out, all, done }
     }
 
     /// A copy of the program, as if it had been started in another folder.
@@ -271,7 +274,7 @@ impl App {
     /// Fails if the output is a pipe whose reader has gone. Called before something is written, so
     /// that the command stops.
     #[cfg(unix)]
-    pub fn check_is_read(&self) -> Result<()> {
+    pub fn check_output_has_reader(&self) -> Result<()> {
         if self.captured.is_some() {
             return Ok(());
         }
@@ -289,7 +292,7 @@ impl App {
     }
 
     #[cfg(not(unix))]
-    pub fn check_is_read(&self) -> Result<()> {
+    pub fn check_output_has_reader(&self) -> Result<()> {
         Ok(())
     }
 
@@ -334,8 +337,10 @@ impl App {
 
 /// The number of rows that a text takes on a terminal of `columns` columns.
 fn rows(text: &str, columns: usize) -> usize {
-    let rows = |line: &str| strip_str(line).to_string().width().div_ceil(columns.max(1)).max(1);
-    text.lines().map(rows).sum()
+    let rows = text
+        .lines()
+        .map(|line| strip_str(line).to_string().width().div_ceil(columns.max(1)).max(1));
+    rows.sum()
 }
 
 fn locked(captured: &Mutex<Captured>) -> MutexGuard<'_, Captured> {

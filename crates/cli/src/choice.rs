@@ -84,7 +84,8 @@ impl Choice {
             ..Compaction::default()
         };
         let options = Values { compaction, ..Values::default() };
-        let (settings, name) = (app.settings()?, self.recipe.as_deref());
+        let settings = app.settings()?;
+        let name = self.recipe.as_deref();
         Ok(recipes::resolve_with(&app.config, settings, name, &options, summary)?)
     }
 }

@@ -34,7 +34,6 @@ fn add_block(text: &mut String, entry: &Entry, block: &Block, source: &dyn Sourc
         Role::Tool => "tool",
         Role::System => "agent",
     };
-    let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
     match block {
         Block::Text(words) => part(text, who, &words.read(source)),
         Block::Summary(words) => part(text, "summary", &words.read(source)),
@@ -51,7 +50,9 @@ fn add_block(text: &mut String, entry: &Entry, block: &Block, source: &dyn Sourc
             part(text, name, &result(output, source));
         }
         Block::Image(image) => part(text, who, &format!("({})", image.media)),
-        Block::Opaque(span) => part(text, who, &raw(*span)),
+        Block::Opaque(span) => {
+            part(text, who, &String::from_utf8_lossy(&source.at(*span)));
+        }
         _ => part(text, who, "(something that this version does not show)"),
     }
 }

@@ -23,7 +23,8 @@ pub fn render<S: Source>(
     mut screen: SessionScreen<'_>,
 ) -> String {
     let mut text = String::new();
-    let (mut copies, mut of_copies) = (0, 0);
+    let mut copies = 0;
+    let mut of_copies = 0;
     for ShownEdit { line, what, pass, saved, before, after } in planned.shown_edits(counter) {
         if pass == "copies" {
             copies += 1;
@@ -31,7 +32,8 @@ pub fn render<S: Source>(
             continue;
         }
         let what = field(&screen.text(&what));
-        let (before, after) = (screen.text(&before), screen.text(&after));
+        let before = screen.text(&before);
+        let after = screen.text(&after);
         let saved = match saved.0 {
             0 => String::new(),
             _ => format!(", -{saved} tokens"),
@@ -41,7 +43,8 @@ pub fn render<S: Source>(
         text.push('\n');
     }
     if copies > 0 {
-        let (copies, size) = (count(copies, "duplicate"), Bytes(of_copies));
+        let copies = count(copies, "duplicate");
+        let size = Bytes(of_copies);
         let _ = writeln!(text, "{DIM}{copies} in metadata, which no model sees ({size}){DIM:#}\n");
     }
     text

@@ -136,20 +136,23 @@ impl Failure {
         if self.status == Status::Quiet {
             return text;
         }
-        let lines = |text: &str| visible(text).trim_end().replace('\n', "\n         ");
         if self.status == Status::Stopped {
-            let _ = writeln!(text, "{YELLOW}{}{YELLOW:#}", lines(&self.message));
+            let _ = writeln!(text, "{YELLOW}{}{YELLOW:#}", indented(&self.message));
         } else {
-            let _ = writeln!(text, "{RED}error:{RED:#} {}", lines(&self.message));
+            let _ = writeln!(text, "{RED}error:{RED:#} {}", indented(&self.message));
         }
         for cause in &self.causes {
-            let _ = writeln!(text, "  {BOLD}cause:{BOLD:#} {}", lines(cause));
+            let _ = writeln!(text, "  {BOLD}cause:{BOLD:#} {}", indented(cause));
         }
         for hint in &self.hints {
-            let _ = writeln!(text, "  {BOLD}hint:{BOLD:#} {}", lines(hint));
+            let _ = writeln!(text, "  {BOLD}hint:{BOLD:#} {}", indented(hint));
         }
         text
     }
+}
+
+fn indented(text: &str) -> String {
+    visible(text).trim_end().replace('\n', "\n         ")
 }
 
 impl From<Error> for Failure {

@@ -34,11 +34,16 @@ fn folded_line(line: &str, columns: usize) -> String {
 /// The column at which a line continues: after its leading blanks, or after a label of one or two
 /// words that several blanks follow.
 fn indent(line: &str) -> usize {
-    let blanks = |at: usize| line[at..].len() - line[at..].trim_start_matches(' ').len();
     match line.find("  ") {
-        Some(label) if label > 0 && line[..label].matches(' ').count() < 2 => label + blanks(label),
-        _ => blanks(0),
+        Some(label) if label > 0 && line[..label].matches(' ').count() < 2 => {
+            label + blanks(&line[label..])
+        }
+        _ => blanks(line),
     }
+}
+
+fn blanks(text: &str) -> usize {
+    text.len() - text.trim_start_matches(' ').len()
 }
 
 /// The parts of a line, each with the escape sequences of its style, which `ESC[0m` ends.
@@ -76,11 +81,11 @@ fn escapes(text: &str) -> usize {
 }
 
 fn written(runs: &[Run<&str>]) -> String {
-    let one = |Run { text, style }: &Run<&str>| match *style {
+    let texts = runs.iter().map(|Run { text, style }| match *style {
         "" => text.clone(),
         style => format!("{style}{text}{RESET}"),
-    };
-    runs.iter().map(one).collect()
+    });
+    texts.collect()
 }
 
 #[cfg(test)]

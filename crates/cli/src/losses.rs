@@ -170,7 +170,8 @@ impl List {
                 self.line(&format!("Put one back{when}: {}", field(&command)));
             }
             Some(WayBack::Show(command)) => {
-                let (why, command) = (compaction.why_not_restored(), field(&command));
+                let why = compaction.why_not_restored();
+                let command = field(&command);
                 self.line(&format!("None can be put back alone ({why}). Read one: {command}"));
             }
             None => {}

@@ -24,7 +24,8 @@ impl Progress {
 
     /// The steps done, and all steps; none if there are not several.
     pub fn so_far(&self) -> Option<(usize, usize)> {
-        let (done, of) = (self.done.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed));
+        let done = self.done.load(Ordering::Relaxed);
+        let of = self.of.load(Ordering::Relaxed);
         (of > 1).then_some((done.min(of), of))
     }
 

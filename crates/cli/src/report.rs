@@ -36,8 +36,8 @@ fn own_way(file: &CompactedFile) -> String {
 pub fn render(report: &CompactReport, losses_follow: bool) -> String {
     let file = &report.file;
     let mut text = String::new();
-    let all = || report.all().map(|it| it.outcome);
-    let verb = match all().find(|it| *it != Outcome::Nothing) {
+    let outcomes: Vec<Outcome> = report.all().map(|it| it.outcome).collect();
+    let verb = match outcomes.iter().find(|it| **it != Outcome::Nothing) {
         Some(Outcome::Compacted) => "compacted",
         Some(Outcome::Planned) => "would compact",
         Some(Outcome::Nothing) | None => "nothing to do",
@@ -81,7 +81,7 @@ pub fn render(report: &CompactReport, losses_follow: bool) -> String {
         let hash = text::short_hash(hash);
         lines.add("verified", format!("restoring reproduces every byte ({hash})"));
     }
-    if all().any(|it| it == Outcome::Compacted) && report.out.is_none() {
+    if outcomes.contains(&Outcome::Compacted) && report.out.is_none() {
         lines.add("undo", "epitome undo");
     }
     text.push_str(&lines.render());
@@ -168,7 +168,9 @@ pub fn summary(reports: &[CompactReport]) -> String {
         };
         let own = (file.context_tokens, file.disk_bytes);
         add(PLAIN, name, own, what);
-        let (tokens, bytes, net) = (report.tokens(), report.disk_bytes(), report.net_bytes());
+        let tokens = report.tokens();
+        let bytes = report.disk_bytes();
+        let net = report.net_bytes();
         if let Some(with) = report.parts() {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
         }
@@ -186,7 +188,8 @@ pub fn summary(reports: &[CompactReport]) -> String {
     }
     let mut text = table.render();
     if archive > Bytes(0) {
-        let (before, after) = (all.1.before, all.1.after + archive);
+        let before = all.1.before;
+        let after = all.1.after + archive;
         let change = change(before.0, after.0);
         let _ = writeln!(
             text,
@@ -198,11 +201,14 @@ pub fn summary(reports: &[CompactReport]) -> String {
 
 /// The sessions as in `epitome list`: the agent and the shortest unique prefix of the id.
 fn names(reports: &[CompactReport]) -> Vec<String> {
-    let id = |report: &CompactReport| {
-        let stem = Path::new(&report.file.session).file_stem().unwrap_or_default();
-        report.file.id.clone().unwrap_or_else(|| stem.to_string_lossy().into_owned())
-    };
-    let ids: Vec<String> = reports.iter().map(id).collect();
+    let ids = reports.iter().map(|report| match &report.file.id {
+        Some(id) => id.clone(),
+        None => {
+            let stem = Path::new(&report.file.session).file_stem().unwrap_or_default();
+            stem.to_string_lossy().into_owned()
+        }
+    });
+    let ids: Vec<String> = ids.collect();
     let short = text::short_ids(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let names = reports.iter().zip(short);
     names.map(|(report, id)| format!("{} {id}", report.file.agent)).collect()
@@ -233,15 +239,17 @@ fn saves(savings: &Savings) -> Vec<String> {
 fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     const SHOWN: usize = 4;
     let all: Tokens = savings.iter().map(|it| it.tokens).sum();
-    let counts = |tokens: Tokens| tokens.0 * 100 >= all.0;
-    let shown = savings.iter().take(SHOWN).take_while(|it| counts(it.tokens)).count();
+    // One in a hundred.
+    let least = Tokens(all.0.div_ceil(100));
+    let shown = savings.iter().take(SHOWN).take_while(|it| it.tokens >= least).count();
     let (first, rest) = savings.split_at(shown);
-    let of = |saving: &Saving| format!("{} of {}", saving.tokens, name(&saving.of));
-    let mut parts: Vec<String> = first.iter().map(of).collect();
+    let parts = first.iter().map(|it| format!("{} of {}", it.tokens, name(&it.of)));
+    let mut parts: Vec<String> = parts.collect();
     let tokens: Tokens = rest.iter().map(|it| it.tokens).sum();
     let others = if rest.len() == 1 { "other" } else { "others" };
-    let is_said = !rest.is_empty() && counts(tokens);
-    parts.extend(is_said.then(|| format!("{tokens} of {} {others}", rest.len())));
+    if !rest.is_empty() && tokens >= least {
+        parts.push(format!("{tokens} of {} {others}", rest.len()));
+    }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -42,7 +42,8 @@ impl Input {
     /// Resolves several names. A session that is named twice, even by different names, is returned
     /// once.
     pub fn find_all(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
-        let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
+        let mut inputs = Vec::new();
+        let mut seen = HashSet::new();
         for name in names {
             let input = Input::find(app, name)?;
             let is_new = match &input {
@@ -142,7 +143,8 @@ impl State {
 
     /// Opens a session, and reports on standard error what could not be put back.
     pub fn open(self, app: &App, input: &Input) -> Result<History> {
-        let (config, version) = (&app.config, self.version());
+        let config = &app.config;
+        let version = self.version();
         let history = match input {
             Input::Stdin => History::of_bytes(config, read_stdin()?, app.agent(), version)?,
             Input::File(path) => History::open(config, path, app.agent(), version)?,

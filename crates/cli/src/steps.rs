@@ -24,7 +24,8 @@ impl Steps {
     /// A bar over `of` steps. Ctrl-C kills the program at once, as usual.
     pub fn new(app: &App, template: &str, of: usize) -> Steps {
         app.progress.begin(of);
-        let (bar, progress) = (app.bar(template, of), Arc::clone(&app.progress));
+        let bar = app.bar(template, of);
+        let progress = Arc::clone(&app.progress);
         Steps { bar, progress, of, _interrupt: None }
     }
 
@@ -33,7 +34,8 @@ impl Steps {
     pub fn writing(app: &App, template: &str, of: usize) -> Steps {
         let mut steps = Steps::new(app, template, of);
         if !app.is_captured() {
-            let (app, bar) = (app.clone(), steps.bar.clone());
+            let app = app.clone();
+            let bar = steps.bar.clone();
             let progress = Arc::clone(&steps.progress);
             steps._interrupt = Some(Interrupt::calling(move || {
                 progress.stop();

@@ -32,7 +32,8 @@ pub struct Table {
 
 impl Table {
     pub fn new(sides: &[Side], heads: &[&str]) -> Table {
-        let (shrinking, leaving) = (Vec::new(), Vec::new());
+        let shrinking = Vec::new();
+        let leaving = Vec::new();
         let mut table = Table { sides: sides.to_vec(), rows: Vec::new(), shrinking, leaving };
         if !heads.is_empty() {
             table.styled(DIM, heads.iter().map(|head| (*head).to_owned()).collect());
@@ -110,12 +111,12 @@ impl Table {
     /// The width of each column for a table of at most `most` columns; none for one that is left
     /// out.
     fn widths(&self, most: usize) -> Vec<Option<usize>> {
-        let natural = |column: usize| {
+        let natural = (0..self.sides.len()).map(|column| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
             let width = cells.map(|(_, cell)| width_of(cell)).max().unwrap_or(0);
             (width > 0).then_some(width)
-        };
-        let mut natural: Vec<Option<usize>> = (0..self.sides.len()).map(natural).collect();
+        });
+        let mut natural: Vec<Option<usize>> = natural.collect();
         let mut leaving = self.leaving.iter();
         loop {
             let shown = natural.iter().flatten();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, Error};
+use clap::{Command, Error};
 
 /// Adds tips to the error, if there are any.
 pub fn with_tips(mut err: Error, command: &Command, line: &[OsString]) -> Error {
@@ -52,8 +52,9 @@ fn of_missing(called: &Command, missing: &str) -> Vec<String> {
         tips.extend(all.map(|_| format!("`epitome {name} --all` takes all that there are")));
         return tips;
     }
-    let is_missing = |arg: &&Arg| arg.get_long().is_some_and(|long| is_option(missing, long));
-    let Some(arg) = called.get_arguments().find(is_missing) else { return Vec::new() };
+    let mut arguments = called.get_arguments();
+    let arg = arguments.find(|arg| arg.get_long().is_some_and(|long| is_option(missing, long)));
+    let Some(arg) = arg else { return Vec::new() };
     let values = arg.get_possible_values();
     let values: Vec<&str> =
         values.iter().filter(|it| !it.is_hide_set()).map(|it| it.get_name()).collect();
@@ -135,7 +136,7 @@ fn of_config() -> Vec<String> {
 
 /// Whether a word is a file, or looks like the id of a session.
 fn is_session(word: &str) -> bool {
-    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     let has_digit = word.contains(|c: char| c.is_ascii_digit());
-    Path::new(word).is_file() || (word.len() >= 4 && has_digit && word.chars().all(is_id))
+    let is_id = word.len() >= 4 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    Path::new(word).is_file() || has_digit && is_id
 }

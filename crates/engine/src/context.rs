@@ -53,7 +53,7 @@ use size::Bill;
 use tool::CompactionRequest;
 
 pub use contents::{Content, Share};
-pub use epitome_formats::epitome::{Origin, Said, Speaker};
+pub use epitome_formats::epitome::{MessagePart, Origin, Speaker};
 pub use list::ListChange;
 pub use overflow::Recovery;
 pub use prepare::Preparation;
@@ -71,13 +71,13 @@ pub use wire::{Called, Outgoing};
 /// called by the caller, between [`step`](Context::step) and [`answer`](Context::answer).
 ///
 /// ```
-/// use epitome_engine::{Context, Said, Setup};
+/// use epitome_engine::{Context, MessagePart, Setup};
 /// use epitome_passes::built_in;
 ///
 /// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
 /// context.user("What is in a.rs?")?;
-/// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-/// context.tool(&[Said::output("c1", "fn main() {}")])?;
+/// context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+/// context.tool(&[MessagePart::output("c1", "fn main() {}")])?;
 /// assert_eq!(context.view()?.transcript().context().count(), 3);
 /// # Ok::<(), epitome_error::Error>(())
 /// ```
@@ -247,10 +247,11 @@ impl Context {
         };
         context.attempt.sent = context.transcript().items.len();
         context.known.reread(&context.log);
-        let (transcript, source) = (context.log.log().transcript(), context.log.bytes());
+        let transcript = context.log.log().transcript();
+        let source = context.log.bytes();
         context.counts.know_all(transcript, source, &*context.setup.counter);
         context.recount();
-        context.hold();
+        context.hold_after_undo();
         context
     }
 
@@ -259,14 +260,14 @@ impl Context {
     /// [`step`](Context::step) before this.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("What is in a.rs?")?;
-    /// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-    /// context.tool(&[Said::output("c1", "fn main() {}")])?;
+    /// context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// context.tool(&[MessagePart::output("c1", "fn main() {}")])?;
     /// let sent = context.view()?.body("anthropic")?.body;
     /// assert!(sent.starts_with(r#"{"messages":[{"role":"user""#));
     /// // Without new messages, the view is the same to the byte.
@@ -278,7 +279,7 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written.
     pub fn view(&mut self) -> Result<Outgoing<'_>> {
-        self.view_with(|_| Err(NoReply::Nobody))
+        self.view_with(|_| Err(NoReply::NoModel))
     }
 
     /// What to send in the next request. Like [`view`](Context::view), except that a model writes
@@ -287,7 +288,7 @@ impl Context {
     /// event reports the reason.
     ///
     /// ```
-    /// use epitome_engine::{Context, Said, Setup};
+    /// use epitome_engine::{Context, MessagePart, Setup};
     /// use epitome_model::Tokens;
     /// use epitome_passes::{NoReply, Recipe, Reply, StopReason};
     ///
@@ -299,7 +300,7 @@ impl Context {
     /// # "#;
     /// let mut context = Context::in_memory(Setup::new(Recipe::parse(text).expect("a recipe")));
     /// context.user(&"Count the lines of all files, please. ".repeat(200))?;
-    /// context.assistant(&[Said::text("There are 12.")])?;
+    /// context.assistant(&[MessagePart::text("There are 12.")])?;
     /// context.user("And the words?")?;
     /// context.ask_for_compaction(None, Some(Tokens(0)));
     /// let text = "## Done\nThe lines were counted.".to_owned();
@@ -375,7 +376,7 @@ impl Context {
     /// `Disk` if the log cannot be written.
     pub fn step(&mut self) -> Result<Next> {
         let _span = trace_span!("live.step", tokens = self.tokens().0).entered();
-        self.notice()?;
+        self.notice_tool_calls()?;
         self.before_request()?;
         loop {
             if let Some(pending) = &self.ask.pending {
@@ -387,7 +388,7 @@ impl Context {
                     self.report_outcome()?;
                     // The model may have called the tool while another compaction was under way:
                     // its call is answered now.
-                    self.notice()?;
+                    self.notice_tool_calls()?;
                     if self.ask.request.is_some() {
                         continue;
                     }
@@ -420,7 +421,7 @@ impl Context {
     ///
     /// ```
     /// use epitome_engine::NotDone;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
@@ -446,15 +447,15 @@ impl Context {
     ///
     /// ```
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// let outcome = context.compact_to(None, Some(Tokens(0)))?;
     /// assert!(outcome.after < outcome.before);
@@ -479,15 +480,15 @@ impl Context {
     ///
     /// ```
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// let before = context.usage().tokens;
     /// context.ask_for_compaction(Some("the parser"), Some(Tokens(0)));
@@ -506,7 +507,7 @@ impl Context {
             return;
         }
         self.ask.focus = focus.map(Into::into);
-        self.leave();
+        self.drop_question();
         // If the model called the tool as well, its calls get the same outcome.
         let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
         self.machine.force(EventReason::Manual);
@@ -558,15 +559,15 @@ impl Context {
     ///
     /// ```
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// let whole = context.view()?.messages();
     /// context.compact_to(None, Some(Tokens(0)))?;
@@ -583,7 +584,7 @@ impl Context {
         if self.log.log().compactions() == 0 {
             return Ok(false);
         }
-        self.leave();
+        self.drop_question();
         let from = self.log.bytes().len();
         self.log.gather();
         let mut steps = (0..self.log.log().steps()).map(|_| undo(Undone::Asked));
@@ -593,17 +594,17 @@ impl Context {
             return Err(err);
         }
         self.recount();
-        self.hold();
+        self.hold_after_undo();
         // A full window must be compacted before the next request in spite of that.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
-            self.machine.resume_held(self.tokens());
+            self.machine.report_held(self.tokens());
         }
         Ok(true)
     }
 
     /// Takes back the last step of the attempt, which did not help.
     fn take_back_step(&mut self) -> Result<()> {
-        self.leave();
+        self.drop_question();
         self.log.append(undo(Undone::Refused).as_bytes())?;
         if let Some(steps) = &mut self.attempt.steps {
             steps.push(PreparedStep::TakeBack);
@@ -613,7 +614,7 @@ impl Context {
     }
 
     /// After an undo, keeps the context from being compacted again at once.
-    fn hold(&mut self) {
+    fn hold_after_undo(&mut self) {
         let Some(sent) = self.log.log().undone() else { return };
         let items = self.transcript().context.iter().take(sent);
         let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
@@ -625,15 +626,15 @@ impl Context {
     /// ```
     /// use epitome_passes::Event;
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// context.compact_to(None, Some(Tokens(0)))?;
     /// let events = context.events();

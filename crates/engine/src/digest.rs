@@ -47,8 +47,8 @@ impl Digesting<'_, '_> {
         if !says_more_than_a_summary(transcript, old) {
             return Ok(None);
         }
-        let is_prompt = |item: &&usize| transcript.head.prompt.contains(item);
-        let (prompt, items): (Vec<usize>, Vec<usize>) = old.iter().partition(is_prompt);
+        let (prompt, items): (Vec<usize>, Vec<usize>) =
+            old.iter().partition(|item| transcript.head.prompt.contains(item));
         let stays: Tokens = kept.iter().chain(&prompt).map(|&item| tokens(item)).sum();
         let said = said(old, kept);
         let old = Old { items: &items, read: &said, said: &said, kept };

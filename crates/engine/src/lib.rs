@@ -14,13 +14,13 @@
 //! planned, written, read again, verified and counted in memory.
 //!
 //! ```
-//! use epitome_engine::{Context, Said, Setup};
+//! use epitome_engine::{Context, MessagePart, Setup};
 //! use epitome_passes::built_in;
 //!
 //! let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
 //! context.user("What is in a.rs?")?;
-//! context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-//! context.tool(&[Said::output("c1", "fn main() {}")])?;
+//! context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+//! context.tool(&[MessagePart::output("c1", "fn main() {}")])?;
 //! assert_eq!(context.view()?.transcript().context().count(), 3);
 //! # Ok::<(), epitome_error::Error>(())
 //! ```
@@ -43,8 +43,8 @@ pub mod stored;
 mod summary;
 
 pub use context::{
-    Called, Content, Context, Hit, ListChange, Next, NotDone, Origin, Outcome, Outgoing,
-    Preparation, Question, RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker,
+    Called, Content, Context, Hit, ListChange, MessagePart, Next, NotDone, Origin, Outcome,
+    Outgoing, Preparation, Question, RECALL, Recalled, Recovery, Report, Setup, Share, Speaker,
     WindowUse, compact_tool,
 };
 pub use epitome_passes::history;

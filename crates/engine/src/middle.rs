@@ -6,7 +6,7 @@ use epitome_api::anthropic::messages_of;
 use epitome_formats::epitome::Log;
 use epitome_formats::lines;
 use epitome_model::{
-    Counter, Cut, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, block_tokens, units,
+    Counter, Cut, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, Transcript, block_tokens, units,
 };
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
@@ -28,16 +28,12 @@ pub(crate) fn middle_cut(
     let units = units(transcript).into_iter();
     let view = View::new(transcript, source, counter).with_rule_files(files);
     let pinned: HashSet<usize> = pins(&view, &items).into_iter().map(|pin| pin.item).collect();
-    let stays = |item: usize| is_kept(item) || pinned.contains(&item);
-    let stays = units.filter(|unit| unit.items.iter().any(|&item| stays(item)));
+    let stays =
+        units.filter(|unit| unit.items.iter().any(|&item| is_kept(item) || pinned.contains(&item)));
     let stays: HashSet<usize> = stays.flat_map(|unit| unit.items).collect();
     items.retain(|item| !stays.contains(item));
-    let entries = |items: &[usize]| -> Vec<&Entry> {
-        items.iter().filter_map(|&item| transcript.items[item].entry()).collect()
-    };
-    let count = |entries: &[&Entry]| messages(entries.iter().copied()).len() as u64;
-    let is_new = |entry: &&Entry| !is_cut(entry, source);
-    let new: Vec<&Entry> = entries(&items).into_iter().filter(is_new).collect();
+    let new: Vec<&Entry> =
+        entries(transcript, &items).filter(|entry| !is_cut(entry, source)).collect();
     if new.is_empty() {
         return None;
     }
@@ -47,13 +43,17 @@ pub(crate) fn middle_cut(
         let before = log.cut_out(item);
         if before.is_empty() { all.push(item) } else { all.extend(before) }
     }
-    let removed = messages_of(entries(&items).into_iter(), source);
+    let removed = messages_of(entries(transcript, &items), source);
     let text = Stub::new(Ref::from_bytes(removed.as_bytes()))
-        .with_what(&format!("{} messages left out", count(&entries(&all))))
+        .with_what(&format!("{} messages left out", messages(entries(transcript, &all)).len()))
         .to_string();
     let saved: Tokens = items.iter().map(|&item| tokens(item)).sum();
-    let messages = count(&new);
+    let messages = messages(new.into_iter()).len() as u64;
     (saved > counter.count(&text) + TOKENS_AROUND).then_some(Cut { items, text, messages })
+}
+
+fn entries<'t>(transcript: &'t Transcript, items: &'t [usize]) -> impl Iterator<Item = &'t Entry> {
+    items.iter().filter_map(|&item| transcript.items[item].entry())
 }
 
 /// Like `middle_cut`, for the log of a stored session. `rule` are the rule and the patterns of rule
@@ -66,9 +66,16 @@ pub fn stored_middle_cut(
 ) -> Option<Cut> {
     let mut log = Log::default();
     lines(source, |line| log.line(&line, &mut ()));
-    let tokens = |item: usize| -> Tokens {
-        let blocks = log.transcript().items[item].entry().map_or(&[][..], |entry| &entry.blocks);
-        blocks.iter().map(|block| block_tokens(block, source, counter) + TOKENS_AROUND).sum()
-    };
-    middle_cut(&log, source, rule, is_kept, tokens, counter)
+    middle_cut(
+        &log,
+        source,
+        rule,
+        is_kept,
+        |item| {
+            let entry = log.transcript().items[item].entry();
+            let blocks = entry.map_or(&[][..], |entry| &entry.blocks).iter();
+            blocks.map(|block| block_tokens(block, source, counter) + TOKENS_AROUND).sum()
+        },
+        counter,
+    )
 }

@@ -74,21 +74,23 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     if PASSING.iter().any(|words| refusal.says(words)) {
         return None;
     }
-    let (limit, asked) = (refusal.limit, refusal.asked);
-    let by = |provider, known| Some(Overflow { provider, limit, asked, known });
+    let limit = refusal.limit;
+    let asked = refusal.asked;
     let family = FAMILIES.iter().find(|family| refusal.begins_with(family.words, BEGINNING));
     if let Some(family) = family {
         let (told, had) = numbers(&refusal.message, family.words[0], family.numbers);
-        let (limit, asked) = (limit.or(told), asked.or(had));
+        let limit = limit.or(told);
+        let asked = asked.or(had);
         return Some(Overflow { provider: family.provider, limit, asked, known: KnownBy::Words });
     }
     let code = CODES.iter().find(|(code, _)| refusal.kinds.iter().any(|kind| kind == code));
-    match code {
-        Some((_, provider)) => by(provider, KnownBy::Words),
-        None if status == Some(413) => by("any", KnownBy::Status),
-        None if status == Some(400) && body.trim().is_empty() => by("cerebras", KnownBy::Silence),
-        None => None,
-    }
+    let (provider, known) = match code {
+        Some((_, provider)) => (*provider, KnownBy::Words),
+        None if status == Some(413) => ("any", KnownBy::Status),
+        None if status == Some(400) && body.trim().is_empty() => ("cerebras", KnownBy::Silence),
+        None => return None,
+    };
+    Some(Overflow { provider, limit, asked, known })
 }
 
 /// The limit and the size of the request, if a message names them.

@@ -80,7 +80,7 @@ pub enum Way {
 /// let recipe = built_in("s06").expect("a built-in recipe");
 /// let plan = CompactionPlan::new(&session, &recipe, &Estimate::new())?;
 /// plan.check_invariants("session.jsonl".as_ref())?;
-/// assert!(plan.tokens_after < plan.compaction.tokens_before);
+/// assert!(plan.tokens_after < plan.plan.tokens_before);
 /// // The compacted session has nothing left to remove.
 /// let mut compacted = Vec::new();
 /// plan.spliced()?.copy_to(&mut compacted)?;
@@ -96,7 +96,7 @@ pub struct CompactionPlan<'a, S> {
     /// How the edits are written.
     pub way: Way,
     /// The plan: its edits, with their token counts.
-    pub compaction: Plan,
+    pub plan: Plan,
     /// What a summary or a digest replaces; `None` if the plan has neither.
     pub stands_for: Option<StandsFor>,
     /// The parts of the recipe that were left out, and why.
@@ -104,7 +104,7 @@ pub struct CompactionPlan<'a, S> {
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
     /// The ranges of the session that are no longer sent, each with the position of its edit.
-    pub removed: Vec<(Span, At)>,
+    pub unsent: Vec<(Span, At)>,
     /// The invariants that the compaction would violate. If there are any, it must not be written.
     pub violations: Vec<Violation>,
     /// The transcript of the compacted session, read from its bytes.
@@ -155,7 +155,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let stages = Stages { session, recipe, counter };
         let tried = stages.plan(way).and_then(|staged| match staged {
             Staged::Digest(done) => Ok(*done),
-            Staged::Edits(plan, notes) => stages.written(way, *plan, notes),
+            Staged::Edits(plan, notes) => stages.write(way, *plan, notes),
         });
         if_read(&session.source, tried)
     }
@@ -178,7 +178,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let stages = Stages { session, recipe, counter };
         let tried = stages.plan(Way::Native).and_then(|staged| match staged {
             Staged::Digest(done) => Ok(*done),
-            Staged::Edits(plan, notes) => stages.written_in_own_way_or_rewritten(*plan, notes),
+            Staged::Edits(plan, notes) => stages.write_natively_or_rewrite(*plan, notes),
         });
         if_read(&session.source, tried)
     }
@@ -209,7 +209,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     /// other.
     fn check_is_known_again(&self) -> Result<()> {
         let spliced = self.spliced()?;
-        let (before, after) = (format_of(&self.session.source), format_of(&spliced));
+        let before = format_of(&self.session.source);
+        let after = format_of(&spliced);
         let is_same_agent = before.map(|it| it.name) == after.map(|it| it.name);
         if is_same_agent && self.session.transcript.head.id == self.after.head.id {
             return Ok(());
@@ -226,7 +227,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
 
     /// What the recipe keeps whole, and why.
     pub fn kept(&self) -> &Kept {
-        &self.compaction.kept
+        &self.plan.kept
     }
 }
 
@@ -280,29 +281,29 @@ impl<'a, S: Source> Stages<'a, '_, S> {
 
     /// Writes a plan in the agent's own way. If the agent's records cannot express it in this
     /// session, the same plan is written into the existing records.
-    fn written_in_own_way_or_rewritten(
+    fn write_natively_or_rewrite(
         &self,
         plan: Plan,
         notes: Vec<Note>,
     ) -> Result<CompactionPlan<'a, S>> {
-        match self.written(Way::Native, plan.clone(), notes.clone()) {
+        match self.write(Way::Native, plan.clone(), notes.clone()) {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
             // The error is not lost: if the rewrite fails as well, its own error is returned.
             Ok(_) | Err(_) => {
                 let mut plan = plan;
                 // A rewrite cannot remove whole messages.
                 plan.edits.retain(|planned| !matches!(planned.edit.at, At::Items { .. }));
-                self.written(Way::Rewrite, plan, notes)
+                self.write(Way::Rewrite, plan, notes)
             }
         }
     }
 
     /// Writes those edits of a plan that can be expressed in the given way.
-    fn written(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
+    fn write(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
         if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
             native::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
         }
-        let mut planned = self.attempt(way, plan)?;
+        let mut planned = self.write_and_verify(way, plan)?;
         planned.notes = notes;
         planned.notes.extend(missed_for_pins(&planned));
         native::only_if_it_pays(&mut planned);
@@ -310,7 +311,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 
     /// Carries out a plan in memory: writes it, reads the result again, verifies and counts it.
-    fn attempt(&self, way: Way, plan: Plan) -> Result<CompactionPlan<'a, S>> {
+    fn write_and_verify(&self, way: Way, plan: Plan) -> Result<CompactionPlan<'a, S>> {
         let session = self.session;
         let Loaded { format, source, transcript, .. } = session;
         let span = debug_span!(
@@ -327,7 +328,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let splices = format
             .write(transcript, source, &plan.edits(), mode)
             .map_err(|err| unwritten(format, way, err))?;
-        let removed = self.removed(&plan, mode, &splices)?;
+        let unsent = self.unsent(&plan, mode, &splices)?;
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
         let before_side = Side { transcript, source };
@@ -347,11 +348,11 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             session,
             recipe: self.recipe.clone(),
             way,
-            compaction: plan,
+            plan,
             stands_for: None,
             notes: Vec::new(),
             splices,
-            removed,
+            unsent,
             violations,
             after,
             tokens_after,
@@ -361,7 +362,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
 
     /// The ranges that are no longer sent, each with the position of its edit: those that the edits
     /// of blocks replace, or would replace in a rewrite.
-    fn removed(
+    fn unsent(
         &self,
         plan: &Plan,
         mode: WriteMode,
@@ -370,19 +371,21 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let Loaded { format, source, transcript, .. } = self.session;
         // An appended record removes no bytes.
         let end = Source::len(source);
-        let spans = |splices: &[(Splice, At)]| {
-            let taken = splices.iter().filter(|(splice, _)| splice.span.start < end);
-            taken.map(|(splice, at)| (splice.span, *at)).collect()
-        };
         if mode == WriteMode::Splice {
-            return Ok(spans(splices));
+            return Ok(replaced_spans(splices, end));
         }
         let edits: Vec<_> = plan.block_edits().map(|planned| planned.edit.clone()).collect();
         let in_records = format
             .write(transcript, source, &edits, WriteMode::Splice)
             .map_err(|err| unwritten(format, Way::Rewrite, err))?;
-        Ok(spans(&in_records))
+        Ok(replaced_spans(&in_records, end))
     }
+}
+
+/// The spans of the source, which ends at `end`, that splices replace.
+fn replaced_spans(splices: &[(Splice, At)], end: u64) -> Vec<(Span, At)> {
+    let replaced = splices.iter().filter(|(splice, _)| splice.span.start < end);
+    replaced.map(|(splice, at)| (splice.span, *at)).collect()
 }
 
 /// The mode in which edits are written in a given way into a session.
@@ -449,7 +452,8 @@ fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
 /// A note if the target is missed because of pinned rules.
 fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
-    let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);
+    let after = planned.tokens_after;
+    let tokens = planned.plan.pinned;
     let is_why = after > target && after - tokens <= target;
     is_why.then_some(Note::Pinned { tokens, target })
 }
@@ -470,7 +474,8 @@ mod tests {
         let err = check_invariants(&violations, Path::new("/a")).expect_err("it is refused");
         assert_eq!(err.kind(), ErrorKind::Invariant);
         assert_eq!(err.to_string(), "the compaction would violate an invariant: /a");
-        let (mut causes, mut cause) = (Vec::new(), err.source());
+        let mut causes = Vec::new();
+        let mut cause = err.source();
         while let Some(err) = cause {
             causes.push(err.to_string());
             cause = err.source();

@@ -57,8 +57,8 @@ impl SummaryRequest<'_> {
         if !says_more_than_a_summary(transcript, old) {
             return Ok(None);
         }
-        let told = |item: &&usize| !transcript.head.prompt.contains(item);
-        let items: Vec<usize> = old.iter().filter(told).copied().collect();
+        let items = old.iter().filter(|item| !transcript.head.prompt.contains(item));
+        let items: Vec<usize> = items.copied().collect();
         let (read, said) = said(&items, kept);
         let view =
             View::new(transcript, source, options.counter).with_rule_files(&recipe.rule_files);
@@ -96,11 +96,13 @@ pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'
 /// agent adds them again. Items before an earlier summary do not count either, because that summary
 /// left them in place.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
-    let entry = |item: usize| transcript.items[item].entry();
-    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
-    let summarises =
-        |&item: &usize| entry(item).is_some_and(|entry| entry.blocks.iter().any(is_summary));
-    let from = transcript.context.iter().rposition(summarises).map_or(0, |at| at + 1);
-    let said = items.iter().skip(from).filter_map(|&item| entry(item));
-    said.into_iter().any(|entry| entry.role != Role::System)
+    let last = transcript.context.iter().rposition(|&item| {
+        let entry = transcript.items[item].entry();
+        entry.is_some_and(|entry| {
+            entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)))
+        })
+    });
+    let from = last.map_or(0, |at| at + 1);
+    let mut said = items.iter().skip(from).filter_map(|&item| transcript.items[item].entry());
+    said.any(|entry| entry.role != Role::System)
 }

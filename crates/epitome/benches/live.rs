@@ -3,7 +3,7 @@
 //! `cargo bench -p epitome --bench live`.
 
 use divan::{Bencher, black_box};
-use epitome::live::{Context, Said, Setup};
+use epitome::live::{Context, MessagePart, Setup};
 use epitome_model::Tokens;
 use epitome_passes::{Recipe, built_in};
 
@@ -21,11 +21,13 @@ fn talk(recipe: Recipe, messages: usize, lines: usize) -> Context {
     for n in 0..messages / 2 {
         let id = n.to_string();
         let arguments = format!(r#"{{"path":"src/module_{n}/file.rs"}}"#);
-        context.assistant(&[Said::call(id.clone(), "Read", arguments)]).expect("it is memory");
+        context
+            .assistant(&[MessagePart::call(id.clone(), "Read", arguments)])
+            .expect("it is memory");
         let text: String = (0..lines)
             .map(|line| format!("    let value_{line} = compute_{n}(input, {line})?;\n"))
             .collect();
-        context.tool(&[Said::output(id, text)]).expect("it is memory");
+        context.tool(&[MessagePart::output(id, text)]).expect("it is memory");
     }
     context
 }

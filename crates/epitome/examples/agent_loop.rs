@@ -9,7 +9,7 @@
 
 use std::error::Error;
 
-use epitome::live::{Context, Said, Setup};
+use epitome::live::{Context, MessagePart, Setup};
 use epitome_model::Tokens;
 use epitome_passes::built_in;
 
@@ -22,8 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = format!("call-{n}");
         let path = format!("src/module_{n}.rs");
         let arguments = format!(r#"{{"path":"{path}"}}"#);
-        context.assistant(&[Said::call(&*id, "Read", arguments)])?;
-        context.tool(&[Said::output(&*id, source(n))])?;
+        context.assistant(&[MessagePart::call(&*id, "Read", arguments)])?;
+        context.tool(&[MessagePart::output(&*id, source(n))])?;
 
         // Compacts if it is time. This is what the model gets.
         let request = context.view()?.body("anthropic")?;

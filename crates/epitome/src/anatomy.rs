@@ -186,7 +186,8 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
     };
     anatomy.tools = tools.into_values().collect();
     anatomy.tools.sort_by_key(|tool| {
-        let (arguments, results) = (tool.arguments, tool.results);
+        let arguments = tool.arguments;
+        let results = tool.results;
         std::cmp::Reverse((
             arguments.context_tokens + results.context_tokens,
             arguments.disk_bytes + results.disk_bytes,
@@ -222,9 +223,8 @@ fn at<'t>(transcript: &'t Transcript, it: &Weighed) -> Option<(&'t Entry, &'t Bl
 
 /// The bytes of a block in the file.
 fn bytes(block: &Block) -> Bytes {
-    let text = |text: &Text| text.span().map_or(0, |span| span.len());
     Bytes(match block {
-        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Text(words) | Block::Summary(words) => text_len(words),
         Block::Thinking(thinking) => thinking.whole.len(),
         Block::Call(call) => call.arguments.len(),
         Block::Output(output) => output.size(),
@@ -233,6 +233,10 @@ fn bytes(block: &Block) -> Bytes {
         Block::Opaque(span) => span.len(),
         _ => 0,
     })
+}
+
+fn text_len(text: &Text) -> u64 {
+    text.span().map_or(0, |span| span.len())
 }
 
 fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<LargeBlock> {

@@ -43,7 +43,7 @@ pub(crate) fn calibration_of_plan<S: Source>(
     path: &Path,
     counter: &dyn Counter,
 ) -> Option<Calibration> {
-    calibration_knowing(planned.session, &planned.compaction.counted, config, path, counter)
+    calibration_knowing(planned.session, &planned.plan.counted, config, path, counter)
 }
 
 /// Like [`calibration`], with counts that are known already, by item and block.
@@ -99,7 +99,8 @@ fn calibration_before<S: Source>(
     path: &Path,
     counter: &dyn Counter,
 ) -> Option<Calibration> {
-    let (archive, key) = (config.archive(), crate::session::key_of(session, path));
+    let archive = config.archive();
+    let key = crate::session::key_of(session, path);
     let known = archive.generations(&key).ok()?;
     let way = restore_from(
         &archive,
@@ -154,14 +155,16 @@ fn requests(
         })
         .collect();
     // The tokens that were sent before the current response, and before the next entry.
-    let (mut before, mut sent) = (Tokens(0), Tokens(0));
+    let mut before = Tokens(0);
+    let mut sent = Tokens(0);
     let mut response = None;
     let mut is_counted = false;
     let mut points = Vec::new();
     for ((_, entry), tokens) in entries.iter().zip(tokens) {
         // The records of one response belong to one request, and any of them may state its usage.
         if entry.group.is_none() || entry.group != response {
-            (before, is_counted) = (sent, false);
+            before = sent;
+            is_counted = false;
         }
         if let (Some(usage), false) = (entry.usage, is_counted) {
             points.push((before, usage.input));

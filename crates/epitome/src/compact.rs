@@ -6,7 +6,7 @@ mod size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use epitome_model::{At, Block, Counter, Part, RepeatedOutput, Source, Span, Splice, Text};
+use epitome_model::{At, Block, Counter, Part, RepeatedOutput, Source, Span, Text};
 use epitome_passes::View;
 use tracing::{debug_span, info_span};
 
@@ -89,8 +89,7 @@ fn archived<S: Source>(
 ) -> Result<Generation> {
     planned.check_invariants(path)?;
     let format = planned.session.format.name;
-    let _span =
-        debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
+    let _span = debug_span!("session.archive", format, edits = planned.plan.edits.len()).entered();
     let key = key_of(planned.session, path);
     let spliced = planned.spliced()?;
     let way = WayBack::between(&planned.session.source, &spliced)?;
@@ -113,7 +112,7 @@ fn draft<S>(
     way: WayBack,
     made: CompactionInfo,
 ) -> Draft {
-    let by_pass = planned.compaction.by_pass().into_iter();
+    let by_pass = planned.plan.by_pass().into_iter();
     Draft {
         // The path must be absolute: `gc` is run in other folders, and checks whether the file
         // still exists.
@@ -126,7 +125,7 @@ fn draft<S>(
         before: way.before,
         after: way.after,
         records: way.records,
-        tokens_before: planned.compaction.tokens_before,
+        tokens_before: planned.plan.tokens_before,
         tokens_after: planned.tokens_after,
         edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
         shared: Some(way.shared),
@@ -153,9 +152,9 @@ fn put_all<S: Source>(
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
     let passes: HashMap<At, &str> =
-        planned.compaction.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
+        planned.plan.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
     let references = References::from_session(planned.session);
-    for (span, at) in &planned.removed {
+    for (span, at) in &planned.unsent {
         put(*span, &|| About {
             pass: passes.get(at).copied().unwrap_or_default().to_owned(),
             reference: references.find(&view, *at),
@@ -165,8 +164,11 @@ fn put_all<S: Source>(
     // The bytes that a record or a mark of the agent replaces: none at the end of the session, and
     // elsewhere the old mark.
     let end = Source::len(source);
-    let added = |splice: &Splice| planned.way != Way::Rewrite || splice.span.start == end;
-    for (splice, _) in planned.splices.iter().filter(|(splice, _)| added(splice)) {
+    let added = planned
+        .splices
+        .iter()
+        .filter(|(splice, _)| planned.way != Way::Rewrite || splice.span.start == end);
+    for (splice, _) in added {
         let at_end = splice.span.start == end;
         let what = if at_end { "the end of the session" } else { "where a mark stands" };
         put(splice.span, &|| About { what: what.into(), ..About::default() })?;

@@ -124,7 +124,8 @@ impl Config {
     /// assert!(config.home.ends_with("ada/.local/share/epitome"));
     /// ```
     pub fn of_home(home: &Path) -> Config {
-        let (data, settings) = (home.join(".local/share"), home.join(".config"));
+        let data = home.join(".local/share");
+        let settings = home.join(".config");
         Config { here: home.to_owned(), ..Config::from_folders(home, &data, &settings, |_| None) }
     }
 

@@ -93,8 +93,9 @@ impl SummaryJob {
             rule: recipe.stages.stored.summary.clone().unwrap_or_default(),
             writer,
         };
-        let said = |items: &[usize], kept: &[usize]| format.said_before(source, items, kept);
-        let begun = request.begin(|end| end, said).map_err(refused)?;
+        let begun = request
+            .begin(|end| end, |items, kept| format.said_before(source, items, kept))
+            .map_err(refused)?;
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }
 
@@ -152,7 +153,7 @@ impl SummaryJob {
 
 /// Logs a failure of a model, and converts it for the state machine of the summary.
 pub(crate) fn no_reply(model: &dyn Model, failure: Failure) -> NoReply {
-    tracing::warn!(model = %model.name(), whose = ?failure.whose(), "no answer: {failure}");
+    tracing::warn!(model = %model.name(), cause = ?failure.cause(), "no answer: {failure}");
     match failure {
         Failure::TooLong { .. } => NoReply::TooLong,
         failure => NoReply::Failed(failure.to_string()),

@@ -10,7 +10,8 @@ use jiff::SignedDuration;
 use memchr::memmem;
 
 use crate::archive::{
-    Archive, Digest, GcMode, GcReport, Generation, Grace, Need, Reason, RecordHash, lines,
+    Archive, Digest, GcMode, GcReport, Generation, Grace, Need, Reason, RecordHash, SessionKey,
+    lines,
 };
 use crate::config::Config;
 use crate::error::Result;
@@ -56,89 +57,116 @@ const MOST_WORK: u64 = 1 << 36;
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);
-    // The locks, so that no other epitome process compacts a session between the proof and the
-    // removal.
-    let held: RefCell<Vec<store::Session>> = RefCell::default();
-    let hold = |file: &Path| match mode {
-        GcMode::Show => Ok(()),
-        GcMode::Remove => {
-            let session = Store::new(&config.home).open_for_edit(file)?;
-            held.borrow_mut().push(session);
-            Ok(())
-        }
-    };
-    let judge = |generations: &[Generation]| {
-        held.borrow_mut().clear();
-        judge(&archive, &census, &hold, generations)
-    };
+    let judge = Judge { config, archive, census, mode, held: RefCell::default() };
     let grace = Grace { now: config.now(), period: grace };
-    let mut report = archive.gc(judge, grace, mode)?;
-    report.unread.extend(census.unread.iter().cloned());
+    let mut report = judge.archive.gc(|generations| judge.needs(generations), grace, mode)?;
+    report.unread.extend(judge.census.unread);
     Ok(report)
 }
 
-/// Judges each generation of a session. `hold` locks a file against changes by other processes.
-fn judge(
-    archive: &Archive,
-    census: &Census,
-    hold: &dyn Fn(&Path) -> Result<()>,
-    generations: &[Generation],
-) -> Vec<Need> {
-    let all = |need: Need| vec![need; generations.len()];
-    let Some(first) = generations.first() else { return Vec::new() };
-    let key = first.key();
-    let mut files: BTreeSet<PathBuf> = census.files_of(&key).iter().cloned().collect();
-    for generation in generations {
-        match census.presence(&generation.path) {
-            Presence::There => drop(files.insert(generation.path.clone())),
-            Presence::Gone => {}
-            Presence::Unknown(err) => return all(Need::Unknown(err)),
+/// Decides which generations are needed.
+struct Judge<'a> {
+    config: &'a Config,
+    archive: Archive,
+    census: Census,
+    mode: GcMode,
+    /// The locked sessions of the generations that are judged, so that no other epitome process
+    /// compacts a session between the proof and the removal.
+    held: RefCell<Vec<store::Session>>,
+}
+
+impl Judge<'_> {
+    /// Judges each generation of a session.
+    fn needs(&self, generations: &[Generation]) -> Vec<Need> {
+        self.held.borrow_mut().clear();
+        let Some(first) = generations.first() else { return Vec::new() };
+        let key = first.key();
+        let files = match self.files(&key, generations) {
+            Ok(files) => files,
+            Err(err) => return vec![Need::Unknown(err); generations.len()],
+        };
+        // A place that cannot be read may contain a session that needs any of the generations. The
+        // report names it.
+        if !self.census.unread.is_empty() {
+            return vec![Need::Needed; generations.len()];
+        }
+        if files.is_empty() {
+            let stubs = &self.census.stubs;
+            let mut blobs = generations.iter().flat_map(Generation::blobs);
+            let is_needed =
+                self.census.knows(&key) || blobs.any(|blob| stubs.contains(&blob.reference()));
+            let need = if is_needed { Need::Needed } else { Need::Unneeded(Reason::Gone) };
+            return vec![need; generations.len()];
+        }
+        match self.restored(&files, generations) {
+            Ok(restored) => self.needs_of_others(&restored, generations),
+            Err(err) => vec![Need::Unknown(err); generations.len()],
         }
     }
-    // A place that cannot be read may contain a session that needs any of the generations. The
-    // report names it.
-    if !census.unread.is_empty() {
-        return all(Need::Needed);
+
+    /// The files of a session: where the agents keep it, and where it was compacted.
+    ///
+    /// # Errors
+    ///
+    /// Why it is unknown whether a file exists.
+    fn files(&self, key: &SessionKey, generations: &[Generation]) -> Result<BTreeSet<PathBuf>> {
+        let mut files: BTreeSet<PathBuf> = self.census.files_of(key).iter().cloned().collect();
+        for generation in generations {
+            match self.census.presence(&generation.path) {
+                Presence::There => drop(files.insert(generation.path.clone())),
+                Presence::Gone => {}
+                Presence::Unknown(err) => return Err(err),
+            }
+        }
+        Ok(files)
     }
-    let names_one =
-        |it: &Generation| it.blobs().any(|blob| census.stubs.contains(&blob.reference()));
-    if files.is_empty() {
-        return if census.knows(&key) || generations.iter().any(names_one) {
-            all(Need::Needed)
-        } else {
-            all(Need::Unneeded(Reason::Gone))
-        };
+
+    /// The numbers of the generations that none of these files needs.
+    fn restored(
+        &self,
+        files: &BTreeSet<PathBuf>,
+        generations: &[Generation],
+    ) -> Result<BTreeSet<u64>> {
+        let mut restored: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
+        for file in files {
+            // Most sessions need what was removed from them, and that is decided without a lock.
+            let mut unneeded = of_file(&self.archive, file, generations)?;
+            if !unneeded.is_empty() {
+                self.hold(file)?;
+                unneeded = of_file(&self.archive, file, generations)?;
+            }
+            restored.retain(|number| unneeded.contains(number));
+        }
+        Ok(restored)
     }
-    let mut unneeded: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
-    for file in files {
-        // Most sessions need what was removed from them, and that is decided without a lock.
-        let proved = of_file(archive, &file, generations).and_then(|proved| {
-            if proved.is_empty() {
-                Ok(proved)
+
+    /// Locks a file against changes by other processes.
+    fn hold(&self, file: &Path) -> Result<()> {
+        if self.mode == GcMode::Remove {
+            let session = Store::new(&self.config.home).open_for_edit(file)?;
+            self.held.borrow_mut().push(session);
+        }
+        Ok(())
+    }
+
+    /// Judges generations whose session needs none of the `restored` ones: another session may
+    /// refer to what was removed from this one.
+    fn needs_of_others(&self, restored: &BTreeSet<u64>, generations: &[Generation]) -> Vec<Need> {
+        let kept = generations.iter().filter(|it| !restored.contains(&it.number));
+        let kept: HashSet<Ref> =
+            kept.flat_map(Generation::blobs).map(|it| it.reference()).collect();
+        let needs = generations.iter().map(|generation| {
+            let mut names = generation.blobs().map(|blob| blob.reference());
+            let is_named =
+                names.any(|name| self.census.stubs.contains(&name) && !kept.contains(&name));
+            if restored.contains(&generation.number) && !is_named {
+                Need::Unneeded(Reason::Restored)
             } else {
-                hold(&file).and_then(|()| of_file(archive, &file, generations))
+                Need::Needed
             }
         });
-        match proved {
-            Ok(proved) => unneeded.retain(|number| proved.contains(number)),
-            Err(err) => return all(Need::Unknown(err)),
-        }
+        needs.collect()
     }
-    // Another session may refer to what was removed from this one.
-    let kept = generations.iter().filter(|it| !unneeded.contains(&it.number));
-    let kept: HashSet<Ref> = kept.flat_map(Generation::blobs).map(|it| it.reference()).collect();
-    let is_named = |it: &Generation| {
-        let mut names = it.blobs().map(|blob| blob.reference());
-        names.any(|name| census.stubs.contains(&name) && !kept.contains(&name))
-    };
-    let need = |it: &Generation| {
-        if unneeded.contains(&it.number) && !is_named(it) {
-            Need::Unneeded(Reason::Restored)
-        } else {
-            Need::Needed
-        }
-    };
-    generations.iter().map(need).collect()
 }
 
 /// The numbers of the generations that a file does not need.
@@ -159,27 +187,20 @@ pub(crate) fn unneeded(
     generations: &[Generation],
     blobs: &dyn Blobs,
 ) -> Result<BTreeSet<u64>> {
-    let compactions = || generations.iter().filter(|it| !it.is_way_back());
-    let walked = walk(current, &compactions().cloned().collect::<Vec<_>>(), blobs)?;
+    let (backs, compactions): (Vec<Generation>, Vec<Generation>) =
+        generations.iter().cloned().partition(Generation::is_way_back);
+    let walked = walk(current, &compactions, blobs)?;
     let restored = Spliced::new(current, walked.splices)?;
     let mut unneeded = BTreeSet::new();
     let mut open = Vec::new();
+    let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
+        compactions.iter().partition(|it| walked.undone.contains(&it.number));
     // A generation is a duplicate if an equal one was undone on the way: either can do the restore.
-    let is_twin = |it: &Generation| {
-        let mut undone = compactions().filter(|other| walked.undone.contains(&other.number));
-        let blobs: HashSet<_> = it.blobs().collect();
-        !walked.undone.contains(&it.number)
-            && undone.any(|other| {
-                // A file outside of the agents' folders can only be found again by the path in its
-                // generation.
-                other.path == it.path
-                    && other.before == it.before
-                    && other.after == it.after
-                    && other.blobs().collect::<HashSet<_>>().is_superset(&blobs)
-            })
-    };
-    unneeded.extend(compactions().filter(|it| is_twin(it)).map(|it| it.number));
-    for generation in compactions().filter(|it| !walked.left.contains(&it.number)) {
+    let twins = others
+        .into_iter()
+        .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));
+    unneeded.extend(twins.map(|it| it.number));
+    for generation in compactions.iter().filter(|it| !walked.left.contains(&it.number)) {
         // The records that the agent appended may still be there in another form.
         if goes_on_as_appended(&restored, generation)? {
             continue;
@@ -200,18 +221,27 @@ pub(crate) fn unneeded(
         }
     }
     // A restore that was archived as a generation: the file before it is there again, or still is.
-    let backs = || generations.iter().filter(|it| it.is_way_back());
-    let lens: Vec<u64> = backs().flat_map(|it| [it.before.len, it.after.len]).collect();
+    let lens: Vec<u64> = backs.iter().flat_map(|it| [it.before.len, it.after.len]).collect();
     let digests = Digest::of_prefixes(current, &lens)?;
-    let is_before = |it: &&Generation| {
+    let is_before = backs.iter().filter(|it| {
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
-    };
-    unneeded.extend(backs().filter(is_before).map(|it| it.number));
+    });
+    unneeded.extend(is_before.map(|it| it.number));
     // The generation of a restore is needed only as long as that of a compaction is.
-    if compactions().all(|it| unneeded.contains(&it.number)) {
+    if compactions.iter().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }
     Ok(unneeded)
+}
+
+/// Whether a generation can restore all that another one can.
+fn restores_as_well(one: &Generation, other: &Generation) -> bool {
+    let blobs: HashSet<_> = one.blobs().collect();
+    // A file outside of the agents' folders can only be found again by the path in its generation.
+    one.path == other.path
+        && one.before == other.before
+        && one.after == other.after
+        && other.blobs().all(|blob| blobs.contains(&blob))
 }
 
 /// Whether a file contains all bytes that a generation removed, and none that it left.
@@ -222,8 +252,8 @@ fn has_all(
     blobs: &dyn Blobs,
 ) -> Result<bool> {
     let shared = generation.shared.as_deref().unwrap_or_default();
-    let is_left = |hash: &RecordHash| lines.contains(hash) && !shared.contains(hash);
-    if generation.records.iter().any(|it| it.len == 0 || is_left(&it.hash)) {
+    let mut records = generation.records.iter();
+    if records.any(|it| it.len == 0 || lines.contains(&it.hash) && !shared.contains(&it.hash)) {
         return Ok(false);
     }
     let removed: BTreeSet<_> = generation.blobs().collect();

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
-use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Text, Transcript, plural};
+use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Transcript, plural};
 use epitome_redact::Redactor;
 use epitome_store::archive::Archive;
 use epitome_store::original::{Original, original, stubs_left};
@@ -205,8 +205,10 @@ impl History {
         if is_as_it_was || version == Version::AsSent {
             let whole = Spliced::new(&stored.source, splices)?;
             // The source itself is moved into the result, so this is a copy of it in memory.
-            let copy = || ShownSource::Memory(whole.read(0..Source::len(&whole)).into_owned());
-            removed.extend((!is_as_it_was).then(copy));
+            if !is_as_it_was {
+                let copy = whole.read(0..Source::len(&whole)).into_owned();
+                removed.push(ShownSource::Memory(copy));
+            }
             drop(whole);
             let mut gone = Vec::new();
             removed.extend(elsewhere(&archive, &stored, &mut gone));
@@ -226,8 +228,9 @@ impl History {
         }
         continued(&mut transcript, &whole, format, &places);
         for (compaction, place) in compactions.iter_mut().zip(&places) {
-            let before = |item: &epitome_model::Item| item.record().span.start < *place;
-            compaction.item = transcript.items.iter().take_while(|it| before(it)).count();
+            let before =
+                transcript.items.iter().take_while(|item| item.record().span.start < *place);
+            compaction.item = before.count();
         }
         let unsent = unsent(&transcript, &whole, &sent);
         let source = ShownSource::Whole(whole);
@@ -313,8 +316,10 @@ fn elsewhere(
     session: &Loaded<ShownSource>,
     missing: &mut Vec<String>,
 ) -> Vec<ShownSource> {
-    let (mut texts, mut gone) = (Vec::new(), 0_u64);
-    let (mut kept, mut first) = (0_u64, None);
+    let mut texts = Vec::new();
+    let mut gone = 0_u64;
+    let mut kept = 0_u64;
+    let mut first = None;
     for name in stubs_left(&session.transcript, &session.source) {
         let found = archive.find(&name).unwrap_or_default();
         let mut bytes =
@@ -356,8 +361,10 @@ fn continued(
     places: &[u64],
 ) {
     for place in places.iter().rev().copied() {
-        let start = |item: &usize| transcript.items[*item].record().span.start;
-        let is_cut = transcript.context.iter().all(|item| start(item) >= place);
+        let is_cut = transcript
+            .context
+            .iter()
+            .all(|item| transcript.items[*item].record().span.start >= place);
         let has_earlier = transcript
             .items
             .iter()
@@ -407,23 +414,23 @@ fn unsent(
 
 /// The spans of the texts of a block.
 fn spans(block: &Block) -> Vec<Span> {
-    let output = |output: &Output| {
-        let parts = output.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => text.span(),
-            Part::Image(image) => Some(image.whole),
-            Part::Opaque(span) => Some(*span),
-        });
-        std::iter::once(output.whole).chain(parts).collect()
-    };
-    let text = |text: &Text| text.span().into_iter().collect();
     match block {
-        Block::Text(it) | Block::Summary(it) => text(it),
+        Block::Text(it) | Block::Summary(it) => it.span().into_iter().collect(),
         Block::Thinking(it) => vec![it.whole],
         Block::Call(it) => vec![it.arguments],
-        Block::Output(it) => output(it),
-        Block::Repeated(it) => output(&it.output),
+        Block::Output(it) => output_spans(it),
+        Block::Repeated(it) => output_spans(&it.output),
         Block::Image(it) => vec![it.whole],
         Block::Opaque(span) => vec![*span],
         _ => Vec::new(),
     }
+}
+
+fn output_spans(output: &Output) -> Vec<Span> {
+    let parts = output.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => text.span(),
+        Part::Image(image) => Some(image.whole),
+        Part::Opaque(span) => Some(*span),
+    });
+    std::iter::once(output.whole).chain(parts).collect()
 }

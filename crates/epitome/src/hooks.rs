@@ -147,10 +147,9 @@ impl Install {
             let mut record = before.clone();
             record.installed.retain(|it| it.agent != self.rule.agent);
             record.installed.push(self.installed.clone());
-            let again = |it: &Rule| it.out == self.rule.out;
             let replaced = record.rules.extract_if(.., |it| is_same(it, &self.rule));
             record.replaced.extend(replaced);
-            record.replaced.retain(|it| !again(it));
+            record.replaced.retain(|rule| rule.out != self.rule.out);
             record.rules.push(self.rule.clone());
             record.store(config)?;
             if self.changes_settings() { replace(&self.file, &self.after) } else { Ok(()) }
@@ -246,8 +245,10 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
         (None, None, Some(project)) => project.join(".transcripts"),
         (None, None, None) => config.home.join("transcripts"),
     };
-    let inside = |project: &PathBuf| out.starts_with(project) && !real(&out).starts_with(project);
-    if project.as_ref().is_some_and(inside) {
+    let leads_out = project
+        .as_ref()
+        .is_some_and(|project| out.starts_with(project) && !real(&out).starts_with(project));
+    if leads_out {
         let what = "the folder for the transcripts is a link that leads out of the project";
         let err = Error::new(ErrorKind::Refused, what).at(&out);
         return Err(err.with_hint("name where it leads with --out"));

@@ -236,7 +236,8 @@ fn look_unless_known(
     if let Some(listed) = cache.look_up(looking.config, &file) {
         return (listed, None);
     }
-    let (stamp, name) = (Stamp::from_file(&file), file.path.to_string_lossy().into_owned());
+    let stamp = Stamp::from_file(&file);
+    let name = file.path.to_string_lossy().into_owned();
     let seen = look(looking, &file.path);
     let new = Some((name, CachedListing { stamp, seen: seen.clone() }));
     (Listed::new(file, seen), new)
@@ -318,14 +319,15 @@ fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Opti
     if in_effect.is_empty() {
         return None;
     }
-    let tokens = |of: fn(&Generation) -> Tokens| in_effect.iter().map(|it| of(it)).sum();
-    let bytes = |of: fn(&Generation) -> u64| in_effect.iter().map(|it| Bytes(of(it))).sum();
+    let generations = in_effect.iter();
+    let bytes_before = generations.clone().map(|it| Bytes(it.before.len));
+    let bytes_after = generations.clone().map(|it| Bytes(it.after.len));
     Some(Saved {
         context: Change {
-            before: tokens(|it| it.tokens_before),
-            after: tokens(|it| it.tokens_after),
+            before: generations.clone().map(|it| it.tokens_before).sum(),
+            after: generations.map(|it| it.tokens_after).sum(),
         },
-        disk: Change { before: bytes(|it| it.before.len), after: bytes(|it| it.after.len) },
+        disk: Change { before: bytes_before.sum(), after: bytes_after.sum() },
         archive: archive.sizes(key).ok()?.into_iter().map(|(_, size)| size).sum(),
     })
 }
@@ -341,8 +343,8 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
 /// The entry of a read-only session, made from its row in a database.
 fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo {
     let SessionRow { title, cwd, context } = told;
-    let shown = |text: Option<String>| text.map(|text| screen.text(&text).into_owned());
-    let (title, cwd) = (shown(title), shown(cwd));
+    let title = title.map(|title| screen.text(&title).into_owned());
+    let cwd = cwd.map(|cwd| screen.text(&cwd).into_owned());
     let key = SessionKey::new(file.agent, file.id.clone());
     SessionInfo {
         id: file.id.clone(),
@@ -370,9 +372,11 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
 /// Divides the sizes into at most [`COURSE`] parts, and returns the largest size of each.
 fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     let points = sizes.len().min(COURSE);
-    let part = |n: usize| n * sizes.len() / points.max(1);
-    let largest = |n| sizes[part(n)..part(n + 1)].iter().max().copied().unwrap_or_default();
-    (0..points).map(largest).collect()
+    let largest = (0..points).map(|n| {
+        let part = n * sizes.len() / points..(n + 1) * sizes.len() / points;
+        sizes[part].iter().max().copied().unwrap_or_default()
+    });
+    largest.collect()
 }
 
 /// The message of the innermost cause. The other messages name the file, which the list shows
@@ -451,11 +455,13 @@ impl Cache {
         };
         let stored: Option<Cache> =
             regular::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let of_ours = |it: &Cache| {
-            (&it.epitome, &it.recipe, &it.rules, &it.models)
-                == (&empty.epitome, &empty.recipe, &empty.rules, &empty.models)
-        };
-        stored.filter(of_ours).unwrap_or(empty)
+        let ours = stored.filter(|stored| {
+            stored.epitome == empty.epitome
+                && stored.recipe == empty.recipe
+                && stored.rules == empty.rules
+                && stored.models == empty.models
+        });
+        ours.unwrap_or(empty)
     }
 
     /// Writes the cache to a temporary file and renames that: if two processes write at the same

@@ -19,8 +19,8 @@ use epitome_llm::{Model, Stop};
 use epitome_passes::{NoReply, Reply};
 
 pub use epitome_engine::{
-    Called, Context, Hit, Journal, KnownBy, Next, NotDone, Origin, Outcome, Outgoing, Overflow,
-    Preparation, Question, Recalled, Recovery, Report, Said, Setup, Speaker, WindowUse,
+    Called, Context, Hit, Journal, KnownBy, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
+    Overflow, Preparation, Question, Recalled, Recovery, Report, Setup, Speaker, WindowUse,
     compact_tool, overflow,
 };
 pub use epitome_formats::epitome::{last_origin, origin as first_origin};

@@ -72,7 +72,8 @@ impl Size {
         if self.overhead < self.window {
             return Ok(());
         }
-        let (overhead, window) = (self.overhead, self.window);
+        let overhead = self.overhead;
+        let window = self.window;
         Err(usage(format!("an `overhead` of {overhead} fills a `window` of {window}")))
     }
 
@@ -197,12 +198,14 @@ impl Server {
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
-        let (wire, billed) = (self.options.api.clone(), call.billed()?);
+        let wire = self.options.api.clone();
+        let billed = call.billed()?;
         say(&mut self.session()?.context, &wire, &call.messages, billed)
     }
 
     fn view(&mut self, view: &Call<'_>) -> Result<()> {
-        let (wire, billed) = (self.options.api.clone(), view.billed()?);
+        let wire = self.options.api.clone();
+        let billed = view.billed()?;
         let messages: Vec<&str> = view.messages.iter().map(|message| message.get()).collect();
         let context = &mut self.session()?.context;
         context.sync(&wire, &messages, billed).map(drop).map_err(not_said)
@@ -219,7 +222,8 @@ impl Server {
     /// of the model in the options; without a model, the client is asked the next question, and the
     /// request is answered when no question is left.
     fn go_on(&mut self, pending: PendingOp) -> Result<String> {
-        let (summaries, model) = (self.size.summaries, self.options.model.clone());
+        let summaries = self.size.summaries;
+        let model = self.options.model.clone();
         let session = self.session()?;
         match model {
             Some(model) => {
@@ -242,7 +246,8 @@ impl Server {
         match pending {
             PendingOp::Call => Sent::from_context(&wire, context)?.line(),
             PendingOp::Compact => {
-                let (usage, events) = (context.usage(), context.events());
+                let usage = context.usage();
+                let events = context.events();
                 let outcome = context.outcome().map(Outcome::to_string);
                 Ok(json!({ "usage": usage, "outcome": outcome, "events": events }).to_string())
             }
@@ -395,8 +400,9 @@ impl Server {
 
 impl Session {
     fn is_at(&self, path: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().ok();
-        self.path.as_deref().and_then(real).is_some_and(|ours| Some(ours) == real(path))
+        let real = path.canonicalize().ok();
+        let ours = self.path.as_deref().and_then(|ours| ours.canonicalize().ok());
+        ours.is_some() && ours == real
     }
 }
 
@@ -513,12 +519,12 @@ fn hits(name: &str, recalled: &Recalled, search: &str, limit: usize) -> Vec<Hit>
     let all = said.chain([(name.to_owned(), &recalled.text)]);
     let hits = all.flat_map(|(name, text)| {
         let lines = text.lines().enumerate().filter(|(_, line)| line.contains(search));
-        let hit = |(at, line): (usize, &str)| Hit {
+        let hits = lines.map(|(at, line)| Hit {
             name: name.clone(),
             line: at as u64 + 1,
             text: line.to_owned(),
-        };
-        lines.map(hit).collect::<Vec<_>>()
+        });
+        hits.collect::<Vec<_>>()
     });
     hits.take(limit).collect()
 }

@@ -153,11 +153,11 @@ impl Ported {
 
 /// A folder without symbolic links, as a program that runs in it sees the path.
 fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
-    let here = |err| Error::reading(err, "the current folder", Path::new("."));
     let cwd = match cwd {
-        Some(cwd) => std::path::absolute(cwd).map_err(here)?,
-        None => std::env::current_dir().map_err(here)?,
+        Some(cwd) => std::path::absolute(cwd),
+        None => std::env::current_dir(),
     };
+    let cwd = cwd.map_err(|err| Error::reading(err, "the current folder", Path::new(".")))?;
     Ok(cwd.canonicalize().unwrap_or(cwd))
 }
 

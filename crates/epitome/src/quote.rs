@@ -81,13 +81,15 @@ impl Quote {
         cache: CacheState,
         request: Change<NextRequest>,
     ) -> Option<Quote> {
-        let of = |it: NextRequest| match cache {
-            CacheState::Expired => Tokens(0),
-            CacheState::Warm | CacheState::Unknown => Tokens(it.cached.0.min(it.input.0)),
-        };
         let Change { before, after } = request;
         let input_tokens = Change { before: before.input, after: after.input };
-        let cached_tokens = Change { before: of(before), after: of(after) };
+        let cached_tokens = match cache {
+            CacheState::Expired => Change { before: Tokens(0), after: Tokens(0) },
+            CacheState::Warm | CacheState::Unknown => Change {
+                before: Tokens(before.cached.0.min(before.input.0)),
+                after: Tokens(after.cached.0.min(after.input.0)),
+            },
+        };
         let cost = |input: Tokens, cached: Tokens| {
             let cache_written = Tokens(input.0 - cached.0);
             known.cost(&TokenUsage { cached, cache_written, ..TokenUsage::default() })
@@ -129,8 +131,8 @@ impl Quote {
 
 /// The increase of a cost, in millionths of a dollar.
 fn more(cost: Change<MicroDollars>) -> i64 {
-    let amount = |it: MicroDollars| i64::try_from(it.0).unwrap_or(i64::MAX);
-    amount(cost.after) - amount(cost.before)
+    let before = i64::try_from(cost.before.0).unwrap_or(i64::MAX);
+    i64::try_from(cost.after.0).unwrap_or(i64::MAX) - before
 }
 
 /// The number of requests after which the savings exceed the cost.
@@ -146,10 +148,10 @@ impl Quote {
     /// The next request's use of the cache, as text: `next request: reads 12.0k from the cache
     /// instead of 140.0k, writes 30.0k instead of 10.0k`.
     pub fn next_request(&self) -> String {
-        let (input, cached) = (self.input_tokens, self.cached_tokens);
-        let written = |input: Tokens, cached: Tokens| Tokens(input.0 - cached.0);
-        let after = written(input.after, cached.after);
-        let before = written(input.before, cached.before);
+        let input = self.input_tokens;
+        let cached = self.cached_tokens;
+        let after = Tokens(input.after.0 - cached.after.0);
+        let before = Tokens(input.before.0 - cached.before.0);
         let does = match self.cache {
             CacheState::Expired => {
                 return format!(
@@ -160,7 +162,8 @@ impl Quote {
             CacheState::Warm => "next request: reads",
             CacheState::Unknown => "next request, if the last is still cached: reads",
         };
-        let (read, instead) = (cached.after, cached.before);
+        let read = cached.after;
+        let instead = cached.before;
         format!(
             "{does} {read} from the cache instead of {instead}, writes {after} instead of {before}"
         )
@@ -169,7 +172,8 @@ impl Quote {
     /// The cost and the savings, as text: `+$0.16 once, −$0.03 for each later request: pays after 6
     /// requests`.
     pub fn balance(&self) -> String {
-        let (once, each) = (signed(self.once()), signed(self.each()));
+        let once = signed(self.once());
+        let each = signed(self.each());
         let pays = match self.pays_after {
             Some(1) => "pays at once".to_owned(),
             Some(n) => format!("pays after {n} requests"),

@@ -119,8 +119,9 @@ impl Screen {
     /// `config`.
     pub fn new(config: &Config) -> Screen {
         let rules = rules(config, &[]).and_then(|rules| {
-            let refused = |err| Error::new(ErrorKind::Refused, "unknown rules").because(err);
-            rules.only(&[Kind::Secrets.name()]).map_err(refused)
+            rules
+                .only(&[Kind::Secrets.name()])
+                .map_err(|err| Error::new(ErrorKind::Refused, "unknown rules").because(err))
         });
         Screen { rules: rules.ok(), finder: OnceLock::new() }
     }
@@ -170,17 +171,19 @@ impl Screen {
     }
 
     fn redactor(&self) -> Option<Redactor<'_>> {
-        let finder = || {
-            let stamp = self.stamp();
-            let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, finder)) = made.as_ref().filter(|(of, _)| *of == stamp) {
-                return Some(Arc::clone(finder));
-            }
-            let finder = Arc::new(Finder::new(self.rules.clone()?).ok()?);
-            *made = Some((stamp, Arc::clone(&finder)));
-            Some(finder)
-        };
-        self.finder.get_or_init(finder).as_deref().map(Redactor::new)
+        self.finder.get_or_init(|| self.new_finder()).as_deref().map(Redactor::new)
+    }
+
+    /// A finder of these rules. It is shared by all screens with the same rules.
+    fn new_finder(&self) -> Option<Arc<Finder>> {
+        let stamp = self.stamp();
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, finder)) = made.as_ref().filter(|(of, _)| *of == stamp) {
+            return Some(Arc::clone(finder));
+        }
+        let finder = Arc::new(Finder::new(self.rules.clone()?).ok()?);
+        *made = Some((stamp, Arc::clone(&finder)));
+        Some(finder)
     }
 
     /// Identifies the rules of this screen: a cached text that was screened with other rules must
@@ -214,8 +217,9 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
     /// The number of characters above which a word is of no language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
-    let is_of_token = |c: char| c.is_ascii_alphanumeric() || "_-+/=.~%".contains(c);
-    let start = body.trim_end_matches(is_of_token).len();
+    let start =
+        body.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "_-+/=.~%".contains(c));
+    let start = start.len();
     let word = &body[start..];
     let is_mixed = word.contains(|c: char| c.is_ascii_digit());
     let is_token = word.len() > WORD || (word.len() >= LEAST && is_mixed);

@@ -178,12 +178,13 @@ impl RenderSource {
         let links = self.links(&address);
         // One redactor is used for all, so that a secret has the same number everywhere.
         let mut redactor = how.redact.map(Redactor::new);
-        let members = || std::iter::once(&self.session).chain(&self.sub_agents);
+        let members: Vec<&Member> =
+            std::iter::once(&self.session).chain(&self.sub_agents).collect();
         if let Some(redactor) = &mut redactor {
-            members().for_each(|member| member.history.teach(redactor));
+            members.iter().for_each(|member| member.history.teach(redactor));
         }
         let mut without = Vec::new();
-        for member in members() {
+        for member in &members {
             without.push(match &mut redactor {
                 Some(redactor) => {
                     Seen::Redacted(Box::new(redacted(member.loaded(), redactor)?.session))
@@ -191,7 +192,8 @@ impl RenderSource {
                 None => Seen::Whole(member.loaded()),
             });
         }
-        let pasts: Vec<Past> = members().map(|it| past(&it.history, redactor.as_mut())).collect();
+        let pasts = members.iter().map(|it| past(&it.history, redactor.as_mut()));
+        let pasts: Vec<Past> = pasts.collect();
         // Changed files and lines are counted before anything is compacted.
         let changes: Vec<Changes> = without
             .iter()
@@ -266,13 +268,15 @@ impl Member {
 
     /// The agent, and the id of the session, or the name of its file if it has no id.
     fn agent_and_id(&self) -> (&'static str, String) {
-        let stem = || {
-            let stem = self.path.as_ref().and_then(|path| path.file_stem());
-            stem.map(|stem| stem.to_string_lossy().into_owned())
+        let loaded = self.loaded();
+        let id = match &loaded.transcript.head.id {
+            Some(id) => id.to_string(),
+            None => match self.path.as_ref().and_then(|path| path.file_stem()) {
+                Some(stem) => stem.to_string_lossy().into_owned(),
+                None => "session".to_owned(),
+            },
         };
-        let id = self.loaded().transcript.head.id.as_deref().map(str::to_owned);
-        let id = id.or_else(stem).unwrap_or_else(|| "session".to_owned());
-        (self.loaded().format.name, id)
+        (loaded.format.name, id)
     }
 
     /// The name of a sub-agent's page, among those of its session.
@@ -308,8 +312,10 @@ impl Member {
                 _ => {}
             }
         }
-        let result = |call: &str| results.get(call).cloned().unwrap_or_default();
-        tasks.into_iter().map(|call| (call.to_owned(), result(call))).collect()
+        let tasks = tasks
+            .into_iter()
+            .map(|call| (call.to_owned(), results.get(call).cloned().unwrap_or_default()));
+        tasks.collect()
     }
 }
 
@@ -358,9 +364,11 @@ impl Seen<'_> {
     }
 
     fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
-        let (transcript, source) = (self.transcript(), self.source());
-        let lines_of = |reference: &Ref| lines_in_archive(archive, reference);
-        let edits = for_reading(transcript, source, recipe, &lines_of);
+        let transcript = self.transcript();
+        let source = self.source();
+        let edits = for_reading(transcript, source, recipe, &|reference| {
+            lines_in_archive(archive, reference)
+        });
         Applied::new(transcript, source, &edits)
     }
 }

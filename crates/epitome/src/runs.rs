@@ -126,8 +126,8 @@ impl RunLog {
             let hint = "`epitome log` lists the runs that are known, `epitome undo RUN` undoes one";
             return Err(Error::new(err.kind(), what).because(err).with_hint(hint));
         }
-        let is_left = |state| matches!(state, RunState::InEffect | RunState::PartlyUndone);
-        Ok(self.runs.into_iter().find(|run| is_left(run.state)))
+        let mut runs = self.runs.into_iter();
+        Ok(runs.find(|run| matches!(run.state, RunState::InEffect | RunState::PartlyUndone)))
     }
 }
 
@@ -202,13 +202,14 @@ impl Known<'_> {
         let config = self.config;
         let found = self.in_effect.entry(path.to_owned());
         let unread = &mut self.unread;
-        let read = || {
-            compactions_in(config, path).unwrap_or_else(|err| {
+        let found = found.or_insert_with(|| match compactions_in(config, path) {
+            Ok(found) => found,
+            Err(err) => {
                 unread.push(err);
                 None
-            })
-        };
-        match found.or_insert_with(read) {
+            }
+        });
+        match found {
             None => RunState::Gone,
             Some(found) => {
                 if found
@@ -227,9 +228,12 @@ impl Known<'_> {
     /// keeps the session now.
     fn place(&mut self, generation: &Generation) -> PathBuf {
         let moved = moved_to(self.config, &self.places, &generation.key(), &generation.path);
-        let is_in = |path: &&PathBuf| self.state(path, generation) == RunState::InEffect;
-        let place = moved.iter().find(is_in).or(moved.first());
-        place.unwrap_or(&generation.path).clone()
+        for path in &moved {
+            if self.state(path, generation) == RunState::InEffect {
+                return path.clone();
+            }
+        }
+        moved.first().unwrap_or(&generation.path).clone()
     }
 }
 
@@ -250,8 +254,8 @@ fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> Logg
     let at = generations.iter().map(|it| it.made).min().unwrap_or_default();
     let recipes = generations.iter().map(|it| it.recipe.clone()).collect();
     let families = families(generations, known).into_iter();
-    let of_family = |(key, made): (SessionKey, Vec<Made>)| session(key, &made, known);
-    let sessions: Vec<RunSession> = families.map(of_family).collect();
+    let sessions = families.map(|(key, made)| session(key, &made, known));
+    let sessions: Vec<RunSession> = sessions.collect();
     let state = together(sessions.iter().map(|session| session.state));
     let context_tokens = sessions.iter().map(|it| it.context_tokens).sum();
     let disk_bytes = sessions.iter().map(|it| it.disk_bytes).sum();
@@ -277,14 +281,14 @@ fn families(made: Vec<Generation>, known: &mut Known<'_>) -> Vec<(SessionKey, Ve
         let whose = generation.part_of.clone().unwrap_or_else(|| generation.key());
         let of_whose: Vec<usize> =
             (0..families.len()).filter(|&n| families[n].0 == whose).collect();
-        let is_its = |n: &usize| {
+        let own = of_whose.iter().copied().find(|n| {
             let path = &families[*n].1[0].1;
             match generation.part_of {
                 None => *path == place,
                 Some(_) => of_whose.len() == 1 || agents::companions(path).contains(&place),
             }
-        };
-        match of_whose.iter().copied().find(is_its) {
+        });
+        match own {
             Some(n) => families[n].1.push((generation, place)),
             None => families.push((whose, vec![(generation, place)])),
         }
@@ -298,17 +302,18 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
     let path = own.map(|(_, place)| place.clone()).unwrap_or_default();
     let state = together(made.iter().map(|(it, place)| known.state(place, it)));
     let files: BTreeSet<PathBuf> = made.iter().map(|(_, place)| place.clone()).collect();
-    let made = || made.iter().map(|(generation, _)| generation);
-    let tokens = |it: &Generation| Change { before: it.tokens_before, after: it.tokens_after };
+    let generations = made.iter().map(|(generation, _)| generation);
+    let tokens =
+        generations.clone().map(|it| Change { before: it.tokens_before, after: it.tokens_after });
     let bytes =
-        |it: &Generation| Change { before: Bytes(it.before.len), after: Bytes(it.after.len) };
+        generations.map(|it| Change { before: Bytes(it.before.len), after: Bytes(it.after.len) });
     RunSession {
         path,
         agent: key.agent,
         id: key.id,
         files: files.into_iter().collect(),
-        context_tokens: made().map(tokens).sum(),
-        disk_bytes: made().map(bytes).sum(),
+        context_tokens: tokens.sum(),
+        disk_bytes: bytes.sum(),
         state,
     }
 }

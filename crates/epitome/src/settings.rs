@@ -147,10 +147,8 @@ impl Settings {
             }
             // The common prefix is not compared, so that the rest of the names is compared word by
             // word.
-            let words =
-                |name: &str| name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".");
-            let all: Vec<String> = known.by_ref().map(words).collect();
-            let near = nearest(&words(name), all.iter().map(String::as_str));
+            let all: Vec<String> = known.by_ref().map(key_of_variable).collect();
+            let near = nearest(&key_of_variable(name), all.iter().map(String::as_str));
             let err = Error::new(ErrorKind::Settings, format!("the variable {name} sets nothing"));
             return Err(match near {
                 Some(near) => {
@@ -211,6 +209,10 @@ impl Settings {
             Error::new(ErrorKind::Broken, "settings that were checked do not fit").because(err)
         })
     }
+}
+
+fn key_of_variable(name: &str) -> String {
+    name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".")
 }
 
 impl fmt::Display for SettingSource {

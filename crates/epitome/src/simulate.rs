@@ -88,7 +88,8 @@ impl Simulate {
     ///
     /// The errors of a context in memory, which would be bugs.
     pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
-        let (transcript, source) = (&session.transcript, &session.source);
+        let transcript = &session.transcript;
+        let source = &session.source;
         let counter = Remembering::new(self.counter());
         let history = History::from_transcript(transcript, source, &counter);
         let needs = Needs::from_history(&history);
@@ -148,7 +149,8 @@ impl Job<'_> {
     /// The cost of a bill at list prices.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
-        let (cached, cache_written) = (self.billed(cached), self.billed(written));
+        let cached = self.billed(cached);
+        let cache_written = self.billed(written);
         let output = self.billed(output);
         self.price.cost(&TokenUsage { input: Tokens(0), cached, cache_written, output })
     }

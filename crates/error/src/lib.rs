@@ -153,8 +153,14 @@ impl Error {
     /// An error with a message: a short sentence in lower case.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = message.into();
-        let (path, hint, while_writing, cause) = (None, None, false, None);
-        Error(Box::new(Inner { kind, message, path, hint, while_writing, cause }))
+        Error(Box::new(Inner {
+            kind,
+            message,
+            path: None,
+            hint: None,
+            while_writing: false,
+            cause: None,
+        }))
     }
 
     /// An error that occurred while reading `path`. `what` is what was read, as the message says

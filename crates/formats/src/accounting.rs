@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, Malformed, Value};
 use epitome_model::{HiddenField, Left};
 
 use crate::place::Place;
@@ -75,9 +75,9 @@ pub fn copies(
     (name, place, left): (&'static str, &Range<usize>, Left),
     paths: &[Path],
 ) -> Vec<HiddenField> {
-    let whole = || vec![HiddenField { name, value: at.span(place), left }];
+    let whole = HiddenField { name, value: at.span(place), left };
     if values(&at.line[place.clone()], paths).is_empty() {
-        return whole();
+        return vec![whole];
     }
     let mut bulk = Vec::new();
     match around(&mut Cursor::at(at.line, place), paths, &mut bulk) {
@@ -85,8 +85,13 @@ pub fn copies(
             .into_iter()
             .map(|(value, left)| HiddenField { name, value: at.span(&value), left })
             .collect(),
-        Err(_) => whole(),
+        Err(_) => vec![whole],
     }
+}
+
+/// A value that no model sees.
+pub fn hidden(name: &'static str, value: &Value<'_>, left: Left) -> HiddenField {
+    HiddenField { name, value: value.span(), left }
 }
 
 fn around(

@@ -8,7 +8,7 @@ use epitome_model::{
     Block, CacheUse, Faults, HiddenField, Left, Output, Part, Role, Source, Transcript, Usage,
 };
 
-use crate::{Format, trajectory};
+use crate::{Format, accounting, trajectory};
 
 /// Continue's sessions.
 pub const FORMAT: Format = Format::read_only(
@@ -86,14 +86,18 @@ fn summed(block: Block) -> Block {
 }
 
 fn calls(message: &Value<'_>) -> impl Iterator<Item = Block> {
-    message.list_of("toolCalls").iter().map(|call| {
-        let block = || {
-            let (id, function) = (call.word("id")?, call.get("function")?);
-            let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-            Some(Block::Call(epitome_api::call(&id, &name, arguments)))
-        };
-        block().unwrap_or(Block::Opaque(call.span()))
-    })
+    message
+        .list_of("toolCalls")
+        .iter()
+        .map(|call| call_block(call).unwrap_or(Block::Opaque(call.span())))
+}
+
+fn call_block(call: &Value<'_>) -> Option<Block> {
+    let id = call.word("id")?;
+    let function = call.get("function")?;
+    let name = function.word("name")?;
+    let arguments = function.get("arguments")?;
+    Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
 
 /// The result of a call. A call without `output` was cancelled, which is sent as an error.
@@ -118,23 +122,19 @@ fn copies(item: &Value<'_>) -> Vec<HiddenField> {
         ["toolCall", "parsedArgs"].into_iter().filter_map(|name| Some((name, state.get(name)?)))
     });
     let typed = item.get("editorState").map(|value| ("editorState", value));
-    let copy = |(name, value): (&'static str, &Value<'_>)| HiddenField {
-        name,
-        value: value.span(),
-        left: Left::Nothing,
-    };
-    typed.into_iter().chain(repeated).map(copy).collect()
+    let copies = typed.into_iter().chain(repeated);
+    copies.map(|(name, value)| accounting::hidden(name, value, Left::Nothing)).collect()
 }
 
 fn usage(usage: &Value<'_>) -> Option<Usage> {
-    let count = |path: &[&str]| usage.at(path)?.integer();
+    let details = usage.get("prompt_tokens_details");
     let cache = CacheUse {
-        read: count(&["prompt_tokens_details", "cached_tokens"]).unwrap_or(0),
-        written: count(&["prompt_tokens_details", "cache_write_tokens"]).unwrap_or(0),
+        read: details.and_then(|details| details.integer_of("cached_tokens")).unwrap_or(0),
+        written: details.and_then(|details| details.integer_of("cache_write_tokens")).unwrap_or(0),
     };
     Some(Usage {
-        input: count(&["prompt_tokens"])?,
-        output: count(&["completion_tokens"])?,
+        input: usage.integer_of("prompt_tokens")?,
+        output: usage.integer_of("completion_tokens")?,
         cache: Some(cache),
         cost: None,
     })

@@ -12,7 +12,7 @@ pub use append::{Batch, Undone, back, batch, continuing, undo};
 pub use originals::{as_said, first_said};
 pub use read::{Log, id, last_origin, origin};
 pub use record::{
-    Origin, Said, Speaker, add_line, blocks_of, header, line, origin_line, said_again,
+    MessagePart, Origin, Speaker, add_line, blocks_of, header, line, origin_line, said_again,
 };
 
 use epitome_json::write::{self, Gone, Shapes};

@@ -48,27 +48,34 @@ pub struct Ended {
 /// not such an object.
 pub fn ended(told: &[u8]) -> Option<Ended> {
     let told: Value = serde_json::from_slice(told).ok()?;
-    let text = |key: &str| told[key].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
     let ended = Ended {
-        id: text("session_id"),
-        file: text("transcript_path"),
-        cwd: text("cwd"),
+        id: text(&told["session_id"]),
+        file: text(&told["transcript_path"]),
+        cwd: text(&told["cwd"]),
         process: told["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
     };
     (ended.id.is_some() || ended.file.is_some()).then_some(ended)
 }
 
+/// A text that is not empty.
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
 /// A program and its arguments as a command line for a shell.
 pub fn command(words: &[&str]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     let quoted = words.iter().map(|word| {
-        if !word.is_empty() && word.chars().all(plain) {
+        if !word.is_empty() && word.chars().all(needs_no_quotes) {
             (*word).to_owned()
         } else {
             format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn needs_no_quotes(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c)
 }
 
 /// The keys of the list of end-of-session hooks, in settings like Claude Code's.

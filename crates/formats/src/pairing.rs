@@ -99,15 +99,14 @@ impl Seen {
 
 /// Finds blank texts, which Anthropic's API refuses.
 pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
-    let empty = |text: &epitome_model::Text| text.read(source).trim().is_empty();
     let mut violations = Vec::new();
     for (_, entry) in transcript.context() {
         let bad = entry.blocks.iter().any(|block| match block {
-            Block::Text(text) => empty(text),
+            Block::Text(text) => is_empty(text, source),
             Block::Output(output) => {
                 output.parts.len() > 1
                     && output.parts.iter().any(|part| match part {
-                        Part::Text(text) => empty(text),
+                        Part::Text(text) => is_empty(text, source),
                         Part::Image(_) | Part::Opaque(_) => false,
                     })
             }
@@ -123,4 +122,8 @@ pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violatio
         }
     }
     violations
+}
+
+fn is_empty(text: &epitome_model::Text, source: &dyn Source) -> bool {
+    text.read(source).trim().is_empty()
 }

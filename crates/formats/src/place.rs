@@ -68,8 +68,7 @@ impl<'a> Place<'a> {
 
     /// A call of one of an agent's tools, classified by the table `tools`.
     pub fn call(&self, tools: &[Rule], id: Box<str>, name: Box<str>, place: &Range<usize>) -> Call {
-        let (kind, target, part, fields) =
-            arguments::classify(tools, &name, self.line, place, self.base);
-        Call { id, name, kind, target, part, fields, arguments: self.span(place) }
+        let classified = arguments::classify(tools, &name, self.line, place, self.base);
+        classified.into_call(id, name, self.span(place))
     }
 }

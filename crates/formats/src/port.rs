@@ -31,6 +31,12 @@ pub fn uuid(of: &str, what: &str) -> String {
     let digits: String = (0..5)
         .map(|part| Ref::from_bytes(format!("{of} {what} {part}").as_bytes()).digits().to_owned())
         .collect();
-    let part = |from: usize, len: usize| &digits[from..from + len];
-    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 4), part(12, 3), part(15, 3), part(18, 12))
+    format!(
+        "{}-{}-4{}-a{}-{}",
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..15],
+        &digits[15..18],
+        &digits[18..30],
+    )
 }

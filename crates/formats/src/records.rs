@@ -264,9 +264,8 @@ impl<'f> SessionReader<'f> {
         if self.is_named || entry.role != Role::User {
             return;
         }
-        let message = || at.first_text(entry);
         let current = self.transcript.head.title.as_deref();
-        if let Some(title) = A::title(current, &message) {
+        if let Some(title) = A::title(current, &|| at.first_text(entry)) {
             self.transcript.head.title = Some(epitome_model::title(&title));
         }
     }

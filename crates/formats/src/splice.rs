@@ -71,7 +71,8 @@ impl<'a> Spliced<'a> {
         let base_len = base.source().len();
         splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
         let mut starts = Vec::with_capacity(splices.len());
-        let (mut from, mut len) = (0, 0);
+        let mut from = 0;
+        let mut len = 0;
         for splice in &splices {
             let Span { start, end } = splice.span;
             if start < from || end < start || end > base_len {
@@ -177,7 +178,8 @@ impl<'a> Spliced<'a> {
         let Some(idx) = idx.checked_sub(1) else {
             return Run::Base { range: at..next };
         };
-        let (start, with) = (self.starts[idx], &self.splices[idx].with);
+        let start = self.starts[idx];
+        let with = &self.splices[idx].with;
         let inside = at - start;
         if inside < with.len() as u64 {
             return Run::With { idx, from: usize_of(inside), end: start + with.len() as u64 };
@@ -302,8 +304,9 @@ pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> 
     if bytes.len() as u64 == want {
         return Ok(bytes);
     }
-    let shorter = || Error::new(ErrorKind::Changed, "the file became shorter while it was read");
-    Err(failure_of(source).unwrap_or_else(shorter))
+    Err(failure_of(source).unwrap_or_else(|| {
+        Error::new(ErrorKind::Changed, "the file became shorter while it was read")
+    }))
 }
 
 fn usize_of(len: u64) -> usize {

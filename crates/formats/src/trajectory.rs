@@ -22,8 +22,10 @@ impl Calls {
     }
 
     fn call(&mut self, value: &Value<'_>) -> Option<Call> {
-        let (id, function) = (value.word("id")?, value.get("function")?);
-        let (name, arguments) = (function.word("name")?, function.get("arguments")?);
+        let id = value.word("id")?;
+        let function = value.get("function")?;
+        let name = function.word("name")?;
+        let arguments = function.get("arguments")?;
         let call = epitome_api::call(&id, &name, arguments);
         self.0.push_back(call.id.clone());
         Some(call)
@@ -66,20 +68,25 @@ pub fn content(content: &Value<'_>) -> Vec<Block> {
         let is_empty = content.range().len() <= 2;
         return if is_empty { Vec::new() } else { vec![Block::Text(content.source())] };
     }
-    let part = |part: &Value<'_>| match part.string("text") {
+    let parts = content.list().iter().map(|part| match part.string("text") {
         Some(text) => Block::Text(text.source()),
         None => Block::Opaque(part.span()),
-    };
-    content.list().iter().map(part).collect()
+    });
+    parts.collect()
+}
+
+/// The blocks of a content that may be missing.
+pub fn blocks(content: Option<&Value<'_>>) -> Vec<Block> {
+    content.map(self::content).unwrap_or_default()
 }
 
 /// The result of a call.
 pub fn result(content: Option<&Value<'_>>, id: &str, error: bool) -> Block {
     let whole = content.map(Value::span).unwrap_or_default();
-    let part = |block| match block {
+    let parts = blocks(content).into_iter().map(|block| match block {
         Block::Text(text) => Part::Text(text),
         _ => Part::Opaque(whole),
-    };
-    let parts = content.map(self::content).unwrap_or_default().into_iter().map(part).collect();
+    });
+    let parts = parts.collect();
     Block::Output(Output { call: id.into(), error, parts, whole, ..Output::default() })
 }

@@ -27,8 +27,8 @@ impl Unknown {
             return;
         }
         // The name comes from the file, and is shown in a terminal.
-        let plain = |c: char| if c.is_ascii_graphic() && c != '`' { c } else { '?' };
-        let name = short(&kind.chars().map(plain).collect::<String>(), NAME);
+        let plain = kind.chars().map(|c| if c.is_ascii_graphic() && c != '`' { c } else { '?' });
+        let name = short(&plain.collect::<String>(), NAME);
         if self.0.insert((what, name.clone())) {
             faults.report(Fault { line, what: format!("{what} that is not known: {name}") });
         }

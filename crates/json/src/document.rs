@@ -189,8 +189,7 @@ impl<'a> Value<'a> {
 
     /// The span of the value in the source, in bytes.
     pub fn span(&self) -> Span {
-        let at = |offset: usize| self.base + offset as u64;
-        Span { start: at(self.range.start), end: at(self.range.end) }
+        Span { start: self.base + self.range.start as u64, end: self.base + self.range.end as u64 }
     }
 
     /// The bytes of the document that the value is in, and the offset of that document in the
@@ -202,6 +201,11 @@ impl<'a> Value<'a> {
     /// The value as a number, if it is a non-negative integer.
     pub fn integer(&self) -> Option<u64> {
         crate::cursor::integer(self.bytes, &self.range)
+    }
+
+    /// The member of an object with this key, if it is an integer.
+    pub fn integer_of(&self, key: &str) -> Option<u64> {
+        self.get(key)?.integer()
     }
 
     /// The value that `keys` lead to: each key is a member of the object before.

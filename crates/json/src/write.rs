@@ -113,64 +113,92 @@ pub fn splices_with(
     shapes: &Shapes,
     own: OwnReplacements<'_>,
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
-    let mut splices = Vec::new();
-    // Grouped by record: several items may be read from one record.
-    let mut drops: BTreeMap<Span, Vec<(Span, At)>> = BTreeMap::new();
+    let mut writing = Writing { transcript, source, splices: Vec::new(), drops: BTreeMap::new() };
     for edit in edits {
-        let fail = |why| Unwritable { at: edit.at, why };
-        if let Some(pieces) = own(edit) {
-            let record = transcript.items[edit.at.item()].record().span;
-            for piece in pieces {
-                match piece {
-                    OwnReplacement::Value(span, with) => {
-                        splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
-                    }
-                    OwnReplacement::Child(span) => {
-                        drops.entry(record).or_default().push((span, edit.at));
-                    }
-                    OwnReplacement::Member(value, with) => {
-                        let span = member(&source.at(record), record, value)
-                            .ok_or(fail("it is not in an object"))?;
-                        splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
-                    }
-                }
+        let written = match own(edit) {
+            Some(pieces) => pieces.into_iter().try_for_each(|piece| writing.add_own(edit, piece)),
+            None => writing.add(edit, shapes),
+        };
+        written.map_err(|why| Unwritable { at: edit.at, why })?;
+    }
+    writing.finish()
+}
+
+/// The splices of the edits so far.
+struct Writing<'a> {
+    transcript: &'a Transcript,
+    source: &'a dyn Source,
+    splices: Vec<(Splice, At)>,
+    /// The values to remove, grouped by record: several items may be read from one record.
+    drops: BTreeMap<Span, Vec<(Span, At)>>,
+}
+
+impl Writing<'_> {
+    /// Adds an edit that the format writes in its own way.
+    fn add_own(&mut self, edit: &Edit, piece: OwnReplacement) -> Result<(), &'static str> {
+        match piece {
+            OwnReplacement::Value(span, with) => self.replace(edit, span, with),
+            OwnReplacement::Child(span) => self.remove(edit, span),
+            OwnReplacement::Member(value, with) => {
+                let record = self.record(edit);
+                let span = member(&self.source.at(record), record, value)
+                    .ok_or("it is not in an object")?;
+                self.replace(edit, span, with);
             }
-            continue;
         }
-        match place(&transcript.items, edit.at, shapes).map_err(fail)? {
+        Ok(())
+    }
+
+    fn add(&mut self, edit: &Edit, shapes: &Shapes) -> Result<(), &'static str> {
+        match place(&self.transcript.items, edit.at, shapes)? {
             Place::Value(span, shape) => {
                 let Verb::Replace(text) = &edit.verb else {
-                    return Err(fail("it cannot be dropped alone"));
+                    return Err("it cannot be dropped alone");
                 };
                 let with = match shape {
-                    Shape::Literal => encode_as(text, &source.read(span.start..span.start + 2)),
+                    Shape::Literal => {
+                        encode_as(text, &self.source.read(span.start..span.start + 2))
+                    }
                     // A string stays a string, even if the format would write a list of blocks.
-                    Shape::Output if source.read(span.start..span.start + 1)[..] == *b"\"" => {
+                    Shape::Output if self.source.read(span.start..span.start + 1)[..] == *b"\"" => {
                         literal(text)
                     }
                     Shape::Output => (shapes.output)(text),
                     Shape::Block => (shapes.block)(text),
                 };
-                splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
+                self.replace(edit, span, with);
             }
-            Place::Emptied(span, with) => {
-                splices.push((Splice { span, with: with.as_bytes().into() }, edit.at));
-            }
-            Place::Child(span) => {
-                let record = transcript.items[edit.at.item()].record().span;
-                drops.entry(record).or_default().push((span, edit.at));
-            }
+            Place::Emptied(span, with) => self.replace(edit, span, with.to_owned()),
+            Place::Child(span) => self.remove(edit, span),
         }
+        Ok(())
     }
-    let drops: Vec<(Span, Vec<(Span, At)>)> = drops.into_iter().collect();
-    let cuts_of =
-        |(record, children): (Span, Vec<(Span, At)>)| cuts(&source.at(record), record, &children);
-    // The error is that of the first record that cannot be edited, whichever thread fails first.
-    for cuts in parallel::map(drops, cuts_of) {
-        let gone = cuts?.into_iter();
-        splices.extend(gone.map(|(span, at)| (Splice { span, with: Box::default() }, at)));
+
+    fn record(&self, edit: &Edit) -> Span {
+        self.transcript.items[edit.at.item()].record().span
     }
-    apart(splices)
+
+    fn replace(&mut self, edit: &Edit, span: Span, with: String) {
+        self.splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
+    }
+
+    fn remove(&mut self, edit: &Edit, span: Span) {
+        self.drops.entry(self.record(edit)).or_default().push((span, edit.at));
+    }
+
+    /// All splices, in order.
+    fn finish(mut self) -> Result<Vec<(Splice, At)>, Unwritable> {
+        let drops: Vec<(Span, Vec<(Span, At)>)> = self.drops.into_iter().collect();
+        // The error is that of the first record that cannot be edited, whichever thread is first.
+        let cuts = parallel::map(drops, |(record, children)| {
+            cuts(&self.source.at(record), record, &children)
+        });
+        for cuts in cuts {
+            let gone = cuts?.into_iter();
+            self.splices.extend(gone.map(|(span, at)| (Splice { span, with: Box::default() }, at)));
+        }
+        apart(self.splices)
+    }
 }
 
 fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At)>, Unwritable> {
@@ -273,16 +301,14 @@ fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span,
         let drop = container.values.iter().map(|value| *value == wanted).collect();
         containers.push((container, drop, *at));
     }
-    let span = |cut: Range<usize>| Span {
-        start: record.start + cut.start as u64,
-        end: record.start + cut.end as u64,
-    };
     Ok(containers
         .iter()
         .flat_map(|(container, drop, at)| {
-            cursor::without(&container.whole, &container.children, drop)
-                .into_iter()
-                .map(|cut| (span(cut), *at))
+            cursor::without(&container.whole, &container.children, drop).into_iter().map(|cut| {
+                let start = record.start + cut.start as u64;
+                let end = record.start + cut.end as u64;
+                (Span { start, end }, *at)
+            })
         })
         .collect())
 }

@@ -90,8 +90,7 @@ impl Catalogue {
     /// Adds a user's table, whose rows replace those of the same model.
     #[must_use]
     pub fn with(mut self, own: Catalogue) -> Catalogue {
-        let is_own = |name: &ModelName| own.models.iter().any(|known| known.name == *name);
-        self.models.retain(|known| !is_own(&known.name));
+        self.models.retain(|known| own.models.iter().all(|model| model.name != known.name));
         self.models.splice(0..0, own.models);
         self.date = self.date.max(own.date);
         self
@@ -109,17 +108,19 @@ impl Catalogue {
 
     /// Looks a model up by its name, ignoring a date or `latest` at the end of it.
     pub fn look_up(&self, name: &ModelName) -> Option<&ListedModel> {
-        let of = |known: &&ListedModel| known.name.provider == name.provider;
-        self.models.iter().filter(of).find(|known| is_called(&known.name.model, &name.model))
+        let mut models = self.models.iter();
+        models.find(|known| {
+            known.name.provider == name.provider && is_called(&known.name.model, &name.model)
+        })
     }
 
     /// Looks a model up by its name alone, as sessions record it. If several providers have it, the
     /// first row of the table is used: its price is taken to be the same everywhere.
     pub fn named(&self, model: &str) -> Option<&ListedModel> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
-        let find =
-            |called: &str| self.models.iter().find(|known| is_called(&known.name.model, called));
-        find(model).or_else(|| find(last))
+        let mut models = self.models.iter();
+        let whole = models.clone().find(|known| is_called(&known.name.model, model));
+        whole.or_else(|| models.find(|known| is_called(&known.name.model, last)))
     }
 
     /// The cost of one request at list prices.
@@ -167,10 +168,11 @@ fn is_called(known: &str, name: &str) -> bool {
         return known.replace('.', "-") == name;
     };
     let rest = rest.trim_start_matches(['-', '@', ':']);
-    let digits = |c: char| c.is_ascii_digit() || c == '-';
     name == known
         || rest == "latest"
-        || (rest.len() >= 8 && rest.chars().all(digits) && name.len() > known.len() + rest.len())
+        || (rest.len() >= 8
+            && rest.chars().all(|c| c.is_ascii_digit() || c == '-')
+            && name.len() > known.len() + rest.len())
 }
 
 #[derive(Deserialize)]
@@ -215,8 +217,9 @@ struct Dollars {
 
 impl Row {
     fn into_model(self) -> Result<ListedModel, CatalogueError> {
-        let unknown = || CatalogueError(format!("unknown provider {}", self.provider));
-        let provider = Provider::named(&self.provider).ok_or_else(unknown)?;
+        let Some(provider) = Provider::named(&self.provider) else {
+            return Err(CatalogueError(format!("unknown provider {}", self.provider)));
+        };
         Ok(ListedModel {
             name: ModelName { provider, model: self.name },
             window: Tokens(self.window),
@@ -233,21 +236,22 @@ impl TryFrom<Dollars> for Price {
     type Error = String;
 
     fn try_from(dollars: Dollars) -> Result<Price, String> {
-        let amount = |dollars: f64| {
-            // A price of a million dollars per million tokens is a mistake.
-            let is_price = (0.0..1e6).contains(&dollars);
-            let micro = MicroDollars((dollars * 1e6).round() as u64);
-            is_price.then_some(micro).ok_or_else(|| format!("{dollars} is not a price"))
-        };
         let input = amount(dollars.input)?;
-        let or_input = |price: Option<f64>| price.map_or(Ok(input), amount);
         Ok(Price {
             input,
-            cached: or_input(dollars.cached)?,
-            written: or_input(dollars.written)?,
+            cached: dollars.cached.map_or(Ok(input), amount)?,
+            written: dollars.written.map_or(Ok(input), amount)?,
             output: amount(dollars.output)?,
         })
     }
+}
+
+fn amount(dollars: f64) -> Result<MicroDollars, String> {
+    // A price of a million dollars per million tokens is a mistake.
+    if !(0.0..1e6).contains(&dollars) {
+        return Err(format!("{dollars} is not a price"));
+    }
+    Ok(MicroDollars((dollars * 1e6).round() as u64))
 }
 
 #[cfg(test)]

@@ -84,11 +84,13 @@ impl Catalogue {
         let session = wanted.session.and_then(|name| self.session(name, wanted.provider));
         let provider = wanted.provider.or(session.as_ref().map(|name| name.provider));
         let cheapest = provider.and_then(|provider| self.cheapest(provider, wanted));
-        let choice = |name: ModelName, because| Choice { name, because };
-        cheapest
-            .map(|known| choice(known.name.clone(), Because::Cheapest))
-            .or_else(|| session.map(|name| choice(name, Because::Session)))
-            .ok_or(wanted.provider.map_or(NoModel::Unsaid, NoModel::NoneOf))
+        if let Some(known) = cheapest {
+            return Ok(Choice { name: known.name.clone(), because: Because::Cheapest });
+        }
+        match session {
+            Some(name) => Ok(Choice { name, because: Because::Session }),
+            None => Err(wanted.provider.map_or(NoModel::Unsaid, NoModel::NoneOf)),
+        }
     }
 
     /// Resolves a model name that a user typed.
@@ -114,13 +116,12 @@ impl Catalogue {
     fn cheapest(&self, provider: Provider, wanted: &ModelNeeds<'_>) -> Option<&ListedModel> {
         let used =
             TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };
-        let fits = |known: &&ListedModel| {
+        let of_provider = self.models().filter(|known| {
             known.name.provider == provider
                 && known.summaries
                 && known.room() >= wanted.input + wanted.output
                 && known.output >= wanted.output
-        };
-        let of_provider = self.models().filter(fits);
+        });
         of_provider.min_by_key(|known| (known.cost(&used), std::cmp::Reverse(known.window)))
     }
 }

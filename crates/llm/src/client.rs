@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use epitome_api::{Api, Auth, Delta, Endpoint, HttpRequest, Options, Outgoing, Response, Stream};
-use epitome_model::{Block, Part, Text, Tokens};
+use epitome_model::{Block, Part, Tokens};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Url, tls};
@@ -41,7 +41,10 @@ impl ClientSetup {
     /// For a model, with what the table knows of it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
         let known = catalogue.look_up(&name).cloned();
-        let (key, auth, endpoint, address) = (None, None, None, None);
+        let key = None;
+        let auth = None;
+        let endpoint = None;
+        let address = None;
         ClientSetup { name, known, key, auth, endpoint, address, timeout: TIMEOUT }
     }
 
@@ -108,7 +111,8 @@ impl Client {
         let address = address.ok_or_else(|| Failure::Setup(no_address(provider)))?;
         let base = base(address, provider)?;
         let is_here = matches!(base.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
-        let (api, proves) = (provider.api(), key.is_some() || auth.is_some());
+        let api = provider.api();
+        let proves = key.is_some() || auth.is_some();
         if !proves && !provider.is_open() {
             return Err(Failure::NoKey(provider.to_string()));
         }
@@ -196,7 +200,8 @@ impl Client {
             return Ok(response);
         }
         let body = self.whole(&mut response).await?;
-        let (status, key) = (response.status().as_u16(), self.setup.key.as_ref());
+        let status = response.status().as_u16();
+        let key = self.setup.key.as_ref();
         Err(answer::refused(status, &body, Some(response.headers()), key))
     }
 
@@ -322,16 +327,15 @@ fn no_address(provider: Provider) -> String {
 
 /// A base URL with a path that ends in a slash.
 fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
-    let wrong = |what: &str| Failure::Setup(format!("invalid service address: {what}"));
-    let mut url = Url::parse(address).map_err(|err| wrong(&err.to_string()))?;
+    let mut url = Url::parse(address).map_err(|err| wrong_address(&err.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it must begin with http:// or https://"));
+        return Err(wrong_address("it must begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it must not contain a name or a password"));
+        return Err(wrong_address("it must not contain a name or a password"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it must end with its path"));
+        return Err(wrong_address("it must end with its path"));
     }
     let path = match url.path() {
         "" | "/" => format!("/{}", provider.path()),
@@ -340,6 +344,10 @@ fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     };
     url.set_path(&path);
     Ok(url)
+}
+
+fn wrong_address(what: &str) -> Failure {
+    Failure::Setup(format!("invalid service address: {what}"))
 }
 
 /// Makes TLS work in this process, for clients of the crate `reqwest`.
@@ -385,20 +393,21 @@ impl Auth for KeyHeader {
 
 /// Bytes of all texts and results that are sent.
 fn text_bytes(outgoing: &Outgoing<'_>) -> u64 {
-    let length = |text: &Text| text.read(outgoing.source).len() as u64;
-    let blocks = outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks);
-    let of_block = |block: &Block| match block {
-        Block::Text(text) | Block::Summary(text) => length(text),
-        Block::Output(output) => {
-            let texts = output.parts.iter().map(|part| match part {
-                Part::Text(text) => length(text),
-                Part::Image(_) | Part::Opaque(_) => 0,
-            });
-            texts.sum()
+    let mut bytes = 0;
+    for block in outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
+        match block {
+            Block::Text(text) | Block::Summary(text) => bytes += text.read(outgoing.source).len(),
+            Block::Output(output) => {
+                for part in &output.parts {
+                    if let Part::Text(text) = part {
+                        bytes += text.read(outgoing.source).len();
+                    }
+                }
+            }
+            _ => {}
         }
-        _ => 0,
-    };
-    blocks.map(of_block).sum()
+    }
+    bytes as u64
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub enum Failure {
 /// Where the cause of a failure lies, and so who can do something about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Whose {
+pub enum FailureCause {
     /// The user's settings: a key, a name, an address.
     Settings,
     /// The request.
@@ -85,24 +85,26 @@ pub enum Whose {
     /// The network.
     Network,
     /// None of these.
-    Nobody,
+    Elsewhere,
 }
 
 impl Failure {
     /// Where the cause lies.
-    pub fn whose(&self) -> Whose {
+    pub fn cause(&self) -> FailureCause {
         match self {
             Failure::NoKey(_)
             | Failure::Setup(_)
             | Failure::Auth(_)
             | Failure::NoSuchModel(_)
-            | Failure::Rejected(_) => Whose::Settings,
-            Failure::Refused(_) | Failure::TooLong { .. } => Whose::Question,
+            | Failure::Rejected(_) => FailureCause::Settings,
+            Failure::Refused(_) | Failure::TooLong { .. } => FailureCause::Question,
             Failure::Rate { .. } | Failure::Overloaded { .. } | Failure::BadAnswer(_) => {
-                Whose::Service
+                FailureCause::Service
             }
-            Failure::Unreachable(_) | Failure::TimedOut(_) | Failure::Half(_) => Whose::Network,
-            Failure::Stopped => Whose::Nobody,
+            Failure::Unreachable(_) | Failure::TimedOut(_) | Failure::Half(_) => {
+                FailureCause::Network
+            }
+            Failure::Stopped => FailureCause::Elsewhere,
         }
     }
 

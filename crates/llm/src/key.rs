@@ -40,7 +40,9 @@ impl Key {
         }
         let pieces: HashSet<&[u8]> = key.windows(SHOWN).collect();
         let bytes = text.as_bytes();
-        let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+        let mut out = String::new();
+        let mut copied = 0;
+        let mut at = 0;
         while let Some(piece) = bytes.get(at..at + SHOWN) {
             if !pieces.contains(piece) {
                 at += 1;
@@ -53,7 +55,8 @@ impl Key {
             }
             out.push_str(&text[copied..at]);
             out.push_str("[key]");
-            (copied, at) = (end, end);
+            copied = end;
+            at = end;
         }
         out.push_str(&text[copied..]);
         self.without_ends(&out)
@@ -62,16 +65,17 @@ impl Key {
     /// Removes the shorter pieces that services show to identify a key: its end as a word, or its
     /// beginning before masking characters.
     fn without_ends(&self, text: &str) -> String {
-        let is_border = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
-        let hides = |c: Option<char>| c.is_some_and(|c| matches!(c, '*' | '.' | '…' | '•' | '·'));
         let mut text = text.to_owned();
         for length in (END..SHOWN).rev() {
-            let (begin, end) = (&self.0[..length], &self.0[self.0.len() - length..]);
+            let begin = &self.0[..length];
+            let end = &self.0[self.0.len() - length..];
             for (piece, is_end) in [(end, true), (begin, false)] {
                 let mut from = 0;
                 while let Some(at) = text[from..].find(piece).map(|at| from + at) {
-                    let (before, behind) = (&text[..at], &text[at + length..]);
-                    let (last, next) = (before.chars().next_back(), behind.chars().next());
+                    let before = &text[..at];
+                    let behind = &text[at + length..];
+                    let last = before.chars().next_back();
+                    let next = behind.chars().next();
                     // Some services mask with letters.
                     let hidden = last == Some('x') || last == Some('X');
                     let alone = if is_end {
@@ -99,6 +103,15 @@ impl Key {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+}
+
+fn is_border(c: Option<char>) -> bool {
+    c.is_none_or(|c| !c.is_ascii_alphanumeric())
+}
+
+/// Whether a character stands for the hidden part of a key.
+fn hides(c: Option<char>) -> bool {
+    c.is_some_and(|c| matches!(c, '*' | '.' | '…' | '•' | '·'))
 }
 
 impl fmt::Debug for Key {

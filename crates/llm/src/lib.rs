@@ -52,7 +52,7 @@ pub use choice::{Because, Choice, ModelNeeds, NoModel};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientSetup, prepare_tls};
 pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Retry, Tool};
-pub use failure::{Failure, Whose};
+pub use failure::{Failure, FailureCause};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};
 pub use retry::{Attempt, CallTotals, Clock, RealClock, RetryPolicy, RetryingModel};

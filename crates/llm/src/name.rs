@@ -136,9 +136,8 @@ impl FromStr for ModelName {
         let wrong = || NameError(text.to_owned());
         let (provider, model) = text.split_once('/').ok_or_else(wrong)?;
         let provider = Provider::named(provider).ok_or_else(wrong)?;
-        let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '\\' | '<');
         if model.is_empty()
-            || !model.chars().all(fits)
+            || !model.chars().all(may_be_in_name)
             || model.contains("..")
             || model.contains("::")
         {
@@ -146,6 +145,10 @@ impl FromStr for ModelName {
         }
         Ok(ModelName { provider, model: model.to_owned() })
     }
+}
+
+fn may_be_in_name(c: char) -> bool {
+    c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '\\' | '<')
 }
 
 impl fmt::Display for ModelName {

@@ -5,11 +5,12 @@ use epitome_passes::Ask;
 
 /// A transcript of a system prompt and one user message. It needs no source.
 pub(crate) fn transcript(ask: &Ask) -> Transcript {
-    let entry = |role, text: &str| {
-        let blocks = vec![Block::Text(Text::Made(text.into()))];
-        Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }))
-    };
     let items = vec![entry(Role::System, &ask.system), entry(Role::User, &ask.prompt)];
     let head = Head { prompt: vec![0], ..Head::default() };
     Transcript { head, items, context: vec![0, 1] }
+}
+
+fn entry(role: Role, text: &str) -> Item {
+    let blocks = vec![Block::Text(Text::Made(text.into()))];
+    Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }))
 }

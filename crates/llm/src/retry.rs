@@ -34,7 +34,8 @@ impl Default for RetryPolicy {
     /// Three tries, with backoffs of at least 2 s and 4 s, and up to a minute if the service asks
     /// for it.
     fn default() -> RetryPolicy {
-        let (first, longest) = (Duration::from_secs(2), Duration::from_secs(60));
+        let first = Duration::from_secs(2);
+        let longest = Duration::from_secs(60);
         RetryPolicy { tries: 3, first, longest }
     }
 }
@@ -190,7 +191,8 @@ impl RetryingModel {
             let most = u64::try_from((wait / PART).as_millis()).unwrap_or(u64::MAX);
             let jitter = fastrand::u64(..most.max(1));
             if let Some(sink) = &mut sink {
-                let (reason, attempt) = (failure.summary(), tries + 1);
+                let reason = failure.summary();
+                let attempt = tries + 1;
                 let tries = self.policy.tries;
                 sink(Delta::Retry(Retry { reason, wait: pause, attempt, tries }));
             }
@@ -206,8 +208,7 @@ impl RetryingModel {
             Err(_) => None,
         };
         let name = model.name();
-        let price = |used: &TokenUsage| Some(self.prices.look_up(name)?.cost(used));
-        let cost = used.as_ref().and_then(price);
+        let cost = used.as_ref().and_then(|used| Some(self.prices.look_up(name)?.cost(used)));
         let failure = response.as_ref().err().cloned();
         self.lock().push(Attempt { model: name.clone(), used, cost, failure });
     }

@@ -165,22 +165,23 @@ fn values(json: &[u8]) -> String {
 }
 
 fn leaves(value: &Value<'_>, text: &mut String) {
-    let mut add = |leaf: &str| {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(leaf);
-    };
     if let Some(leaf) = value.text() {
-        add(&leaf);
+        push_line(text, &leaf);
     } else if value.is_object() {
         let members = value.members().iter().filter(|(key, _)| !MANNER.contains(&&**key));
         members.for_each(|(_, value)| leaves(value, text));
     } else if value.is_list() {
         value.list().iter().for_each(|value| leaves(value, text));
     } else if !matches!(value.raw(), b"true" | b"false" | b"null") {
-        add(&String::from_utf8_lossy(value.raw()));
+        push_line(text, &String::from_utf8_lossy(value.raw()));
     }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
 }
 
 /// The file that a call names, or that its command prints.
@@ -197,14 +198,15 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
-    let lines = |text: String| text.split('\n').filter_map(LineId::from_line).collect::<Vec<_>>();
-    removed.map(lines).filter(|lines| !lines.is_empty()).collect()
+    let lines = removed.map(|text| text.split('\n').filter_map(LineId::from_line).collect());
+    lines.filter(|lines: &Vec<LineId>| !lines.is_empty()).collect()
 }
 
 /// The lines that a patch removes, and the unchanged lines around them.
 fn patched(patch: &str) -> Option<String> {
     patch.contains(PATCH).then(|| {
-        let known = |line: &&str| line.starts_with([' ', '-']) && !line.starts_with("---");
-        patch.split('\n').filter(known).map(|line| &line[1..]).collect::<Vec<_>>().join("\n")
+        let lines = patch.split('\n');
+        let known = lines.filter(|line| line.starts_with([' ', '-']) && !line.starts_with("---"));
+        known.map(|line| &line[1..]).collect::<Vec<_>>().join("\n")
     })
 }

@@ -49,7 +49,8 @@ impl Cache {
     /// were cached in each model.
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> Sent {
         let mut sent = Sent::default();
-        let (mut chain, mut is_known) = (0_u64, true);
+        let mut chain = 0_u64;
+        let mut is_known = true;
         let mut beginnings = Vec::new();
         for piece in request {
             chain = (chain.rotate_left(23) ^ piece.id).wrapping_mul(MIX);

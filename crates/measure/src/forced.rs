@@ -175,8 +175,8 @@ impl<'v> HeldContent<'v> {
 
     /// Whether the context contains a line as a whole. Short lines are looked up as text.
     fn has_line(&self, line: &str) -> bool {
-        let is_there = |id: &LineId| self.lines.contains(id) || self.says(plain_line(line));
-        LineId::from_line(line).as_ref().is_none_or(is_there)
+        let Some(id) = LineId::from_line(line) else { return true };
+        self.lines.contains(&id) || self.says(plain_line(line))
     }
 
     /// Whether the context contains a text anywhere.

@@ -112,9 +112,6 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
     let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
     let first = transcript.context.iter().copied().min().unwrap_or(usize::MAX);
-    let is_said = |item: usize, entry: &Entry| {
-        (item < first || sent.contains(&item)) && !prompt.contains(&item) && !entry.repeated
-    };
     let mut building = Building::default();
     for (_, entry) in transcript.entries() {
         for block in &entry.blocks {
@@ -123,7 +120,10 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
             }
         }
     }
-    for (_, entry) in transcript.entries().filter(|(item, entry)| is_said(*item, entry)) {
+    let said = transcript.entries().filter(|(item, entry)| {
+        (*item < first || sent.contains(item)) && !prompt.contains(item) && !entry.repeated
+    });
+    for (_, entry) in said {
         building.take(entry, source);
     }
     building.end_response();
@@ -142,13 +142,8 @@ struct Building {
 
 impl Building {
     fn take(&mut self, entry: &Entry, source: &dyn Source) {
-        let is_said = |block: &Block| match block {
-            Block::Text(text) => !text.read(source).trim().is_empty(),
-            Block::Thinking(_) | Block::Image(_) | Block::Opaque(_) => true,
-            _ => false,
-        };
         if entry.role != Role::Assistant {
-            let words = entry.blocks.iter().filter(|block| is_said(block)).cloned();
+            let words = entry.blocks.iter().filter(|block| has_content(block, source)).cloned();
             let words: Vec<Block> = words.collect();
             if !words.is_empty() {
                 self.end_response();
@@ -162,7 +157,7 @@ impl Building {
                 Block::Call(Call { id, .. }) if self.called.insert(id.clone()) => {
                     said.push(block.clone());
                 }
-                other if is_said(other) => said.push(other.clone()),
+                other if has_content(other, source) => said.push(other.clone()),
                 _ => {}
             }
         }
@@ -201,21 +196,29 @@ impl Building {
         });
         let results: Vec<Block> = calls
             .map(|call| {
-                let none = || Output {
-                    call: call.clone(),
+                let result = self.results.get(&call).cloned();
+                Block::Output(result.unwrap_or_else(|| Output {
+                    call,
                     error: false,
                     parts: vec![Part::Text(Text::Made(NO_RESULT.into()))],
                     whole: epitome_model::Span::default(),
                     numbered: false,
                     from_user: false,
-                };
-                Block::Output(self.results.get(&call).cloned().unwrap_or_else(none))
+                }))
             })
             .collect();
         self.entries.push(response);
         if !results.is_empty() {
             self.entries.push(Entry { role: Role::Tool, blocks: results, ..Entry::default() });
         }
+    }
+}
+
+fn has_content(block: &Block, source: &dyn Source) -> bool {
+    match block {
+        Block::Text(text) => !text.read(source).trim().is_empty(),
+        Block::Thinking(_) | Block::Image(_) | Block::Opaque(_) => true,
+        _ => false,
     }
 }
 

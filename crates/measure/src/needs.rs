@@ -130,7 +130,8 @@ impl Needs {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
         let later = &history.pieces[first..end.unwrap_or(history.pieces.len())];
-        let (mut uses, mut used) = (FactUses::default(), Vec::new());
+        let mut uses = FactUses::default();
+        let mut used = Vec::new();
         for piece in later.iter().filter(|piece| piece.kind != BlockKind::Thinking) {
             if piece.by_model {
                 uses.write(&piece.text, |fact, _, text| {
@@ -153,7 +154,8 @@ impl Needs {
     ) -> Option<UsedFact> {
         let places = self.places.get(&fact)?;
         let places = &places[..places.partition_point(|&place| place < first)];
-        let (begins, ends) = (*places.first()?, *places.last()?);
+        let begins = *places.first()?;
+        let ends = *places.last()?;
         Some(UsedFact {
             fact,
             text: text.to_owned(),
@@ -221,14 +223,14 @@ fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
 }
 
 fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
-    let place = |line: &LineId| Some((*line, *held.get(line)?));
-    let lines: Vec<(LineId, usize)> = quoted.iter().filter_map(place).collect();
+    let lines = quoted.iter().filter_map(|line| Some((*line, *held.get(line)?)));
+    let lines: Vec<(LineId, usize)> = lines.collect();
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    let count = |from: usize| lines.iter().filter(|(_, place)| *place == from).count();
     // If several pieces contain equally many, the earliest.
-    let from = lines.iter().rev().map(|(_, place)| *place).max_by_key(|place| count(*place))?;
+    let places = lines.iter().rev().map(|(_, place)| *place);
+    let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;
     Some(Edit { lines, from })
 }
 
@@ -237,14 +239,15 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));
-    let is_enough = |call: &usize| history.tokens_before(history.calls[*call].pieces.0) >= least;
-    let all: Vec<usize> = (5..calls.saturating_sub(8)).filter(is_enough).collect();
+    let all = (5..calls.saturating_sub(8))
+        .filter(|call| history.tokens_before(history.calls[*call].pieces.0) >= least);
+    let all: Vec<usize> = all.collect();
     if all.len() <= CUTS {
         return all;
     }
     let last = (all.len() - 1) as f64;
-    let at = |n: usize| (n as f64 * last / (CUTS - 1) as f64).round_ties_even() as usize;
-    let mut cuts: Vec<usize> = (0..CUTS).map(|n| all[at(n)]).collect();
+    let places = (0..CUTS).map(|n| (n as f64 * last / (CUTS - 1) as f64).round_ties_even());
+    let mut cuts: Vec<usize> = places.map(|place| all[place as usize]).collect();
     cuts.dedup();
     cuts
 }

@@ -84,7 +84,8 @@ impl<'h> Replay<'h> {
         let sent = self.cache.send(view.iter().map(|piece| &**piece));
         let output = self.history.response(call).iter().map(|piece| piece.tokens).sum();
         let bill = |cached: Tokens| {
-            let (fixed, written) = (self.overhead, sent.all - cached);
+            let fixed = self.overhead;
+            let written = sent.all - cached;
             if is_cold {
                 Bill { cached, written: written + fixed, output }
             } else {
@@ -92,9 +93,11 @@ impl<'h> Replay<'h> {
             }
         };
         let context = sent.all + self.overhead;
-        let (prefix, requests) = (bill(sent.prefix), bill(sent.requests));
+        let prefix = bill(sent.prefix);
+        let requests = bill(sent.requests);
         self.look_at(view);
-        let (recall, far) = (self.recall(call, |_| true), self.recall(call, |is_far| is_far));
+        let recall = self.recall(call, |_| true);
+        let far = self.recall(call, |is_far| is_far);
         let figures = CallFigures { context, prefix, requests, recall, far, ..Default::default() };
         self.edits(call, figures)
     }
@@ -113,7 +116,8 @@ impl<'h> Replay<'h> {
 
     fn recall(&self, call: usize, counts: impl Fn(bool) -> bool) -> Option<f64> {
         let needs = self.needs.calls.get(call)?.iter().filter(|need| counts(need.is_far));
-        let (mut all, mut got) = (0.0, 0.0);
+        let mut all = 0.0;
+        let mut got = 0.0;
         for need in needs {
             all += need.weight;
             if self.held.get(&need.fact).is_some_and(|pieces| *pieces > 0) {
@@ -129,10 +133,12 @@ impl<'h> Replay<'h> {
         let Ok(at) = edits.binary_search_by_key(&call, |(call, _)| *call) else { return figures };
         for edit in &edits[at].1 {
             figures.edits += 1;
-            let is_held = |line| self.view.iter().any(|it| it.lines.binary_search(line).is_ok());
             let last = self.reread.get(&edit.from);
             let is_known = last.is_some_and(|last| call - last <= KNOWN);
-            if is_known || edit.lines.iter().all(|(line, _)| is_held(line)) {
+            let mut unseen = edit.lines.iter().filter(|(line, _)| {
+                !self.view.iter().any(|piece| piece.lines.binary_search(line).is_ok())
+            });
+            if is_known || unseen.next().is_none() {
                 continue;
             }
             self.reread.insert(edit.from, call);

@@ -110,13 +110,13 @@ impl Source for Longer<'_> {
 
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
         let base = self.base.len();
-        let behind = |at: u64| usize::try_from(at - base).unwrap_or(usize::MAX);
         if range.end <= base {
             return self.base.read(range);
         }
-        let end = behind(range.end).min(self.more.len());
+        let end = usize::try_from(range.end - base).unwrap_or(usize::MAX).min(self.more.len());
         if range.start >= base {
-            return Cow::Borrowed(&self.more[behind(range.start).min(end)..end]);
+            let start = usize::try_from(range.start - base).unwrap_or(usize::MAX).min(end);
+            return Cow::Borrowed(&self.more[start..end]);
         }
         let mut bytes = self.base.read(range.start..base).into_owned();
         bytes.extend_from_slice(&self.more[..end]);

@@ -169,17 +169,13 @@ fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
 /// The characters of one block as it is written, escapes included. A picture counts as four
 /// characters per token. What an API format adds around the block is not counted.
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
-    let text = |text: &Text| match text {
-        Text::Source(span) => written_chars(&source.at(*span)),
-        Text::Made(text) => written_chars(crate::encode(text).as_bytes()),
-    };
     match block {
-        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Text(words) | Block::Summary(words) => text_chars(words, source),
         Block::Thinking(thinking) => written_chars(&source.at(thinking.whole)),
         Block::Call(call) => call.name.chars().count() as u64 + at(source, call.arguments),
         Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => {
             let parts = output.parts.iter().map(|part| match part {
-                Part::Text(words) => text(words),
+                Part::Text(words) => text_chars(words, source),
                 Part::Image(_) => 4 * IMAGE.0,
                 Part::Opaque(span) => at(source, *span),
             });
@@ -187,6 +183,13 @@ pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
         }
         Block::Image(_) => 4 * IMAGE.0,
         Block::Opaque(span) => at(source, *span),
+    }
+}
+
+fn text_chars(text: &Text, source: &dyn Source) -> u64 {
+    match text {
+        Text::Source(span) => written_chars(&source.at(*span)),
+        Text::Made(text) => written_chars(crate::encode(text).as_bytes()),
     }
 }
 
@@ -229,8 +232,11 @@ fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
 /// `data:` URL.
 fn file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\\".contains(&byte);
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_=\\".contains(&byte)
 }
 
 /// The text of a call's arguments as it is sent: arguments that are stored as a JSON string are

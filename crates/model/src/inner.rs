@@ -46,31 +46,36 @@ impl<'a> Inner<'a> {
 
     /// The range in the source that a range of the text was decoded from.
     pub fn span(&self, range: &Range<usize>) -> Span {
-        let at = |idx: usize| match &self.offsets {
-            Some(offsets) => u64::from(offsets[idx]),
-            None => idx as u64,
-        };
-        Span { start: self.start + at(range.start), end: self.start + at(range.end) }
+        Span { start: self.source_offset(range.start), end: self.source_offset(range.end) }
+    }
+
+    fn source_offset(&self, idx: usize) -> u64 {
+        self.start
+            + match &self.offsets {
+                Some(offsets) => u64::from(offsets[idx]),
+                None => idx as u64,
+            }
     }
 }
 
 /// The number of source bytes of the first character of `rest`: an escape (both halves of a
 /// surrogate pair), or one byte.
 fn piece(rest: &[u8]) -> usize {
-    let unit = |at: usize| {
-        let digits = std::str::from_utf8(rest.get(at + 2..at + 6)?).ok()?;
-        let is_unit = rest[at] == b'\\' && rest[at + 1] == b'u';
-        is_unit.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
-    };
     match rest {
         [b'\\', b'u', ..] => {
-            let pair = matches!(unit(0), Some(0xD800..=0xDBFF))
-                && matches!(unit(6), Some(0xDC00..=0xDFFF));
-            if pair { 12 } else { rest.len().min(6) }
+            let is_pair = matches!(escaped_unit(rest), Some(0xD800..=0xDBFF))
+                && matches!(escaped_unit(&rest[6..]), Some(0xDC00..=0xDFFF));
+            if is_pair { 12 } else { rest.len().min(6) }
         }
         [b'\\', _, ..] => 2,
         _ => 1,
     }
+}
+
+/// The UTF-16 code unit of the escape `\uXXXX` that `bytes` begins with.
+fn escaped_unit(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]

@@ -101,22 +101,18 @@ pub fn encode_to(to: &mut Vec<u8>, text: &str) {
 /// Replaces each escaped surrogate without a partner with the escape of U+FFFD.
 fn without_lone_surrogates(literal: &str) -> String {
     let bytes = literal.as_bytes();
-    let unit = |at: usize| -> Option<u32> {
-        let hex = literal.get(at + 2..at + 6)?;
-        (bytes[at] == b'\\' && bytes.get(at + 1) == Some(&b'u'))
-            .then(|| u32::from_str_radix(hex, 16).ok())
-            .flatten()
-    };
     let mut fixed = String::with_capacity(literal.len());
-    let (mut at, mut copied) = (0, 0);
+    let mut at = 0;
+    let mut copied = 0;
     while at < bytes.len() {
         if bytes[at] != b'\\' {
             at += 1;
             continue;
         }
-        let step = match unit(at) {
+        let step = match escaped_unit(literal, at) {
             Some(0xD800..=0xDBFF)
-                if at + 6 < bytes.len() && matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) =>
+                if at + 6 < bytes.len()
+                    && matches!(escaped_unit(literal, at + 6), Some(0xDC00..=0xDFFF)) =>
             {
                 12
             }
@@ -133,6 +129,15 @@ fn without_lone_surrogates(literal: &str) -> String {
     }
     fixed.push_str(&literal[copied..]);
     fixed
+}
+
+/// The UTF-16 code unit of the escape `\uXXXX` at an offset.
+fn escaped_unit(literal: &str, at: usize) -> Option<u32> {
+    let hex = literal.get(at + 2..at + 6)?;
+    if !literal.as_bytes()[at..].starts_with(b"\\u") {
+        return None;
+    }
+    u32::from_str_radix(hex, 16).ok()
 }
 
 #[cfg(test)]

@@ -156,14 +156,19 @@ fn unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
         let end = braced.find('}');
         return code(text, end.map(|end| &braced[..end]), after, end.map_or(0, |end| end + 2));
     }
-    let unit = |at: usize| u32::from_str_radix(after.get(at..at + 4)?, 16).ok();
-    let second = after.get(4..6).filter(|it| *it == "\\u").and_then(|_| unit(6));
-    if let (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) = (unit(0), second) {
+    let first = code_unit(after);
+    let second = after.get(4..6).filter(|it| *it == "\\u").and_then(|_| code_unit(&after[6..]));
+    if let (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) = (first, second) {
         let c = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
         text.extend(char::from_u32(c));
         return &after[10..];
     }
     code(text, after.get(..4), after, 4)
+}
+
+/// The number that the first four characters are in hexadecimal.
+fn code_unit(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.get(..4)?, 16).ok()
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut of_response: HashMap<&str, usize> = HashMap::new();
     for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         let Some(usage) = entry.usage else { continue };
-        let (time, model) = (entry.time.as_deref(), entry.model.as_deref());
+        let time = entry.time.as_deref();
+        let model = entry.model.as_deref();
         let group = entry.group.as_deref();
         if let Some(&at) = group.and_then(|group| of_response.get(group)) {
             let request = &mut requests[at];

@@ -193,7 +193,8 @@ impl Stub {
             .unwrap_or((None, rest));
         let (rest, size) = last_part(rest, |part| is_size(part).then(|| part.to_owned()));
         let (what, lines) = last_part(rest, line_words);
-        let (what, body) = (what.into(), body.into());
+        let what = what.into();
+        let body = body.into();
         let stub = Stub { reference, what, lines, size, note, body };
         (stub.to_string() == text).then_some(stub)
     }

@@ -14,16 +14,17 @@ pub fn title(text: &str) -> Box<str> {
 /// it: `<command-name>/compact</command-name> … <command-args>the tests</command-args>` gives
 /// `/compact the tests`.
 pub fn typed_command(text: &str) -> Option<String> {
-    let inside = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once(&format!("</{name}>"))?.0.trim())
-    };
     if !text.trim_start().starts_with("<command-") {
         return None;
     }
-    let name = inside("command-name").filter(|name| !name.is_empty())?;
-    let arguments = inside("command-args").filter(|arguments| !arguments.is_empty());
+    let name = inside_tag(text, "command-name").filter(|name| !name.is_empty())?;
+    let arguments = inside_tag(text, "command-args").filter(|arguments| !arguments.is_empty());
     Some(arguments.map_or_else(|| name.to_owned(), |arguments| format!("{name} {arguments}")))
+}
+
+fn inside_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0.trim())
 }
 
 #[cfg(test)]

@@ -192,7 +192,8 @@ pub struct CacheUse {
 impl From<TokenUsage> for Usage {
     fn from(usage: TokenUsage) -> Usage {
         let cache = CacheUse { read: usage.cached.0, written: usage.cache_written.0 };
-        let (input, output) = (usage.all_input().0, usage.output.0);
+        let input = usage.all_input().0;
+        let output = usage.output.0;
         Usage { input, output, cache: Some(cache), cost: None }
     }
 }

@@ -34,7 +34,8 @@ pub struct Reply {
 #[serde(rename_all = "kebab-case")]
 pub enum NoReply {
     /// No model is configured.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoModel,
     /// The model refused the question as too long, although the question fits the known window.
     TooLong,
     /// The request failed; the text is the reason.
@@ -44,7 +45,7 @@ pub enum NoReply {
 impl fmt::Display for NoReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoReply::Nobody => f.write_str("there is no model to ask"),
+            NoReply::NoModel => f.write_str("there is no model to ask"),
             NoReply::TooLong => f.write_str("the question is too long for the model"),
             NoReply::Failed(why) => f.write_str(why),
         }

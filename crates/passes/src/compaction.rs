@@ -10,8 +10,7 @@ use epitome_model::{
 use crate::keep::{self, Kept};
 use crate::level::ContextSize;
 use crate::{
-    ContextKind, Level, LinesOf, PassSettings, Pin, Recipe, Stop, Target, View, copies, pins,
-    thinking,
+    ContextKind, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins, thinking,
 };
 
 /// What a run needs in addition to transcript and recipe.
@@ -139,9 +138,10 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
         // A summary that contains a pin is longer than the pin: only the pin is counted.
-        let tokens =
-            |pin: &Pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text));
-        plan.pinned = pinned.iter().map(tokens).sum();
+        let tokens = pinned
+            .iter()
+            .map(|pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text)));
+        plan.pinned = tokens.sum();
         view.pin(pinned.iter().map(|pin| (pin.item, pin.block)));
     } else {
         plan.not_reached = Some(recipe.trigger.stored);
@@ -156,7 +156,8 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     let run = Run::new(recipe, options);
     let size = run.size(view);
     if run.is_within(&size) {
-        (plan.kept, plan.pinned) = (Kept::default(), Tokens(0));
+        plan.kept = Kept::default();
+        plan.pinned = Tokens(0);
         return;
     }
     let mut planned = run.ingest(view);
@@ -218,12 +219,7 @@ fn plan_passes(
         edits.retain(|edit| !view.is_pinned(edit.at) && !is_exempt(view, recipe, edit.at));
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
-            let tokens = match (edit.at, &edit.verb) {
-                (At::Field { item, block, field }, Verb::Replace(text)) => {
-                    calls.saving(view, (item, block, field), text)
-                }
-                _ => saving(view, &edit),
-            };
+            let tokens = calls.saving(view, &edit);
             (Part::Pass(pass), PlannedEdit { edit, tokens })
         }));
     }
@@ -237,9 +233,8 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
         Some(Block::Output(output)) => view.call_of(output),
         Some(_) | None => None,
     };
-    let names =
-        |call: &Call| recipe.exempt_tools.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
-    call.is_some_and(names)
+    let names = &recipe.exempt_tools;
+    call.is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
 }
 
 /// Calls whose arguments are edited, by item and block: the new text of each edited field.
@@ -247,13 +242,29 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
 impl EditedCalls {
-    /// The tokens that a resume saves if a field becomes `text`, in addition to earlier edits of
-    /// other fields.
+    /// Tokens that a resume saves by an edit, after the edits of other fields of the same call.
+    fn saving(&mut self, view: &View<'_>, edit: &Edit) -> Tokens {
+        match (edit.at, &edit.verb) {
+            (At::Field { item, block, field }, Verb::Replace(text)) => {
+                self.saving_of_field(view, (item, block, field), text)
+            }
+            (At::Field { .. }, Verb::Drop | Verb::Cut(_) | Verb::Summarise(_))
+            | (At::Block { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. }, _) => {
+                saving(view, edit)
+            }
+        }
+    }
+
+    /// Tokens that a resume saves when a field becomes `text`.
     ///
     /// The call is counted as the JSON that is sent. Counting the texts alone would stop a little
     /// above the target, and a second run would plan one edit more.
-    fn saving(&mut self, view: &View<'_>, at: (usize, usize, usize), text: &str) -> Tokens {
-        let (item, block, field) = at;
+    fn saving_of_field(
+        &mut self,
+        view: &View<'_>,
+        (item, block, field): (usize, usize, usize),
+        text: &str,
+    ) -> Tokens {
         let call = match block_at(view, At::Block { item, block }) {
             Some(Block::Call(call)) if view.is_sent(item) => call,
             Some(_) | None => return Tokens(0),
@@ -283,7 +294,8 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     });
     let mut spans: Vec<(Span, &String)> = spans.collect();
     spans.sort_unstable_by_key(|(span, _)| *span);
-    let (mut json, mut from) = (Vec::new(), call.arguments.start);
+    let mut json = Vec::new();
+    let mut from = call.arguments.start;
     for (span, text) in spans {
         // A field may be nested in another, such as a text in a script.
         if span.start >= from {
@@ -363,11 +375,11 @@ impl<'a> Run<'a> {
         let edits = rule.map(|rule| rule.plan(view)).unwrap_or_default().into_iter();
         let edits =
             edits.filter(|edit| !view.is_pinned(edit.at) && !is_exempt(view, self.recipe, edit.at));
-        let planned = |edit| {
+        let planned = edits.map(|edit| {
             let tokens = saving(view, &edit);
             (Part::Ingest, PlannedEdit { edit, tokens })
-        };
-        edits.map(planned).collect()
+        });
+        planned.collect()
     }
 
     fn is_within(&self, size: &ContextSize) -> bool {
@@ -388,18 +400,17 @@ impl<'a> Run<'a> {
         size: ContextSize,
         planned: Vec<(Part, PlannedEdit)>,
     ) -> Vec<PlannedEdit> {
-        let loses_nothing = |planned: &PlannedEdit| {
-            planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some()
-        };
         let mut left = size;
-        for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(planned)) {
+        for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
             less(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
-        let (mut begun, mut entered, mut passed_over) = (None, None, None);
+        let mut begun = None;
+        let mut entered = None;
+        let mut passed_over = None;
         let mut chosen: Vec<PlannedEdit> = Vec::with_capacity(planned.len());
         let mut places: HashMap<At, usize> = HashMap::new();
         for (part, planned) in planned {
-            let free = loses_nothing(&planned);
+            let free = loses_nothing(view, &planned);
             if entered.replace(part) != Some(part) {
                 let over = match part {
                     Part::Ingest => None,
@@ -434,6 +445,11 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Whether the same text is still in the context, or nothing is saved.
+fn loses_nothing(view: &View<'_>, planned: &PlannedEdit) -> bool {
+    planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some()
+}
+
 fn less(size: &mut ContextSize, tokens: Tokens, chars: u64) {
     size.tokens = size.tokens - tokens;
     size.chars = size.chars.saturating_sub(chars);
@@ -445,9 +461,8 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     if !view.is_sent(item) {
         return 0;
     }
-    let written = |text: &str| encode(text).chars().count() as u64;
     let new = match &edit.verb {
-        Verb::Replace(text) => written(text),
+        Verb::Replace(text) => chars_written(text),
         Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => 0,
     };
     let old = match edit.at {
@@ -457,17 +472,19 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
             let around = if edit.verb == Verb::Drop { CHARS_AROUND } else { 0 };
             view.chars(item, block) + around
         }
-        At::Field { .. } => match block_at(view, edit.at) {
-            Some(Block::Call(call)) => match edit.at {
-                At::Field { field, .. } => {
-                    call.fields.get(field).map_or(0, |field| written(&view.words(&field.text)))
-                }
-                At::Block { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => 0,
-            },
+        At::Field { field, .. } => match block_at(view, edit.at) {
+            Some(Block::Call(call)) => {
+                let field = call.fields.get(field);
+                field.map_or(0, |field| chars_written(&view.words(&field.text)))
+            }
             Some(_) | None => 0,
         },
     };
     old.saturating_sub(new)
+}
+
+fn chars_written(text: &str) -> u64 {
+    encode(text).chars().count() as u64
 }
 
 /// Edits that remove the repetitions of edited results: a repetition would show the original.

@@ -14,13 +14,21 @@ const ENDS: [&str; 5] = [". ", "! ", "。", "！", "？"];
 /// The first sentence of a line that states a decision, a cause or a finding, if there is one.
 pub(crate) fn decision(line: &str) -> Option<&str> {
     let words = DECIDES.find(line)?;
-    // The position after the last character of a sentence.
-    let end_of = |(at, c): (usize, char)| {
-        ENDS.iter().any(|end| line[at..].starts_with(end)).then_some(at + c.len_utf8())
-    };
-    let ends = || line.char_indices().filter_map(end_of);
-    let begin = ends().take_while(|end| *end <= words.start).last().unwrap_or(0);
-    let end = ends().find(|end| *end >= words.end).unwrap_or(line.len());
+    let mut begin = 0;
+    let mut end = line.len();
+    for (at, c) in line.char_indices() {
+        if !ENDS.iter().any(|end| line[at..].starts_with(end)) {
+            continue;
+        }
+        // The position after the last character of a sentence.
+        let sentence_end = at + c.len_utf8();
+        if sentence_end <= words.start {
+            begin = sentence_end;
+        } else if sentence_end >= words.end {
+            end = sentence_end;
+            break;
+        }
+    }
     Some(line[begin..end].trim())
 }
 

@@ -164,7 +164,8 @@ impl DigestRule {
             let digest = write::digest(&pieces, &choosing.chosen, rules.as_deref(), view.counter);
             let tokens = digest.tokens.0.max(1);
             let is_better = best.as_ref().is_none_or(|best| {
-                let (old, new) = (best.tokens, digest.tokens);
+                let old = best.tokens;
+                let new = digest.tokens;
                 if old > budget { new < old } else { new > old && new <= budget }
             });
             if is_better {
@@ -192,26 +193,26 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
 /// in all. The last response is included if it has at most half of the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
-    let weight =
-        |unit: &Unit| -> Tokens { unit.items.iter().map(|&item| view.item_tokens(item)).sum() };
-    let is_response = |unit: &Unit| {
-        let entries = unit.items.iter().filter_map(|&item| view.transcript.items[item].entry());
-        entries.into_iter().any(|entry| entry.role == Role::Assistant)
-    };
-    let (mut kept, mut responses) = (Tokens(0), 0);
+    let mut kept = Tokens(0);
+    let mut responses = 0;
     let mut begins = context.len();
     for unit in units(view.transcript).iter().rev() {
-        kept += weight(unit);
+        kept += unit.items.iter().map(|&item| view.item_tokens(item)).sum();
         let is_more =
             if responses > 0 { kept > most || responses >= calls } else { kept.0 > budget.0 / 2 };
         if is_more {
             break;
         }
-        responses += u64::from(is_response(unit));
+        responses += u64::from(is_response(view, unit));
         let places = unit.items.iter().filter_map(|it| context.iter().position(|c| c == it));
         begins = places.min().map_or(begins, |first| begins.min(first));
     }
     begins
+}
+
+fn is_response(view: &View<'_>, unit: &Unit) -> bool {
+    let mut entries = unit.items.iter().filter_map(|&item| view.transcript.items[item].entry());
+    entries.any(|entry| entry.role == Role::Assistant)
 }
 
 #[cfg(test)]

@@ -112,30 +112,39 @@ pub(crate) enum Sure {
 /// marked, whatever their language.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
-    let maybe = |idx: usize| surely[idx] || lines[idx].len() <= 4_000 && MAY_SAY.are_in(lines[idx]);
     let mut failing = match sure {
         Sure::Surely => surely.clone(),
-        Sure::Maybe => (0..lines.len()).map(maybe).collect(),
+        Sure::Maybe => {
+            let all = lines.iter().zip(&surely);
+            all.map(|(line, surely)| *surely || may_report(line)).collect()
+        }
     };
     let is_around_frames = around_frames(lines, &mut failing);
-    let is_more_than_status = |idx: usize| !is_status(lines[idx]) && maybe(idx);
-    if !is_around_frames && !(0..lines.len()).any(is_more_than_status) {
+    if is_around_frames {
+        return failing;
+    }
+    let mut all = lines.iter().zip(&surely);
+    if !all.any(|(line, surely)| !is_status(line) && (*surely || may_report(line))) {
         let said = (0..lines.len()).rev().filter(|&idx| !lines[idx].trim().is_empty());
         said.take(LAST).for_each(|idx| failing[idx] = true);
     }
     failing
 }
 
+/// Whether a line of a failed output may report the failure.
+fn may_report(line: &str) -> bool {
+    line.len() <= 4_000 && MAY_SAY.are_in(line)
+}
+
 /// Marks the lines above and below the stack frames of a text. Returns whether there are stack
 /// frames.
 fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
-    let is_frame = |idx: usize| lines[idx].len() <= 1_000 && FRAME.is_match(lines[idx]);
-    let frames: Vec<bool> = (0..lines.len()).map(is_frame).collect();
-    // Python prints source code below each frame.
-    let is_source = |idx: usize| idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t']);
+    let frames = lines.iter().map(|line| line.len() <= 1_000 && FRAME.is_match(line));
+    let frames: Vec<bool> = frames.collect();
     let mut is_any = false;
     for idx in 1..lines.len() {
-        let (is, was) = (frames[idx] || is_source(idx), frames[idx - 1] || is_source(idx - 1));
+        let is = frames[idx] || is_source(lines, &frames, idx);
+        let was = frames[idx - 1] || is_source(lines, &frames, idx - 1);
         let around = if is { idx - 1 } else { idx };
         if is != was && !lines[around].trim().is_empty() {
             failing[around] = true;
@@ -143,6 +152,11 @@ fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
         }
     }
     is_any
+}
+
+/// Python prints source code below each frame.
+fn is_source(lines: &[&str], frames: &[bool], idx: usize) -> bool {
+    idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t'])
 }
 
 /// The first line of an output that reports a failure. If the call failed, a line that is more than
@@ -153,12 +167,12 @@ pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     }
     let lines: Vec<&str> = text.lines().collect();
     let surely = lines.iter().find(|line| is_error_line(line) && !is_status(line));
-    let maybe = || {
-        let failing = failing_lines(&lines, Sure::Maybe);
-        let mut all = lines.iter().zip(failing).filter(|(_, fails)| *fails);
-        all.clone().find(|(line, _)| !is_status(line)).or_else(|| all.next()).map(|(line, _)| line)
-    };
-    surely.or_else(maybe).copied()
+    if let Some(line) = surely {
+        return Some(line);
+    }
+    let failing = failing_lines(&lines, Sure::Maybe);
+    let mut all = lines.iter().zip(failing).filter(|(_, fails)| *fails).map(|(line, _)| *line);
+    all.clone().find(|line| !is_status(line)).or_else(|| all.next())
 }
 
 fn is_status(line: &str) -> bool {
@@ -269,12 +283,9 @@ pub fn of_argument(text: &str, amount: Amount) -> String {
 }
 
 fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
-    let said = |idx: &usize| !lines[*idx].trim().is_empty();
-    for idx in (0..lines.len()).filter(said).take(head) {
-        keep[idx] = true;
-    }
-    for idx in (0..lines.len()).rev().filter(said).take(tail) {
-        keep[idx] = true;
+    let said: Vec<usize> = (0..lines.len()).filter(|idx| !lines[*idx].trim().is_empty()).collect();
+    for idx in said.iter().take(head).chain(said.iter().rev().take(tail)) {
+        keep[*idx] = true;
     }
 }
 

@@ -14,38 +14,61 @@ use crate::digest::is_digest;
 /// entry before in the file: if the session has no parents, if the parent is a record that no model
 /// sees, and before a summary whose parent is unknown.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
-    let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
-    let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
-    let is_tree = transcript.entries().any(|(_, entry)| entry.parent.is_some());
-    let by_id: HashMap<&str, usize> = transcript
-        .entries()
-        .filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)))
-        .collect();
-    let earlier = |item: usize| {
-        let is_said = |entry: &Entry| !entry.repeated;
-        transcript.items[..item].iter().rposition(|it| it.entry().is_some_and(is_said))
-    };
-    let before = |item: usize, entry: &Entry| {
-        match entry.parent.as_deref() {
-            None if is_tree && !is_summary(entry) => None,
-            None => earlier(item),
-            // The parent may be a record that is no entry: no model sees it.
-            Some(parent) => by_id.get(parent).copied().or_else(|| earlier(item)),
-        }
-    };
+    let parents = Parents::from_transcript(transcript);
     // The parent of a summary may be an entry that is kept after it.
     let mut passed = BTreeSet::new();
     let mut next = old.first().copied();
     while let Some(item) = next.filter(|item| passed.insert(*item)) {
-        next = transcript.items[item].entry().and_then(|entry| before(item, entry));
+        next = transcript.items[item].entry().and_then(|entry| parents.before(item, entry));
     }
     let seen: BTreeSet<usize> = old.iter().copied().chain(passed).collect();
-    let is_said = |item: &usize| {
-        let entry = transcript.items[*item].entry();
-        let is_prompt = transcript.head.prompt.contains(item);
-        entry.is_some_and(|entry| !is_digest(entry) && !entry.repeated && !is_prompt)
-    };
-    seen.into_iter().filter(is_said).collect()
+    seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
+}
+
+/// Whether an item is an entry that was sent once and is no digest.
+fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
+    if transcript.head.prompt.contains(&item) {
+        return false;
+    }
+    let Some(entry) = transcript.items[item].entry() else { return false };
+    !entry.repeated && !entry.blocks.iter().any(|block| is_digest(block, source))
+}
+
+/// The entries of a session by their ids, to find what precedes an entry.
+struct Parents<'t> {
+    transcript: &'t Transcript,
+    by_id: HashMap<&'t str, usize>,
+    /// Whether an entry has a parent.
+    is_tree: bool,
+}
+
+impl<'t> Parents<'t> {
+    fn from_transcript(transcript: &'t Transcript) -> Parents<'t> {
+        let ids =
+            transcript.entries().filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)));
+        Parents {
+            transcript,
+            by_id: ids.collect(),
+            is_tree: transcript.entries().any(|(_, entry)| entry.parent.is_some()),
+        }
+    }
+
+    /// The entry before this one in the history.
+    fn before(&self, item: usize, entry: &Entry) -> Option<usize> {
+        let is_summary = entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
+        match entry.parent.as_deref() {
+            None if self.is_tree && !is_summary => None,
+            None => self.earlier(item),
+            // The parent may be a record that is no entry: no model sees it.
+            Some(parent) => self.by_id.get(parent).copied().or_else(|| self.earlier(item)),
+        }
+    }
+
+    /// The entry before this one in the file.
+    fn earlier(&self, item: usize) -> Option<usize> {
+        let items = &self.transcript.items[..item];
+        items.iter().rposition(|item| item.entry().is_some_and(|entry| !entry.repeated))
+    }
 }
 
 #[cfg(test)]

@@ -188,8 +188,8 @@ impl IngestRule {
             return None;
         }
         let visible = without_key_blocks(text);
-        let repeats = || without_repeats(&visible, seen);
-        let (once, mut left) = if self.repeats { repeats() } else { (None, 0) };
+        let (once, mut left) =
+            if self.repeats { without_repeats(&visible, seen) } else { (None, 0) };
         // Texts may have hundreds of megabytes: copy only if lines repeat.
         let mut shown = once.map_or(Cow::Borrowed(&*visible), Cow::Owned);
         if let Some(cap) = self.cap.map(Tokens)
@@ -212,36 +212,43 @@ impl IngestRule {
 }
 
 /// A text without its repeated lines, and their number; no text if no line is left out.
-fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usize) {
+fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
     }
-    let (mut kept, mut run, mut left) = (Vec::new(), Vec::new(), 0);
-    let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>| {
-        // Short lines are left out together with the repeated lines around them, but not with new
-        // lines after them.
-        let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
-        let short = run.split_off(long);
-        if run.len() >= RUN {
-            left += run.len();
-            let n = Lines(run.len() as u64);
-            kept.push(format!("[{n} as above: {}]", seen.commonest_source(run)).into());
-        } else {
-            kept.extend(run.iter().map(|line| Cow::Borrowed(*line)));
-        }
-        run.clear();
-        kept.extend(short.into_iter().map(Cow::Borrowed));
-    };
+    let mut kept = Vec::new();
+    let mut run = Vec::new();
+    let mut left = 0;
     for line in text.split('\n') {
         if may_go(line, seen) || !run.is_empty() && key(line).is_none() {
             run.push(line);
         } else {
-            close(&mut run, &mut kept);
+            left += close_run(&mut run, &mut kept, seen);
             kept.push(line.into());
         }
     }
-    close(&mut run, &mut kept);
+    left += close_run(&mut run, &mut kept, seen);
     ((left > 0).then(|| kept.join("\n")), left)
+}
+
+/// Ends a run of lines that may go: a long one is replaced by a line that says where they are.
+/// Returns the number of lines that were left out.
+fn close_run<'t>(run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>, seen: &SeenLines) -> usize {
+    // Short lines are left out together with the repeated lines around them, but not with new lines
+    // after them.
+    let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
+    let short = run.split_off(long);
+    let mut left = 0;
+    if run.len() >= RUN {
+        left = run.len();
+        let n = Lines(run.len() as u64);
+        kept.push(format!("[{n} as above: {}]", seen.commonest_source(run)).into());
+    } else {
+        kept.extend(run.iter().map(|line| Cow::Borrowed(*line)));
+    }
+    run.clear();
+    kept.extend(short.into_iter().map(Cow::Borrowed));
+    left
 }
 
 /// Whether a line may be left out because the context contains it. Error lines may not: their
@@ -253,14 +260,14 @@ fn may_go(line: &str, seen: &SeenLines) -> bool {
 /// The most important lines within the cap, in order, and their number. Long lines are cut at the
 /// end; with enough room the end of a line is kept as well.
 fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
-    let worth = |idx: usize| {
-        let line = lines[idx];
-        3 * u8::from(is_error_line(line))
-            + 2 * u8::from(is_definition(line))
-            + 2 * u8::from(idx < ENDS || idx + ENDS >= lines.len())
-    };
     let mut order: Vec<usize> = (0..lines.len()).collect();
-    order.sort_by_key(|&idx| std::cmp::Reverse(worth(idx)));
+    order.sort_by_key(|&idx| {
+        let line = lines[idx];
+        let worth = 3 * u8::from(is_error_line(line))
+            + 2 * u8::from(is_definition(line))
+            + 2 * u8::from(idx < ENDS || idx + ENDS >= lines.len());
+        std::cmp::Reverse(worth)
+    });
     let room = usize::try_from(cap.0).unwrap_or(usize::MAX).saturating_mul(BYTES) / lines.len();
     let mut width = room.max(WIDTH);
     // Lines with more tokens than usual for their bytes are truncated to fewer bytes.
@@ -268,7 +275,8 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     while width > WIDTH && counter.count(&cut(first, width)) >= cap {
         width = (width / 4 * 3).max(WIDTH);
     }
-    let (mut spent, mut keep) = (Tokens(0), HashSet::new());
+    let mut spent = Tokens(0);
+    let mut keep = HashSet::new();
     for idx in order {
         spent += counter.count(&cut(lines[idx], width)) + Tokens(1);
         if spent > cap {

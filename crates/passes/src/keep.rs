@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use epitome_model::{Block, Entry, Role, Tokens, Unit, units};
+use epitome_model::{Block, Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::{View, digest};
@@ -103,10 +103,11 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     let mut items = union(keep, view, &units, &mut kept.rules);
     // Ignore entries with only reasoning: they may be removed, and must not change the result of
     // a second run.
-    let says = |entry: &Entry| !entry.blocks.iter().all(|it| matches!(it, Block::Thinking(_)));
-    let context = view.transcript.context();
-    let all: BTreeSet<usize> =
-        context.filter(|(_, entry)| says(entry)).map(|(item, _)| item).collect();
+    let context = view
+        .transcript
+        .context()
+        .filter(|(_, entry)| !entry.blocks.iter().all(|block| matches!(block, Block::Thinking(_))));
+    let all: BTreeSet<usize> = context.map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
         // Turns and results are the same before and after a compaction, the last tokens are not:
@@ -138,27 +139,20 @@ fn union(
     units: &[Unit],
     rules: &mut Vec<(KeepRule, u64)>,
 ) -> BTreeSet<usize> {
+    let found = [
+        keep.turns.map(|turns| (KeepRule::Turns, last_turns(units, turns))),
+        keep.results.map(|results| (KeepRule::Results, last_results(view, units, results))),
+        keep.messages.map(|messages| (KeepRule::Messages, last_messages(view, messages))),
+        keep.tokens
+            .map(|tokens| (KeepRule::Tokens, last_tokens(view, units, Tokens(tokens), keep.share))),
+        keep.unanswered.then(|| (KeepRule::Unanswered, unanswered(view))),
+    ];
     let mut items = BTreeSet::new();
-    let mut add = |rule, found: Vec<usize>| {
+    for (rule, found) in found.into_iter().flatten() {
         if !found.is_empty() {
             rules.push((rule, found.len() as u64));
             items.extend(found);
         }
-    };
-    if let Some(turns) = keep.turns {
-        add(KeepRule::Turns, last_turns(units, turns));
-    }
-    if let Some(results) = keep.results {
-        add(KeepRule::Results, last_results(view, units, results));
-    }
-    if let Some(messages) = keep.messages {
-        add(KeepRule::Messages, last_messages(view, messages));
-    }
-    if let Some(tokens) = keep.tokens {
-        add(KeepRule::Tokens, last_tokens(view, units, Tokens(tokens), keep.share));
-    }
-    if keep.unanswered {
-        add(KeepRule::Unanswered, unanswered(view));
     }
     items
 }
@@ -195,7 +189,8 @@ fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize>
 
 fn last_messages(view: &View<'_>, messages: u64) -> Vec<usize> {
     let mut found = Vec::new();
-    let (mut n, mut side) = (0, None);
+    let mut n = 0;
+    let mut side = None;
     for (item, entry) in view.transcript.context().rev() {
         let speaks = entry.role == Role::Assistant;
         n += u64::from(side != Some(speaks));
@@ -216,25 +211,29 @@ fn outputs(view: &View<'_>, item: usize) -> u64 {
 }
 
 fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u64>) -> Vec<usize> {
-    let results = |unit: &Unit| unit.items.iter().map(|&item| outputs(view, item)).sum::<u64>();
     // Count the calls that a digest replaced as well: otherwise a second compaction would keep
     // less.
     let digested = view.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let digested = digested.filter_map(|block| digest::calls_of(block, view.source)).sum::<u64>();
-    let all = digested + units.iter().map(results).sum::<u64>();
+    let all = digested + units.iter().map(|unit| outputs_of(view, unit)).sum::<u64>();
     let most = share.map(|share| (all * share).div_ceil(100));
-    let (mut spent, mut passed) = (Tokens(0), 0);
+    let mut spent = Tokens(0);
+    let mut passed = 0;
     let mut found = Vec::new();
     for unit in units.iter().rev() {
         // Count each repeated text once: repetitions are removed even if kept.
         spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
-        passed += results(unit);
+        passed += outputs_of(view, unit);
         if spent > budget || most.is_some_and(|most| passed > most) {
             break;
         }
         found.extend(unit.items.iter().copied());
     }
     found
+}
+
+fn outputs_of(view: &View<'_>, unit: &Unit) -> u64 {
+    unit.items.iter().map(|&item| outputs(view, item)).sum()
 }
 
 fn said_once(view: &View<'_>, item: usize) -> Tokens {
@@ -247,13 +246,13 @@ fn said_once(view: &View<'_>, item: usize) -> Tokens {
 pub(crate) fn unanswered(view: &View<'_>) -> Vec<usize> {
     let last = view.transcript.context().next_back().and_then(|(_, entry)| entry.group.as_ref());
     // Some agents store a call and its result in one record of the model.
-    let is_open = |item: usize, entry: &Entry| {
-        outputs(view, item) > 0 && entry.group.is_some() && entry.group.as_ref() == last
-    };
     view.transcript
         .context()
         .rev()
-        .take_while(|(item, entry)| entry.role != Role::Assistant || is_open(*item, entry))
+        .take_while(|(item, entry)| {
+            let is_of_last = entry.group.is_some() && entry.group.as_ref() == last;
+            entry.role != Role::Assistant || is_of_last && outputs(view, *item) > 0
+        })
         .filter(|(item, _)| outputs(view, *item) > 0)
         .map(|(item, _)| item)
         .collect()

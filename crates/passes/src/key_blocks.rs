@@ -35,7 +35,8 @@ pub fn without_key_blocks(text: &str) -> Cow<'_, str> {
     if blocks.is_empty() {
         return Cow::Borrowed(text);
     }
-    let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
+    let mut shown = String::with_capacity(text.len());
+    let mut from = 0;
     for Range { start, end } in blocks {
         shown.push_str(&text[from..start]);
         shown.push_str(LEFT);
@@ -48,12 +49,12 @@ pub fn without_key_blocks(text: &str) -> Cow<'_, str> {
 
 /// The ranges of all multi-line keys in a text, in order and without overlap.
 fn key_blocks(text: &str) -> Vec<Range<usize>> {
-    let is_hinted = |hint: &str| {
+    let is_hinted = HINTS.into_iter().any(|hint| {
         let upper = hint.to_ascii_uppercase();
-        let has = |hint: &str| memmem::find(text.as_bytes(), hint.as_bytes()).is_some();
-        has(hint) || has(&upper)
-    };
-    if !HINTS.into_iter().any(is_hinted) && !text.contains("Secret") {
+        memmem::find(text.as_bytes(), hint.as_bytes()).is_some()
+            || memmem::find(text.as_bytes(), upper.as_bytes()).is_some()
+    });
+    if !is_hinted && !text.contains("Secret") {
         return Vec::new();
     }
     let mut blocks: Vec<Range<usize>> = Vec::new();
@@ -89,7 +90,8 @@ fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_
 fn words_after(text: &str, from: usize) -> usize {
     let mut end = from;
     for word in words(&text[from..]) {
-        let (starts, ends) = (from + word.start, from + word.end);
+        let starts = from + word.start;
+        let ends = from + word.end;
         let said = &text[starts..ends];
         let is_number = word.len() <= 6 && said.bytes().all(|it| it.is_ascii_digit());
         let is_last = said.ends_with('=');
@@ -107,9 +109,11 @@ fn start_of_key(text: &str, to: usize) -> usize {
     while !text.is_char_boundary(from) {
         from += 1;
     }
-    let (mut start, mut is_first) = (to, true);
+    let mut start = to;
+    let mut is_first = true;
     for word in words(&text[from..to]).collect::<Vec<_>>().into_iter().rev() {
-        let (starts, ends) = (from + word.start, from + word.end);
+        let starts = from + word.start;
+        let ends = from + word.end;
         let is_number = word.len() <= 6 && text[starts..ends].bytes().all(|it| it.is_ascii_digit());
         if start - ends > BETWEEN || !is_number && !is_first && word.len() < WORD {
             break;
@@ -122,21 +126,26 @@ fn start_of_key(text: &str, to: usize) -> usize {
 
 /// The ranges of long runs of base64 characters.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let is_one = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=');
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
-        let start = at + bytes[at..].iter().position(|it| is_one(*it))?;
-        let len = bytes[start..].iter().position(|it| !is_one(*it));
+        let start = at + bytes[at..].iter().position(|byte| is_base64(*byte))?;
+        let len = bytes[start..].iter().position(|byte| !is_base64(*byte));
         at = len.map_or(bytes.len(), |len| start + len);
         Some(start..at)
     })
 }
 
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
 /// The end of the data in a Kubernetes manifest whose kind is before `from`: the indented lines
 /// below `data:` and `stringData:`.
 fn end_of_manifest(text: &str, from: usize) -> usize {
-    let (mut end, mut at, mut is_data) = (from, from, false);
+    let mut end = from;
+    let mut at = from;
+    let mut is_data = false;
     for line in text[from..].split_inclusive('\n') {
         at += line.len();
         let words = line.trim_end();

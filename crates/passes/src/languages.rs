@@ -48,11 +48,7 @@ pub struct LanguagePatterns {
 impl LanguagePatterns {
     /// Patterns of failures. `more` are patterns that depend on no language.
     pub fn failed(more: &[&str]) -> LanguagePatterns {
-        let of = |it: &Language| {
-            let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
-            nouns.chain(it.failed.iter().map(|phrase| bounded(phrase))).collect()
-        };
-        LanguagePatterns::new(of, more)
+        LanguagePatterns::new(failure_patterns, more)
     }
 
     /// Patterns that mean a failure only in the output of a failed call.
@@ -78,16 +74,12 @@ impl LanguagePatterns {
     fn new(of: impl Fn(&Language) -> Vec<String>, more: &[&str]) -> LanguagePatterns {
         let mut all: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
         all.extend(LANGUAGES.iter().flat_map(of));
-        let any = |of: &[String]| {
-            // Use ASCII word boundaries, which are much faster.
-            format!("(?i:{})", of.join("|")).replace(r"\b", r"(?-u:\b)")
-        };
         let ascii: Vec<String> = all.iter().filter(|it| it.is_ascii()).cloned().collect();
         // In ASCII text a character is a byte.
-        let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
+        let ascii = bytes::RegexBuilder::new(&any_of(&ascii)).unicode(false).build();
         LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
-            expression: any(&all),
+            expression: any_of(&all),
             all: OnceLock::new(),
         }
     }
@@ -114,6 +106,17 @@ impl LanguagePatterns {
     }
 }
 
+fn failure_patterns(language: &Language) -> Vec<String> {
+    let nouns = language.error.iter().flat_map(|noun| noun_of_failure(noun));
+    nouns.chain(language.failed.iter().map(|phrase| bounded(phrase))).collect()
+}
+
+/// A pattern that matches where one of these does.
+fn any_of(patterns: &[String]) -> String {
+    // Use ASCII word boundaries, which are much faster.
+    format!("(?i:{})", patterns.join("|")).replace(r"\b", r"(?-u:\b)")
+}
+
 fn all_bounded(words: &[String]) -> Vec<String> {
     words.iter().map(|it| bounded(it)).collect()
 }
@@ -125,8 +128,9 @@ fn bounded(words: &str) -> String {
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');
     let ends = words.ends_with(is_letter) || words.is_ascii() && words.ends_with([')', '?']);
     let ends = ends && !words.ends_with(r"\w");
-    let edge = |is_edge| if is_edge { r"\b" } else { "" };
-    format!("{}(?:{words}){}", edge(begins), edge(ends))
+    let before = if begins { r"\b" } else { "" };
+    let after = if ends { r"\b" } else { "" };
+    format!("{before}(?:{words}){after}")
 }
 
 /// Patterns for a noun that reports a failure: before a colon, a bracket or a number other than 0,

@@ -149,9 +149,8 @@ impl FromStr for Target {
 
     /// Parses tokens (`20000`), per cent of the window (`60%`) or characters (`80000 chars`).
     fn from_str(text: &str) -> Result<Target, NoTarget> {
-        let number = |digits: &str| digits.trim_end().parse::<u64>().map_err(|_| NoTarget);
         if let Some(digits) = text.strip_suffix('%') {
-            let percent = number(digits).ok().filter(|it| (1..=100).contains(it));
+            let percent = number(digits).ok().filter(|percent| (1..=100).contains(percent));
             return Ok(Target { percent: Some(percent.ok_or(NoTarget)?), ..Target::default() });
         }
         if let Some(digits) = text.strip_suffix("chars") {
@@ -159,6 +158,10 @@ impl FromStr for Target {
         }
         Ok(Target::of_tokens(Tokens(number(text)?)))
     }
+}
+
+fn number(digits: &str) -> Result<u64, NoTarget> {
+    digits.trim_end().parse().map_err(|_| NoTarget)
 }
 
 impl Serialize for Target {

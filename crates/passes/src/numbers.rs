@@ -61,7 +61,8 @@ pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
 fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
     let (first, last) = range.unwrap_or((numbers, numbers));
-    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    let first = first.parse::<u64>().ok()?;
+    let last = last.parse::<u64>().ok()?;
     (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
 }
 
@@ -117,8 +118,8 @@ pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
 }
 
 fn is_response(entry: &Entry) -> bool {
-    let says = |block: &Block| matches!(block, Block::Text(_) | Block::Call(_));
-    entry.role == Role::Assistant && entry.blocks.iter().any(says)
+    entry.role == Role::Assistant
+        && entry.blocks.iter().any(|block| matches!(block, Block::Text(_) | Block::Call(_)))
 }
 
 /// The texts of the model in the responses whose numbers are `wanted`, in order. Responses without
@@ -152,7 +153,8 @@ pub fn texts_at_calls(
     source: &dyn Source,
     calls: &RangeInclusive<u64>,
 ) -> Vec<SaidText> {
-    let (responses, numbers) = (response_numbers(transcript), call_numbers(transcript));
+    let responses = response_numbers(transcript);
+    let numbers = call_numbers(transcript);
     let mut wanted = Vec::new();
     for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         let makes_one = entry.blocks.iter().any(|block| match block {

@@ -130,9 +130,11 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
     // Of equal texts, the newest is kept; a summary may have wrapped the lines differently.
     let mut said = HashSet::new();
-    let words = |pin: &Pin| pin.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut is_new = |pin: &Pin| said.insert((pin.kind, words(pin)));
-    let new: Vec<bool> = pins.iter().rev().map(&mut is_new).collect();
+    let new = pins.iter().rev().map(|pin| {
+        let words: Vec<&str> = pin.text.split_whitespace().collect();
+        said.insert((pin.kind, words.join(" ")))
+    });
+    let new: Vec<bool> = new.collect();
     let mut new = new.into_iter().rev();
     pins.retain(|_| new.next().unwrap_or(true));
     // The result of a plan tool repeats the plan of its call.

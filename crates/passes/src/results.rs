@@ -163,11 +163,12 @@ impl Pass for Results {
             .collect();
         edits.reverse();
         if self.first == First::Largest {
-            let size = |edit: &Edit| match edit.at {
-                At::Block { item, block } => view.chars(item, block),
-                At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => 0,
-            };
-            edits.sort_by_cached_key(|edit| Reverse(size(edit)));
+            edits.sort_by_cached_key(|edit| match edit.at {
+                At::Block { item, block } => Reverse(view.chars(item, block)),
+                At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => {
+                    Reverse(0)
+                }
+            });
         }
         edits
     }
@@ -214,7 +215,8 @@ impl Results {
     ) -> Option<Edit> {
         // A result that was truncated on ingest is shortened from its original.
         let whole = self.whole(view, output);
-        let (sent, output) = (output, whole.unwrap_or(output));
+        let sent = output;
+        let output = whole.unwrap_or(output);
         let shown = sent.text(view.source);
         let text = match whole {
             Some(whole) => Cow::Owned(whole.text(view.source)),
@@ -298,7 +300,8 @@ impl Results {
         let head = self.head.min(lines.len() / 2);
         let tail = self.tail.min(lines.len() / 2);
         let gone = Lines((lines.len() - head - tail) as u64);
-        let (first, last) = (&lines[..head], &lines[lines.len() - tail..]);
+        let first = &lines[..head];
+        let last = &lines[lines.len() - tail..];
         Some(format!("{}\n\n{}\n\n{}", first.join("\n"), truncated(gone), last.join("\n")))
     }
 

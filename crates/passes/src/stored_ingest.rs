@@ -1,6 +1,6 @@
 //! The ingest stage for a stored session. Its outcome is the same as in a live context.
 
-use epitome_model::{At, Block, Edit, Output, Ref, Role, Text, Verb};
+use epitome_model::{At, Block, Edit, Output, Ref, Role, Verb};
 
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
@@ -18,7 +18,9 @@ impl IngestRule {
     /// The edits that truncate stored results as a live context would have done, in the order of
     /// the session. Kept items and stubs are not edited.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), SeenLines::default());
+        let mut edits = Vec::new();
+        let mut batch = Vec::new();
+        let mut seen = SeenLines::default();
         for (item, entry) in view.transcript.context() {
             if entry.role == Role::Assistant {
                 edits.extend(self.plan_batch(view, std::mem::take(&mut batch)));
@@ -26,11 +28,11 @@ impl IngestRule {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let Block::Output(output) = said else { continue };
                 let at = At::Block { item, block };
-                let (mut text, whole) = (output.text(view.source), whole(view, output));
-                let is_new = |text: &Text| !view.is_left(text);
+                let mut text = output.text(view.source);
+                let whole = whole(view, output);
                 let mut may = !view.is_kept(item)
                     && !view.is_pinned(at)
-                    && only_text(output).is_some_and(is_new);
+                    && only_text(output).is_some_and(|text| !view.is_left(text));
                 let short = Some(&text).filter(|_| may);
                 let call = view.call_of(output);
                 let rule = self.rule_for(call.map(|call| call.kind));
@@ -38,7 +40,8 @@ impl IngestRule {
                     short.and_then(|text| rule.shorten(text, whole.clone(), &seen, view.counter));
                 let edit = short.and_then(|short| view.replace(at, &text, short, INGEST));
                 if let Some(Edit { verb: Verb::Replace(short), .. }) = &edit {
-                    (text, may) = (short.clone(), false);
+                    text = short.clone();
+                    may = false;
                 }
                 if self.repeats {
                     seen.add(&text, &view.describe_call(call));

@@ -172,9 +172,8 @@ impl Summarising {
         for &item in old.said.iter().chain(old.items).chain(old.kept) {
             listen(view, item, &mut history);
         }
-        let speaks = |item: &&usize| is_request(view, **item);
         let split = !old.kept.is_empty() && !is_request(view, old.kept[0]);
-        let current = old.kept.iter().find(speaks).is_none();
+        let current = !old.kept.iter().any(|&item| is_request(view, item));
         let facts = SummaryFacts::from_items(view, old.said);
         let most = Tokens(rule.user_tokens.min(writer.window.0 / WINDOW_SHARE));
         let pinned = pinned_text(&pins(view, &everything(old)));
@@ -217,8 +216,9 @@ impl Summarising {
     pub fn answer(mut self, reply: Result<Reply, NoReply>) -> SummaryProgress {
         let reply = match reply {
             Ok(reply) => reply,
-            Err(NoReply::Nobody) => {
-                let (reason, spent) = (NoReply::Nobody.to_string(), self.spent);
+            Err(NoReply::NoModel) => {
+                let reason = NoReply::NoModel.to_string();
+                let spent = self.spent;
                 return SummaryProgress::Nothing { reason, spent };
             }
             Err(NoReply::TooLong) if self.shrunk < SHRINKS => {
@@ -289,7 +289,9 @@ impl Summarising {
         });
         let told: Vec<(String, String)> = told.collect();
         let text = self.frame.with(&told);
-        let (tokens, of, spent) = (self.writer.counter.count(&text), self.of, self.spent);
+        let tokens = self.writer.counter.count(&text);
+        let of = self.of;
+        let spent = self.spent;
         if tokens >= of {
             return self.nothing("the summary is longer than what it stands for".into());
         }

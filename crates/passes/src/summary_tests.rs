@@ -73,7 +73,8 @@ fn an_answer_that_is_no_summary_says_why() {
 #[test]
 fn without_a_model_nothing_is_spent_and_a_failure_is_counted() {
     let failed = NoReply::Failed("no route to host".into());
-    let cases = [(NoReply::Nobody, "there is no model to ask", 0), (failed, "no route to host", 1)];
+    let cases =
+        [(NoReply::NoModel, "there is no model to ask", 0), (failed, "no route to host", 1)];
     for (answer, expect, asks) in cases {
         let open = begin(&session(), 20_000).expect("there is something to summarise");
         let SummaryProgress::Nothing { reason, spent } = open.answer(Err(answer)) else {

@@ -22,7 +22,7 @@ pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[
 pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     static REFERENCE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\bk[0-9a-f]{7}\b").expect("the pattern is fixed"));
-    let line = |edit: &Edit| {
+    let lines = edits.iter().map(|edit| {
         let at = match edit.at {
             At::Block { item, .. } => item.to_string(),
             At::Field { item, field, .. } => format!("{item}.f{field}"),
@@ -36,8 +36,8 @@ pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
             }
             _ => format!("{at} gone"),
         }
-    };
-    edits.iter().map(line).collect()
+    });
+    lines.collect()
 }
 
 /// A text of `n` numbered lines of equal length.

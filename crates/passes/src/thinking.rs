@@ -30,27 +30,33 @@ impl Pass for Thinking {
 
 /// The response that begins the last turn, if that turn ends with a result.
 fn open_turn(view: &View<'_>) -> HashSet<usize> {
-    let answers =
-        |entry: &Entry| entry.blocks.iter().any(|block| matches!(block, Block::Output(_)));
     let sent: Vec<(usize, &Entry)> = view.transcript.context().collect();
-    if !sent.last().is_some_and(|(_, entry)| answers(entry)) {
+    if !sent.last().is_some_and(|(_, entry)| has_results(entry)) {
         return HashSet::new();
     }
-    let is_asked = |entry: &Entry| entry.role != Role::Assistant && !answers(entry);
-    let asked = sent.iter().rposition(|(_, entry)| is_asked(entry));
+    let asked =
+        sent.iter().rposition(|(_, entry)| entry.role != Role::Assistant && !has_results(entry));
     let turn = &sent[asked.map_or(0, |asked| asked + 1)..];
     let response = turn.iter().take_while(|(_, entry)| entry.role == Role::Assistant);
     response.map(|(item, _)| *item).collect()
 }
 
+fn has_results(entry: &Entry) -> bool {
+    entry.blocks.iter().any(|block| matches!(block, Block::Output(_)))
+}
+
 /// The edits that remove the removable reasoning of an entry.
 pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
-    let drop = |block| Edit { at: At::Block { item, block }, verb: Verb::Drop, pass: "thinking" };
-    let blocks = blocks.iter().enumerate();
-    blocks
-        .filter(|(_, said)| matches!(said, Block::Thinking(thinking) if thinking.removable))
-        .map(|(block, _)| drop(block))
-        .collect()
+    let removable = blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, said)| matches!(said, Block::Thinking(thinking) if thinking.removable));
+    let drops = removable.map(|(block, _)| Edit {
+        at: At::Block { item, block },
+        verb: Verb::Drop,
+        pass: "thinking",
+    });
+    drops.collect()
 }
 
 #[cfg(test)]

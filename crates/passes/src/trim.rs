@@ -35,13 +35,13 @@ impl TrimRule {
             return Vec::new();
         }
         let tail = self.keep.saturating_sub(self.head + 1).max(1);
-        let (head, tail) = (self.head as usize, n.saturating_sub(tail) as usize);
+        let head = self.head as usize;
+        let tail = n.saturating_sub(tail) as usize;
         let (Some(&from), Some(&to)) = (begins.get(head), begins.get(tail)) else {
             return Vec::new();
         };
         // The message of an earlier cut is among the user messages after the first ones.
-        let says_what_went = |entry: &Entry| is_cut(entry, source);
-        let before = sent[..from].iter().position(|(_, entry)| says_what_went(entry));
+        let before = sent[..from].iter().position(|(_, entry)| is_cut(entry, source));
         let (from, to) = between_units(transcript, &sent, before.unwrap_or(from), to);
         let gone: Vec<(usize, &Entry)> = sent
             .into_iter()
@@ -53,7 +53,7 @@ impl TrimRule {
                 Role::User => false,
             })
             .collect();
-        if gone.iter().all(|(_, entry)| says_what_went(entry)) {
+        if gone.iter().all(|(_, entry)| is_cut(entry, source)) {
             return Vec::new();
         }
         gone.into_iter().map(|(item, _)| item).collect()

@@ -51,8 +51,8 @@ pub fn verify(
         let what = "the records are not those that were there".into();
         return vec![Violation { invariant: Invariant::Tree, line: 0, what }];
     };
-    let check = |side: Side<'_>| invariants.check(side.transcript, side.source);
-    let mut found = parallel::map(vec![before, after], check);
+    let mut found =
+        parallel::map(vec![before, after], |side| invariants.check(side.transcript, side.source));
     let new = found.pop().unwrap_or_default();
     let old = found.pop().unwrap_or_default();
     violations.extend(added(old, new));
@@ -66,16 +66,16 @@ fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
     for violation in before {
         *known.entry((violation.invariant, violation.what)).or_default() += 1;
     }
-    let is_new = |violation: &Violation| match known
-        .get_mut(&(violation.invariant, violation.what.clone()))
-    {
-        Some(n) if *n > 0 => {
-            *n -= 1;
-            false
+    let new = after.into_iter().filter(|violation| {
+        match known.get_mut(&(violation.invariant, violation.what.clone())) {
+            Some(n) if *n > 0 => {
+                *n -= 1;
+                false
+            }
+            Some(_) | None => true,
         }
-        Some(_) | None => true,
-    };
-    after.into_iter().filter(is_new).collect()
+    });
+    new.collect()
 }
 
 // One check for each kind of plan. They return `None` if the records are not the original ones:
@@ -105,7 +105,8 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
 /// is sent must be the earlier context with the edits. If items were cut out, none of them may be a
 /// user message, and a shorter text must be sent in place of the first.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
-    let (before, after) = (sides.before, sides.after);
+    let before = sides.before;
+    let after = sides.after;
     if !has_all_records(before.transcript, after.transcript) {
         return None;
     }
@@ -192,8 +193,10 @@ impl<'a> CutOut<'a> {
 
     fn free(&mut self, entry: &Entry) {
         let Sides { before, counter, .. } = self.sides;
-        let tokens = |block| block_tokens(block, before.source, *counter) + TOKENS_AROUND;
-        self.freed += entry.blocks.iter().map(tokens).sum();
+        let blocks = entry.blocks.iter();
+        let tokens =
+            blocks.map(|block| block_tokens(block, before.source, *counter) + TOKENS_AROUND);
+        self.freed += tokens.sum();
     }
 
     fn grows(&self) -> bool {
@@ -212,11 +215,7 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     };
     let sent: Vec<&Entry> = after.transcript.context().map(|(_, entry)| entry).collect();
     let (first, tail) = sent.split_at(sent.len().saturating_sub(kept.len()));
-    let says = |block: &Block| match block {
-        Block::Summary(words) => words.read(after.source).contains(text.as_str()),
-        _ => false,
-    };
-    if !first.iter().any(|entry| entry.blocks.iter().any(says)) {
+    if !first.iter().any(|entry| has_summary(after, entry, text)) {
         violation(Invariant::Shape, 0, "the summary is not sent");
     }
     let mut words = before.transcript.context().map(|(_, entry)| entry);
@@ -226,7 +225,7 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
             Role::User => words.any(|old| same_said((before, old), (after, entry))),
             Role::Assistant | Role::Tool => false,
         };
-        if !may_stay && !entry.blocks.iter().any(says) {
+        if !may_stay && !has_summary(after, entry, text) {
             violation(Invariant::Tree, entry.record.line, "something is sent that was summarised");
         }
     }
@@ -243,19 +242,28 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     violations
 }
 
+/// Whether an entry is a summary with this text.
+fn has_summary(side: Side<'_>, entry: &Entry, text: &str) -> bool {
+    entry.blocks.iter().any(|block| match block {
+        Block::Summary(words) => words.read(side.source).contains(text),
+        _ => false,
+    })
+}
+
 /// Whether every record is still in its place; further records may follow.
 fn has_all_records(before: &Transcript, after: &Transcript) -> bool {
-    let (old, new) = (&before.items, &after.items);
+    let old = &before.items;
+    let new = &after.items;
     old.len() <= new.len() && old.iter().zip(new).all(|(old, new)| old.record() == new.record())
 }
 
 /// Whether two entries have the same content. Their records may differ, because one record may hold
 /// several entries.
 fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
-    let same = |(old, new): (&Block, &Block)| same_block((before, old), (after, new));
+    let mut blocks = old.blocks.iter().zip(&new.blocks);
     old.role == new.role
         && old.blocks.len() == new.blocks.len()
-        && old.blocks.iter().zip(&new.blocks).all(same)
+        && blocks.all(|(old, new)| same_block((before, old), (after, new)))
 }
 
 /// Whether the bytes of two spans are equal. A log has the same source before and after, so a span
@@ -302,7 +310,8 @@ fn in_place(
     records: Records,
     invariants: &dyn Invariants,
 ) -> Option<Vec<Violation>> {
-    let (before, after) = (sides.before, sides.after);
+    let before = sides.before;
+    let after = sides.after;
     if !are_those_that_were(before.transcript, after.transcript) {
         return None;
     }
@@ -317,7 +326,8 @@ fn in_place(
 /// The violations of one edited record.
 fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violation> {
     let Sides { before, after, .. } = sides;
-    let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
+    let old = &before.transcript.items[item];
+    let new = &after.transcript.items[item];
     let line = old.record().line;
     let mut violations = Vec::new();
     let mut violation = |invariant, what: &str| {
@@ -358,8 +368,10 @@ fn accounting(
         side.source.at(span).into_owned()
     };
     let same = |&item: &usize| {
-        let (old, new) = (record(before, item), record(after, item));
-        let (was, is) = (invariants.accounting(&old), invariants.accounting(&new));
+        let old = record(before, item);
+        let new = record(after, item);
+        let was = invariants.accounting(&old);
+        let is = invariants.accounting(&new);
         was.len() == is.len() && was.into_iter().zip(is).all(|(was, is)| old[was] == new[is])
     };
     // Several items may share a record.
@@ -413,7 +425,8 @@ fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Vi
     let pairs = before.items.iter().zip(&after.items);
     pairs
         .filter(|(old, new)| {
-            let (was, is) = (old.record().span, new.record().span);
+            let was = old.record().span;
+            let is = new.record().span;
             !edited.contains(&was) && was.len() != is.len()
         })
         .map(|(old, _)| Violation {

@@ -258,14 +258,16 @@ impl<'a> View<'a> {
             let blocks = entry.blocks.iter().enumerate();
             blocks.map(move |(block, said)| ((item, block), said))
         });
-        let (mut total, mut open) = (Tokens(0), Vec::new());
+        let mut total = Tokens(0);
+        let mut open = Vec::new();
         for (at, said) in blocks {
             match self.known_tokens(at.0, at.1) {
                 Some(tokens) => total += tokens,
                 None => open.push((at, said)),
             }
         }
-        let (source, counter) = (self.source, self.counter);
+        let source = self.source;
+        let counter = self.counter;
         let counted = on_all_cores(open, |(at, said)| (at, block_tokens(said, source, counter)));
         total += counted.iter().map(|(_, tokens)| *tokens).sum();
         self.remember(counted);

@@ -53,9 +53,11 @@ pub(crate) fn encode_as(text: &str, coding: Coding, like: &[u8]) -> String {
         }
         Coding::Hex => {
             let is_upper = like.iter().any(u8::is_ascii_uppercase);
-            let digits =
-                |byte: u8| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
-            in_lines(text.bytes().map(digits).collect(), like)
+            let digits = text.bytes().map(|byte| match is_upper {
+                true => format!("{byte:02X}"),
+                false => format!("{byte:02x}"),
+            });
+            in_lines(digits.collect(), like)
         }
     }
 }
@@ -64,21 +66,25 @@ fn decode_hex(run: &[u8]) -> Option<String> {
     if !run.len().is_multiple_of(2) || !run.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, |digit| digit as u8);
-    let bytes: Vec<u8> = run.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
-    let is_shown = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
-    if !bytes.iter().all(is_shown) {
+    let bytes: Vec<u8> =
+        run.chunks(2).map(|pair| hex_digit(pair[0]) << 4 | hex_digit(pair[1])).collect();
+    if !bytes.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return None;
     }
     String::from_utf8(bytes).ok()
+}
+
+fn hex_digit(byte: u8) -> u8 {
+    char::from(byte).to_digit(16).map_or(0, |digit| digit as u8)
 }
 
 fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
     // In UTF-16, every other byte of most texts is 0.
     let head = engine.decode(run.get(..24)?).ok()?;
-    let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|&&byte| byte == 0).count();
-    let coding = match (zeros(0), zeros(1)) {
+    let even = head.iter().step_by(2).filter(|&&byte| byte == 0).count();
+    let odd = head.iter().skip(1).step_by(2).filter(|&&byte| byte == 0).count();
+    let coding = match (even, odd) {
         (..3, 6..) => Coding::Base64Utf16Le,
         (6.., ..3) => Coding::Base64Utf16Be,
         _ => return None,
@@ -97,10 +103,6 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
 /// The text encoded in these characters, if it is text.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    let is_text = |bytes: &[u8]| {
-        let odd = bytes.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace()).count();
-        odd * 20 <= bytes.len()
-    };
     // Pictures are long, and their first bytes are not text.
     if let Some(head) = run.get(..64) {
         let head = engine.decode(head).ok()?;
@@ -113,6 +115,11 @@ pub(crate) fn decode(run: &[u8]) -> Option<String> {
         }
     }
     String::from_utf8(engine.decode(run).ok()?).ok().filter(|text| is_text(text.as_bytes()))
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    let odd = bytes.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace()).count();
+    odd * 20 <= bytes.len()
 }
 
 /// Encodes bytes in base64 as in `like`: with its alphabet, its padding, its line breaks.

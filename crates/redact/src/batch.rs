@@ -8,7 +8,8 @@ pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8]
     const CHUNK: u64 = 4 << 20;
     // The first batch is small: the secrets it teaches are known when the others are shared out.
     let mut len = 64 << 10;
-    let (mut start, mut at) = (0, 0);
+    let mut start = 0;
+    let mut at = 0;
     let mut pending: Vec<u8> = Vec::new();
     while at < source.len() {
         let chunk = source.read(at..at + len);

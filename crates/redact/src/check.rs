@@ -110,13 +110,12 @@ fn is_card(text: &str) -> bool {
         _ => false,
     };
     let varied = digits.iter().any(|digit| *digit != digits[0]);
-    let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(idx, &digit)| if idx % 2 == 1 { doubled(digit) } else { digit })
-        .sum();
+    let digits = digits.iter().rev().enumerate().map(|(idx, &digit)| match (idx % 2, digit) {
+        (1, 5..) => digit * 2 - 9,
+        (1, _) => digit * 2,
+        _ => digit,
+    });
+    let sum: u32 = digits.sum();
     issued && varied && sum.is_multiple_of(10)
 }
 
@@ -128,8 +127,8 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         [.., letter, b'/'] => letter.is_ascii_alphanumeric(),
         [.., b'v' | b'V' | b'-' | b'@' | b'^' | b'~' | b'<' | b'_'] => !before.ends_with(b"<"),
         _ => {
-            let is_sign = |byte: &u8| b" \t\n`'\":=(".contains(byte);
-            let signs = before.iter().rev().take_while(|byte| is_sign(byte)).count();
+            let signs = before.iter().rev().take_while(|byte| b" \t\n`'\":=(".contains(byte));
+            let signs = signs.count();
             let word = &before[..before.len() - signs];
             let word = &word[word.len().saturating_sub(8)..];
             let word = word.to_ascii_lowercase();
@@ -246,8 +245,8 @@ fn is_password(text: &str) -> bool {
 }
 
 fn is_no_word(text: &str) -> bool {
-    let sign = |c: char| c.is_ascii_digit() || matches!(c, '!' | '@' | '#' | '$' | '%' | '^' | '*');
-    text.contains(sign) && text.contains(|c: char| c.is_ascii_alphabetic())
+    text.contains(|c: char| c.is_ascii_digit() || "!@#$%^*".contains(c))
+        && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 #[cfg(test)]

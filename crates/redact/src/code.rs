@@ -174,7 +174,6 @@ fn escape(bytes: &[u8]) -> Option<Code> {
 
 /// `\u002f`, `\u{2f}`, `\U0000002f`, and surrogate pairs.
 fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
-    let unit = |bytes: &[u8]| number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16);
     if let Some(inner) = bytes.strip_prefix(b"\\u{") {
         let end = inner.iter().take(7).position(|&byte| byte == b'}')?;
         return Some((end + 4, char::from_u32(number(&inner[..end], 16)?)?));
@@ -182,12 +181,16 @@ fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
     if let Some(inner) = bytes.strip_prefix(b"\\U") {
         return Some((10, char::from_u32(number(inner.get(..8)?, 16)?)?));
     }
-    let high = unit(bytes)?;
+    let high = code_unit(bytes)?;
     if !(0xd800..0xdc00).contains(&high) {
         return Some((6, char::from_u32(high)?));
     }
-    let low = unit(&bytes[6..]).filter(|low| (0xdc00..0xe000).contains(low))?;
+    let low = code_unit(&bytes[6..]).filter(|low| (0xdc00..0xe000).contains(low))?;
     Some((12, char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))?))
+}
+
+fn code_unit(bytes: &[u8]) -> Option<u32> {
+    number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16)
 }
 
 /// `&amp;`, `&#47;`, `&#x2f;`: the names are those of characters found around secrets.

@@ -34,14 +34,15 @@ impl<'t> Draft<'t> {
         let mut new = more.iter().peekable();
         // The offset of the current position from the original one, so far.
         let mut shift: isize = 0;
-        let was = |at: usize, shift: isize| at.wrapping_add_signed(-shift);
         while old.peek().is_some() || new.peek().is_some() {
             let start_old = old.peek().map(|(range, _)| range.start.wrapping_add_signed(shift));
             let start_new = new.peek().map(|(range, _)| range.start);
             // Replacements that touch each other are merged into one.
             let start = start_old.into_iter().chain(start_new).min().unwrap_or_default();
-            let from = was(start, shift);
-            let (mut end, mut with, mut copied) = (start, String::new(), start);
+            let from = start.wrapping_add_signed(-shift);
+            let mut end = start;
+            let mut with = String::new();
+            let mut copied = start;
             loop {
                 if let Some((range, text)) = old.peek() {
                     let at = range.start.wrapping_add_signed(shift);
@@ -64,7 +65,7 @@ impl<'t> Draft<'t> {
                 }
             }
             with.push_str(&now[copied..end]);
-            joined.push((from..was(end, shift), with));
+            joined.push((from..end.wrapping_add_signed(-shift), with));
         }
         self.replaced = joined;
     }

@@ -213,8 +213,9 @@ impl Finder {
             match hits[first..].last_mut().filter(|last| hit.range.start < last.range.end) {
                 Some(last) => {
                     last.range.end = last.range.end.max(hit.range.end);
-                    let rank = |idx: usize| (self.rules[idx].rule.generic, idx);
-                    last.rule = std::cmp::min_by_key(last.rule, hit.rule, |&idx| rank(idx));
+                    last.rule = std::cmp::min_by_key(last.rule, hit.rule, |&idx| {
+                        (self.rules[idx].rule.generic, idx)
+                    });
                 }
                 None => hits.push(hit),
             }
@@ -224,8 +225,8 @@ impl Finder {
     fn near<'t>(&self, trigger: &'t Trigger) -> &'t Near {
         trigger.near.get_or_init(|| {
             let (reach, written) = self.rules[trigger.rule].reach();
-            let same = |it: &&String| it.eq_ignore_ascii_case(&trigger.word);
-            let written = written.iter().filter(same).map(|it| it.as_bytes().into()).collect();
+            let written = written.iter().filter(|it| it.eq_ignore_ascii_case(&trigger.word));
+            let written = written.map(|it| it.as_bytes().into()).collect();
             Near { reach: *reach, written }
         })
     }
@@ -240,7 +241,8 @@ impl Finder {
                 if !written.is_empty() && !written.iter().any(|it| **it == *word) {
                     continue;
                 }
-                let (rule, Reach { before, after }) = (trigger.rule, *reach);
+                let rule = trigger.rule;
+                let Reach { before, after } = *reach;
                 let start = before.map_or(0, |before| found.start().saturating_sub(before));
                 let end = after.map_or(text.len(), |after| text.len().min(found.end() + after));
                 match windows.last_mut() {
@@ -253,8 +255,8 @@ impl Finder {
         }
         if !self.numeric.is_empty() {
             numeric::runs(text, |check, Range { start, end }| {
-                let asked = |&&rule: &&usize| self.rules[rule].rule.check == Some(check);
-                let rules = self.numeric.iter().filter(asked);
+                let rules =
+                    self.numeric.iter().filter(|&&rule| self.rules[rule].rule.check == Some(check));
                 windows.extend(rules.map(|&rule| (rule, start, end)));
             });
         }
@@ -306,21 +308,22 @@ impl Finder {
             return false;
         }
         let whole = &text[on_chars(text, whole)];
-        let line = || {
-            let start = text[..secret.start].rfind('\n').map_or(0, |feed| feed + 1);
-            let end = text[secret.end..].find('\n').map_or(text.len(), |feed| secret.end + feed);
-            &text[start..end]
-        };
         let mut lists = self.allowed.iter().chain(&ready.allowed);
         !lists.any(|list| {
             let target = match list.target {
                 Target::Secret => word,
                 Target::Match => whole,
-                Target::Line => line(),
+                Target::Line => line_around(text, secret),
             };
             list.allows(word, target)
         })
     }
+}
+
+fn line_around<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
+    let start = text[..range.start].rfind('\n').map_or(0, |feed| feed + 1);
+    let end = text[range.end..].find('\n').map_or(text.len(), |feed| range.end + feed);
+    &text[start..end]
 }
 
 impl Ready {
@@ -362,10 +365,11 @@ fn ready_allowlists<'a>(
     rule: &str,
     lists: impl Iterator<Item = &'a Allowlist>,
 ) -> Result<Vec<Allowed>, RuleFault> {
-    let fault = |err: String| RuleFault::Expression { rule: rule.to_owned(), what: short(&err) };
-    let ready = |list: &Allowlist| {
-        let regexes =
-            list.regexes.iter().map(|it| compile(it).map_err(|err| fault(err.to_string())));
+    let ready = lists.filter(|list| list.speaks()).map(|list| {
+        let regexes = list
+            .regexes
+            .iter()
+            .map(|it| compile(it).map_err(|err| wrong_expression(rule, short(&err.to_string()))));
         let stopwords = (!list.stopwords.is_empty()).then(|| automaton(&list.stopwords));
         Ok(Allowed {
             condition: list.condition,
@@ -373,18 +377,24 @@ fn ready_allowlists<'a>(
             regexes: regexes.collect::<Result<_, _>>()?,
             stopwords,
         })
-    };
-    lists.filter(|list| list.speaks()).map(ready).collect()
+    });
+    ready.collect()
+}
+
+fn wrong_expression(rule: &str, what: String) -> RuleFault {
+    RuleFault::Expression { rule: rule.to_owned(), what }
 }
 
 fn parse(rule: &str, expression: &str) -> Result<regex_syntax::hir::Hir, RuleFault> {
-    let parse = |unicode| {
-        let mut parser = regex_syntax::ParserBuilder::new();
-        let parsed = parser.unicode(unicode).utf8(false).build().parse(expression);
-        parsed.map_err(|err| short(&err.to_string()))
-    };
-    let fault = |what| RuleFault::Expression { rule: rule.to_owned(), what };
-    parse(false).or_else(|_| parse(true)).map_err(fault)
+    let bytes = parse_as(expression, false);
+    let parsed = bytes.or_else(|_| parse_as(expression, true));
+    parsed.map_err(|what| wrong_expression(rule, what))
+}
+
+fn parse_as(expression: &str, unicode: bool) -> Result<regex_syntax::hir::Hir, String> {
+    let mut parser = regex_syntax::ParserBuilder::new();
+    let parsed = parser.unicode(unicode).utf8(false).build().parse(expression);
+    parsed.map_err(|err| short(&err.to_string()))
 }
 
 impl Rules {
@@ -402,22 +412,24 @@ impl Rules {
 
 /// Compiles every expression now instead of on first use.
 fn check(rules: &Rules) -> Result<(), RuleFault> {
-    let fault = |rule: &Rule| {
+    let fault = rules.rules.par_iter().find_map_first(|rule| {
         let expression = rule.regex.as_ref()?;
-        let what = |err: regex::Error| short(&err.to_string());
-        let fault = |what| RuleFault::Expression { rule: rule.id.clone(), what };
-        let parsed = parse(&rule.id, expression).map(drop);
-        parsed.and_then(|()| compile(expression).map(drop).map_err(|err| fault(what(err)))).err()
-    };
-    rules.rules.par_iter().find_map_first(fault).map_or(Ok(()), Err)
+        if let Err(fault) = parse(&rule.id, expression) {
+            return Some(fault);
+        }
+        let err = compile(expression).err()?;
+        Some(wrong_expression(&rule.id, short(&err.to_string())))
+    });
+    fault.map_or(Ok(()), Err)
 }
 
 /// Compiles an expression as Go does, for which the files of rules are written: only letters and
 /// digits of ASCII count.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
-    let build = |unicode| RegexBuilder::new(expression).unicode(unicode).size_limit(LIMIT).build();
-    build(false).or_else(|_| build(true))
+    let mut builder = RegexBuilder::new(expression);
+    builder.size_limit(LIMIT);
+    builder.unicode(false).build().or_else(|_| builder.unicode(true).build())
 }
 
 /// The last line of a regex error describes the fault.
@@ -446,8 +458,9 @@ fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };
     let mark = rest.strip_prefix("(?:").unwrap_or(rest);
-    let is_mark = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
-    if mark.bytes().take(LEAST).filter(is_mark).count() < LEAST {
+    let begin = mark.bytes().take(LEAST);
+    let begin = begin.filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if begin.count() < LEAST {
         return expression;
     }
     format!(r"(?:\b|_)({rest}")

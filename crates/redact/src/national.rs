@@ -26,15 +26,18 @@ pub(crate) fn is_iban(text: &str) -> bool {
 /// 422; "Social Security Number Randomization", SSA) or that were used in advertisements.
 pub(crate) fn is_us_ssn(text: &str) -> bool {
     let digits = digits(text);
-    let number = |range: std::ops::Range<usize>| {
-        digits[range].iter().fold(0, |all, digit| all * 10 + u32::from(*digit))
-    };
     if digits.len() != 9 {
         return false;
     }
-    let (area, group, serial) = (number(0..3), number(3..5), number(5..9));
+    let area = number(&digits[0..3]);
+    let group = number(&digits[3..5]);
+    let serial = number(&digits[5..9]);
     let given = !matches!(area, 0 | 666 | 900..) && group != 0 && serial != 0;
     given && !matches!((area, group, serial), (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789))
+}
+
+fn number(digits: &[u8]) -> u64 {
+    digits.iter().fold(0, |number, digit| number * 10 + u64::from(*digit))
 }
 
 /// A national insurance number of the United Kingdom (HMRC, NIM39110), except the official example.
@@ -60,8 +63,8 @@ pub(crate) fn is_german_tax_id(text: &str) -> bool {
         let sum = (u32::from(*digit) + product) % 10;
         product = if sum == 0 { 10 } else { sum } * 2 % 11;
     }
-    let count = |digit: u8| body.iter().filter(|it| **it == digit).count();
-    let repeated: Vec<usize> = (0..10).map(count).filter(|n| *n > 1).collect();
+    let counts = (0..10).map(|digit| body.iter().filter(|it| **it == digit).count());
+    let repeated: Vec<usize> = counts.filter(|n| *n > 1).collect();
     let is_valid = (11 - product) % 10 == u32::from(*check);
     body.len() == 10 && body[0] != 0 && is_valid && matches!(*repeated, [2 | 3])
 }
@@ -74,7 +77,6 @@ pub(crate) fn is_french_nir(text: &str) -> bool {
     if digits.len() != 15 {
         return false;
     }
-    let number = |digits: &[u8]| digits.iter().fold(0_u64, |all, it| all * 10 + u64::from(*it));
     97 - number(&digits[..13]) % 97 == number(&digits[13..])
 }
 
@@ -97,14 +99,14 @@ pub(crate) fn is_italian_tax_code(text: &str) -> bool {
         23,
     ];
     let [body @ .., check] = text.as_bytes() else { return false };
-    let value = |(idx, byte): (usize, &u8)| {
+    let values = body.iter().enumerate().map(|(idx, byte)| {
         let place = match byte {
             b'0'..=b'9' => byte - b'0',
             _ => byte.to_ascii_uppercase().saturating_sub(b'A').min(25),
         };
         if idx.is_multiple_of(2) { ODD[usize::from(place)] } else { u32::from(place) }
-    };
-    let sum: u32 = body.iter().enumerate().map(value).sum();
+    });
+    let sum: u32 = values.sum();
     body.len() == 15 && u32::from(check.to_ascii_uppercase()) == u32::from(b'A') + sum % 26
 }
 
@@ -127,12 +129,16 @@ pub(crate) fn is_polish_pesel(text: &str) -> bool {
 /// A Brazilian CPF: two check digits modulo 11.
 pub(crate) fn is_brazilian_cpf(text: &str) -> bool {
     let digits = digits(text);
-    let check = |len: usize| {
-        let by = (2..=len as u32 + 1).rev();
-        let sum: u32 = digits[..len].iter().zip(by).map(|(digit, by)| u32::from(*digit) * by).sum();
-        (sum * 10 % 11 % 10) as u8
-    };
-    digits.len() == 11 && varied(&digits) && check(9) == digits[9] && check(10) == digits[10]
+    digits.len() == 11
+        && varied(&digits)
+        && cpf_check(&digits[..9]) == digits[9]
+        && cpf_check(&digits[..10]) == digits[10]
+}
+
+fn cpf_check(digits: &[u8]) -> u8 {
+    let by = (2..=digits.len() as u32 + 1).rev();
+    let sum: u32 = digits.iter().zip(by).map(|(digit, by)| u32::from(*digit) * by).sum();
+    (sum * 10 % 11 % 10) as u8
 }
 
 fn digits(text: &str) -> Vec<u8> {

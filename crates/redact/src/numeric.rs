@@ -53,9 +53,10 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
 
 /// The checks that a run of digits and punctuation may satisfy, judged by how many of each it has.
 fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
-    let n = |is: fn(u8) -> bool| run.iter().filter(|&&byte| is(byte)).count();
-    let (digits, dots) = (n(|byte| byte.is_ascii_digit()), n(|byte| byte == b'.'));
-    let (dashes, dialled) = (n(|byte| byte == b'-'), n(|byte| matches!(byte, b'+' | b'(')));
+    let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let dots = run.iter().filter(|byte| **byte == b'.').count();
+    let dashes = run.iter().filter(|byte| **byte == b'-').count();
+    let dialled = run.iter().filter(|byte| matches!(byte, b'+' | b'(')).count();
     let kinds = [
         (digits >= 13).then_some(Check::Card),
         (digits >= 4 && dots >= 3).then_some(Check::PublicIpv4),
@@ -71,8 +72,9 @@ fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
 fn lettered(text: &[u8], run: Range<usize>, each: &mut impl FnMut(Check, Range<usize>)) {
     let from = run.start.saturating_sub(9);
     let near = &text[from..text.len().min(run.start + 6)];
-    let capitals = |at: usize| near[at].is_ascii_uppercase() && near[at + 1].is_ascii_uppercase();
-    for at in (0..near.len().saturating_sub(3)).filter(|&at| capitals(at)) {
+    let capitals = (0..near.len().saturating_sub(3))
+        .filter(|&at| near[at].is_ascii_uppercase() && near[at + 1].is_ascii_uppercase());
+    for at in capitals {
         let start = (from + at).saturating_sub(1);
         if near[at + 2].is_ascii_digit() && near[at + 3].is_ascii_digit() {
             each(Check::Iban, start..text.len().min(start + 48));

@@ -14,8 +14,11 @@ pub(crate) fn placeholder(rule: &str, number: u32) -> String {
 
 /// A rule's id as it is written in a placeholder.
 pub(crate) fn name(id: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    id.chars().map(|c| if plain(c) { c } else { '-' }).collect()
+    let name = id.chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+        _ => '-',
+    });
+    name.collect()
 }
 
 /// A placeholder in a text.

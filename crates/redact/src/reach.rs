@@ -1,7 +1,5 @@
 //! How far a match can reach around a keyword, so that its rule does not search the whole text.
 
-use std::ops::Range;
-
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The maximum number of bytes of a match before and after a keyword; `None` if unlimited.
@@ -16,9 +14,24 @@ impl Reach {
     pub(crate) const ALL: Reach = Reach { before: None, after: None };
 
     fn widest(self, other: Reach) -> Reach {
-        let most = |a: Option<usize>, b: Option<usize>| Some(a?.max(b?));
-        Reach { before: most(self.before, other.before), after: most(self.after, other.after) }
+        let before = self.before.zip(other.before).map(|(one, other)| one.max(other));
+        let after = self.after.zip(other.after).map(|(one, other)| one.max(other));
+        Reach { before, after }
     }
+
+    /// How far a match reaches around a word if these parts are before and after it.
+    fn between(self, before: &[Hir], after: &[Hir]) -> Reach {
+        Reach {
+            before: self.before.zip(longest(before)).map(|(own, more)| own + more),
+            after: self.after.zip(longest(after)).map(|(own, more)| own + more),
+        }
+    }
+}
+
+/// The length of the longest match of these parts, one after another.
+fn longest(parts: &[Hir]) -> Option<usize> {
+    let mut lengths = parts.iter().map(|part| part.properties().maximum_len());
+    lengths.try_fold(0_usize, |sum, len| sum.checked_add(len?))
 }
 
 /// Returns how far each match reaches around one of `keywords` (in lower case), if every match
@@ -76,14 +89,6 @@ impl Words<'_> {
     }
 
     fn of_concat(&self, parts: &[Hir], written: &mut Vec<String>) -> Option<Reach> {
-        let most = |parts: &[Hir]| {
-            let mut lengths = parts.iter().map(|part| part.properties().maximum_len());
-            lengths.try_fold(0_usize, |sum, len| sum.checked_add(len?))
-        };
-        let beside = |inner: Reach, range: Range<usize>| Reach {
-            before: inner.before.zip(most(&parts[..range.start])).map(|(a, b)| a + b),
-            after: inner.after.zip(most(&parts[range.end..])).map(|(a, b)| a + b),
-        };
         // Parts with few spellings each may form the keyword together.
         for start in 0..parts.len() {
             let mut words = vec![String::new()];
@@ -93,12 +98,14 @@ impl Words<'_> {
                 };
                 words = more;
                 if let Some(inner) = self.within(&words, written) {
-                    return Some(beside(inner, start..idx + 1));
+                    return Some(inner.between(&parts[..start], &parts[idx + 1..]));
                 }
             }
         }
-        (0..parts.len())
-            .find_map(|idx| Some(beside(self.reach(&parts[idx], written)?, idx..idx + 1)))
+        (0..parts.len()).find_map(|idx| {
+            let inner = self.reach(&parts[idx], written)?;
+            Some(inner.between(&parts[..idx], &parts[idx + 1..]))
+        })
     }
 
     /// How far words reach around the keyword that each of them contains.
@@ -130,7 +137,8 @@ impl Words<'_> {
             HirKind::Class(class) => self.letters(class),
             HirKind::Capture(capture) => self.spellings(&capture.sub),
             HirKind::Repetition(again) => {
-                let (once, max) = (self.spellings(&again.sub)?, again.max.filter(|max| *max <= 3)?);
+                let once = self.spellings(&again.sub)?;
+                let max = again.max.filter(|max| *max <= 3)?;
                 let mut words = if again.min == 0 { vec![String::new()] } else { Vec::new() };
                 let mut round = vec![String::new()];
                 for n in 1..=max {

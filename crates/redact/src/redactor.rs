@@ -146,7 +146,8 @@ impl<'f> Redactor<'f> {
 
     /// New numbers must be higher than those of existing placeholders.
     fn count_from(&mut self, source: &dyn Source) {
-        let (finder, last) = (self.finder, &mut self.last);
+        let finder = self.finder;
+        let last = &mut self.last;
         each_batch(source, |lines| {
             for (_, line) in lines {
                 for placed in placeholder::all(line, |rule| finder.is_rule(rule)) {
@@ -173,8 +174,8 @@ impl<'f> Redactor<'f> {
                     None => self.in_line(line, *start, sealed),
                 };
                 for (range, with) in replaced {
-                    let span = |at: usize| start + at as u64;
-                    let span = Span { start: span(range.start), end: span(range.end) };
+                    let span =
+                        Span { start: start + range.start as u64, end: start + range.end as u64 };
                     splices.push(Splice { span, with: with.into_bytes().into() });
                 }
             }
@@ -185,17 +186,21 @@ impl<'f> Redactor<'f> {
     /// Processes the lines separately, on all processors. A line with a secret that has no number
     /// yet gives `None`, because numbers follow the order of the lines.
     fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<RedactedLine>> {
-        let look = |own: &mut Redactor<'f>, (idx, &(start, line)): (usize, &(u64, &[u8]))| {
-            own.found.clear();
-            own.line = self.line + 1 + idx as u64;
-            let replaced = own.in_line(line, start, sealed);
-            if own.numbers.len() == self.numbers.len() {
-                return Some((replaced, std::mem::take(&mut own.found)));
-            }
-            *own = self.unnoted();
-            None
-        };
-        lines.par_iter().enumerate().map_init(|| self.unnoted(), look).collect()
+        let lines = lines.par_iter().enumerate();
+        let redacted = lines.map_init(
+            || self.unnoted(),
+            |own, (idx, &(start, line))| {
+                own.found.clear();
+                own.line = self.line + 1 + idx as u64;
+                let replaced = own.in_line(line, start, sealed);
+                if own.numbers.len() == self.numbers.len() {
+                    return Some((replaced, std::mem::take(&mut own.found)));
+                }
+                *own = self.unnoted();
+                None
+            },
+        );
+        redacted.collect()
     }
 
     /// A redactor that knows the same secrets and has recorded no findings.
@@ -278,10 +283,10 @@ impl<'f> Redactor<'f> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {
             let replaced = self.replaced(&as_text(inner), place);
-            let moved = |(range, with): Replacement| {
+            let replaced = replaced.into_iter().map(|(range, with)| {
                 (from + 1 + range.start..from + 1 + range.end, escaped(&with))
-            };
-            return replaced.into_iter().map(moved).collect();
+            });
+            return replaced.collect();
         }
         // Character positions are computed only when something is found.
         let known = self.found.len();
@@ -291,11 +296,11 @@ impl<'f> Redactor<'f> {
         self.found.truncate(known);
         let inner = Inner::decode(literal, from as u64);
         let replaced = self.replaced(&as_text(&inner.text), place);
-        let moved = |(range, with): Replacement| {
+        let replaced = replaced.into_iter().map(|(range, with)| {
             let span = inner.span(&range);
             (span.start as usize..span.end as usize, escaped(&with))
-        };
-        replaced.into_iter().map(moved).collect()
+        });
+        replaced.collect()
     }
 
     /// The replacements in a text, so that a further search finds nothing.
@@ -371,15 +376,17 @@ impl<'f> Redactor<'f> {
         for segment in self.finder.segments(text) {
             let part = &text[segment.clone()];
             if let Some(key) = with_key {
-                let (member, from) = (format!("{key}=\"{part}\""), key.len() + 2);
+                let member = format!("{key}=\"{part}\"");
+                let from = key.len() + 2;
                 let hits =
                     self.finder.find(&member).into_iter().filter(|hit| {
                         hit.range.start >= from && hit.range.end <= from + part.len()
                     });
-                let moved = |at: usize| segment.start + at - from;
-                all.extend(
-                    hits.map(|hit| (moved(hit.range.start)..moved(hit.range.end), hit.rule)),
-                );
+                all.extend(hits.map(|hit| {
+                    let start = segment.start + hit.range.start - from;
+                    let end = segment.start + hit.range.end - from;
+                    (start..end, hit.rule)
+                }));
             }
             for known in self.everywhere.iter().flat_map(|known| known.find_iter(part)) {
                 let (rule, _) = self.numbers[&self.learned[known.pattern().as_usize()]];
@@ -439,7 +446,8 @@ impl<'f> Redactor<'f> {
         };
         let rule = self.finder.rule(rule);
         let chars = secret.chars().count();
-        let (id, kind) = (rule.id.clone(), rule.kind());
+        let id = rule.id.clone();
+        let kind = rule.kind();
         self.found.push(Found { rule: id, kind, number, line: self.line, at: self.at, chars });
         match &rule.replace {
             // Different keys remain different.
@@ -474,13 +482,12 @@ fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
 fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
     let mut more = Vec::new();
     for (span, literal) in seals {
-        let inside = |range: &Range<usize>| {
+        let changed = all.iter().any(|(range, _)| {
             span.start <= start + range.start as u64 && start + range.end as u64 <= span.end
-        };
-        let changed = all.iter().any(|(range, _)| inside(range));
-        let itself =
-            |range: &Range<usize>| literal.start <= range.start && range.end <= literal.end;
-        if changed && !all.iter().any(|(range, _)| itself(range)) {
+        });
+        let is_replaced =
+            all.iter().any(|(range, _)| literal.start <= range.start && range.end <= literal.end);
+        if changed && !is_replaced {
             more.push((literal.start + 1..literal.end - 1, String::new()));
         }
     }

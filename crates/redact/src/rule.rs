@@ -224,14 +224,16 @@ impl Rules {
     ///
     /// [`RuleFault::Unknown`] for a name that does not exist.
     pub fn only<S: AsRef<str>>(mut self, names: &[S]) -> Result<Rules, RuleFault> {
-        let means = |name: &str, rule: &Rule| rule.id == name || rule.kind().name() == name;
         for name in names.iter().map(AsRef::as_ref) {
             let is_kind = [Kind::Secrets, Kind::Personal].iter().any(|kind| kind.name() == name);
             if !is_kind && !self.rules.iter().any(|rule| rule.id == name) {
                 return Err(RuleFault::Unknown(name.to_owned()));
             }
         }
-        self.rules.retain(|rule| names.iter().any(|name| means(name.as_ref(), rule)));
+        self.rules.retain(|rule| {
+            let mut names = names.iter().map(AsRef::as_ref);
+            names.any(|name| rule.id == name || rule.kind().name() == name)
+        });
         Ok(self)
     }
 

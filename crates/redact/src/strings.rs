@@ -89,13 +89,19 @@ pub(crate) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Whether a text is JSON or JSON lines, of objects or lists: a lone string counts as text.
 pub(crate) fn is_json(text: &str) -> bool {
-    let opens = |text: &str| text.trim_start().starts_with(['{', '[']);
-    let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    let lines = || {
-        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-        lines.all(|line| opens(line) && whole(line))
-    };
-    opens(text) && text.contains('"') && (whole(text) || lines())
+    if !opens(text) || !text.contains('"') {
+        return false;
+    }
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    is_whole(text) || lines.all(|line| opens(line) && is_whole(line))
+}
+
+fn opens(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+fn is_whole(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 #[cfg(test)]

@@ -46,9 +46,7 @@ impl View {
             start: part.start,
         };
         // A word that was cut at the border is not a word of its own.
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let is_cut = |at: usize| text[..at].ends_with(is_word) && text[at..].starts_with(is_word);
-        if is_cut(part.start) {
+        if is_in_word(text, part.start) {
             view.piece(Some('x'), part.start..part.start);
         }
         let mut from = part.start;
@@ -69,7 +67,7 @@ impl View {
             }
         }
         view.text.push_str(&text[from..part.end]);
-        if is_cut(part.end) {
+        if is_in_word(text, part.end) {
             view.piece(Some('x'), part.end..part.end);
         }
         view
@@ -103,6 +101,12 @@ impl View {
     }
 }
 
+/// Whether the characters before and after this place belong to one word.
+fn is_in_word(text: &str, at: usize) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    text[..at].ends_with(is_word) && text[at..].starts_with(is_word)
+}
+
 /// The parts of a text that may contain a token hidden by codes, sorted and disjoint.
 pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
@@ -131,8 +135,8 @@ pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
 
 /// The code that many backslashes become once they are decoded often enough, and its end: `\\\\n`.
 fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
-    let is_last = |byte: &u8| *byte != b'\\';
-    let count = text.as_bytes()[at..].iter().position(is_last).unwrap_or(text.len() - at);
+    let rest = &text.as_bytes()[at..];
+    let count = rest.iter().position(|byte| *byte != b'\\').unwrap_or(rest.len());
     match count.checked_sub(1).map(|more| at + more) {
         Some(last) if last > at => match code::at(text, last) {
             Some(code) => (code, last + code.len),
@@ -157,19 +161,19 @@ fn is_end(c: char) -> bool {
 
 /// Whether bytes begin with a possible token or number.
 fn before_word(rest: &[u8]) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+/.@".contains(&byte);
     match *rest {
         [b'+' | b'(' | b'0'..=b'9', ..] => true,
         // Numbers with letters before them contain spaces: bank accounts, identification numbers.
         [a, b, c, d, ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => {
-            c.is_ascii_digit() || d.is_ascii_digit() || is_long(rest, is_word)
+            c.is_ascii_digit() || d.is_ascii_digit() || is_long(rest)
         }
-        _ => is_long(rest, is_word),
+        _ => is_long(rest),
     }
 }
 
-fn is_long(rest: &[u8], is_word: impl Fn(u8) -> bool) -> bool {
-    rest.len() >= WORD && rest[..WORD].iter().all(|&byte| is_word(byte))
+fn is_long(rest: &[u8]) -> bool {
+    let mut begin = rest.iter().take(WORD);
+    rest.len() >= WORD && begin.all(|byte| byte.is_ascii_alphanumeric() || b"_-+/.@".contains(byte))
 }
 
 #[cfg(test)]

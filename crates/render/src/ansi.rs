@@ -101,8 +101,7 @@ fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
             code @ 0..=15 => u8::try_from(code).ok(),
             code @ 16..=231 => {
                 let code = code - 16;
-                let part = |n: u16| n * 51;
-                Some(nearest(part(code / 36), part(code / 6 % 6), part(code % 6)))
+                Some(nearest(code / 36 * 51, code / 6 % 6 * 51, code % 6 * 51))
             }
             code => {
                 let grey = (code.min(255) - 232) * 10 + 8;
@@ -110,7 +109,9 @@ fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
             }
         },
         2 => {
-            let (red, green, blue) = (codes.next()?, codes.next()?, codes.next()?);
+            let red = codes.next()?;
+            let green = codes.next()?;
+            let blue = codes.next()?;
             Some(nearest(red, green, blue))
         }
         _ => None,
@@ -122,8 +123,8 @@ fn nearest(red: u16, green: u16, blue: u16) -> u8 {
     if most < 48 {
         return 0;
     }
-    let on = |part: u16| part * 3 >= most * 2;
-    let colour = u8::from(on(red)) | u8::from(on(green)) << 1 | u8::from(on(blue)) << 2;
+    let is_on = [red, green, blue].map(|part| u8::from(part * 3 >= most * 2));
+    let colour = is_on[0] | is_on[1] << 1 | is_on[2] << 2;
     match (colour, most) {
         (7, ..128) => 8,
         (colour, 200..) => colour + 8,

@@ -70,22 +70,24 @@ pub(crate) fn rest(
     source: &dyn Source,
 ) -> Vec<(String, String)> {
     let target = call.target.as_ref().map(|it| it.read(source));
-    let is_field = |key: &str| {
-        call.fields.iter().any(|field| {
-            let rest = field.name.strip_prefix(key);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
-        })
-    };
     let members = arguments.and_then(Value::as_object).into_iter().flatten();
     members
         .filter(|(key, value)| {
-            !is_field(key) && value.as_str().is_none_or(|it| Some(it) != target.as_deref())
+            !is_field(call, key) && value.as_str().is_none_or(|it| Some(it) != target.as_deref())
         })
         .map(|(key, value)| match value {
             Value::String(text) => (key.clone(), text.clone()),
             other => (key.clone(), other.to_string()),
         })
         .collect()
+}
+
+/// Whether an argument is a bulky field, or contains one.
+fn is_field(call: &Call, key: &str) -> bool {
+    call.fields.iter().any(|field| {
+        let rest = field.name.strip_prefix(key);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+    })
 }
 
 /// Like [`rest`], without arguments that say little: flags with their default value, and the
@@ -97,18 +99,17 @@ pub(crate) fn telling(
     source: &dyn Source,
 ) -> Vec<(String, String)> {
     let Some(Value::Object(members)) = arguments else { return rest(call, arguments, source) };
-    let is_off = |value: &Value| {
-        let kinds = [ToolKind::Read, ToolKind::Write, ToolKind::Edit, ToolKind::Shell];
-        *value == Value::Bool(false) && kinds.contains(&call.kind)
-    };
-    let is_told = |value: &Value| {
-        lines.zip(value.as_u64()).is_some_and(|(lines, number)| {
-            let (first, last) = (lines.start, lines.end - 1);
+    let kinds = [ToolKind::Read, ToolKind::Write, ToolKind::Edit, ToolKind::Shell];
+    let members = members.iter().filter(|(_, value)| match (value, lines) {
+        (Value::Bool(false), _) => !kinds.contains(&call.kind),
+        (value, Some(lines)) => !value.as_u64().is_some_and(|number| {
+            let first = lines.start;
+            let last = lines.end - 1;
             // Some tools count lines from 0.
             [first, first.saturating_sub(1), last, lines.end - first].contains(&number)
-        })
-    };
-    let members = members.iter().filter(|(_, value)| !is_off(value) && !is_told(value));
+        }),
+        (_, None) => true,
+    });
     let members = members.map(|(key, value)| (key.clone(), value.clone()));
     rest(call, Some(&Value::Object(members.collect())), source)
 }
@@ -129,16 +130,16 @@ pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     if !call.kind.changes_file() {
         return (0, 0);
     }
-    let lines = |text: &str| if is_left_by_recipe(text) { 0 } else { line_count(text).0 };
-    let (mut added, mut removed) = (0, 0);
+    let mut added = 0;
+    let mut removed = 0;
     for change in changes(&call.fields, source) {
         let (more, less) = match change {
             FileChange::Lines(lines) => (
                 lines.iter().filter(|line| matches!(line, Line::Added(_))).count() as u64,
                 lines.iter().filter(|line| matches!(line, Line::Removed(_))).count() as u64,
             ),
-            FileChange::Becomes(old, new) => (lines(&new), lines(&old)),
-            FileChange::Content(text) => (lines(&text), 0),
+            FileChange::Becomes(old, new) => (lines_of(&new), lines_of(&old)),
+            FileChange::Content(text) => (lines_of(&text), 0),
             FileChange::Patch(patch) if call.kind == ToolKind::Patch => patched(&patch),
             FileChange::Patch(_) | FileChange::Named(..) => (0, 0),
         };
@@ -148,9 +149,14 @@ pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     (added, removed)
 }
 
+fn lines_of(text: &str) -> u64 {
+    if is_left_by_recipe(text) { 0 } else { line_count(text).0 }
+}
+
 /// The number of lines that a patch adds and removes.
 fn patched(patch: &str) -> (u64, u64) {
-    let (mut added, mut removed) = (0, 0);
+    let mut added = 0;
+    let mut removed = 0;
     for line in patch.lines() {
         match line.as_bytes() {
             [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => {}
@@ -208,7 +214,8 @@ fn difference(old: String, new: String) -> FileChange {
         return FileChange::Becomes(old, new);
     }
     // A last line with and without a line feed counts as the same.
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
     let diff = TextDiff::from_slices(&old, &new);
     let mut lines = Vec::new();
     for (idx, group) in diff.grouped_ops(3).iter().enumerate() {

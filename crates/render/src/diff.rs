@@ -27,7 +27,8 @@ pub enum DiffLine {
 /// All lines of two texts. Of a longer run of removed, added or equal lines only `most` are shown:
 /// the first and the last. A last line with and without a line feed counts as the same.
 pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
-    let (before, after) = (ended(before), ended(after));
+    let before = ended(before);
+    let after = ended(after);
     let diff = TextDiff::from_lines(&*before, &*after);
     let mut lines = Vec::new();
     let mut run: Vec<DiffLine> = Vec::new();
@@ -46,7 +47,8 @@ pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
 
 /// The lines of two texts that differ, with `around` equal lines before and after them.
 pub fn changed_lines(before: &str, after: &str, around: usize) -> Vec<DiffLine> {
-    let (before, after) = (ended(before), ended(after));
+    let before = ended(before);
+    let after = ended(after);
     let diff = TextDiff::from_lines(&*before, &*after);
     let mut lines = Vec::new();
     let mut end = 0;

@@ -20,8 +20,7 @@ pub fn edits(by_pass: &BTreeMap<String, u64>) -> Vec<String> {
     let known = WORDS.iter().filter_map(|(pass, what, verb)| {
         Some(format!("{} {verb}", plural(*by_pass.get(*pass)?, what)))
     });
-    let is_known = |pass: &str| WORDS.iter().any(|(known, ..)| *known == pass);
-    let others = by_pass.iter().filter(|(pass, _)| !is_known(pass));
+    let others = by_pass.iter().filter(|(pass, _)| !WORDS.iter().any(|(known, ..)| known == pass));
     known.chain(others.map(|(pass, n)| format!("{pass} {n}"))).collect()
 }
 

@@ -72,7 +72,9 @@ impl Facts {
             }
         }
         let spent = Spent::on(&requests(transcript), prices);
-        (facts.spent, facts.cost, facts.cost_floor) = (spent.totals, spent.cost, spent.cost_floor);
+        facts.spent = spent.totals;
+        facts.cost = spent.cost;
+        facts.cost_floor = spent.cost_floor;
         facts.started = times.iter().min().map(ToString::to_string);
         facts.ended = times.iter().max().map(ToString::to_string);
         facts

@@ -60,7 +60,8 @@ pub fn highlight<'t>(text: &'t str, language: &str) -> Option<Vec<(Option<Token>
                 if at > begin {
                     runs.push((open, &text[begin..at]));
                 }
-                (begin, open) = (at, token);
+                begin = at;
+                open = token;
             }
             at += run.len();
         }
@@ -87,12 +88,11 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
     if name.is_empty() || name.len() > 80 {
         return None;
     }
-    let plain = |syntax: &&SyntaxReference| syntax.name != "Plain Text";
     SYNTAXES
         .find_syntax_by_extension(name)
         .or_else(|| SYNTAXES.find_syntax_by_extension(&extension.to_ascii_lowercase()))
         .or_else(|| SYNTAXES.find_syntax_by_token(&name.to_ascii_lowercase()))
-        .filter(plain)
+        .filter(|syntax| syntax.name != "Plain Text")
 }
 
 /// The kinds that have a colour. The theme's colour is the index here, from 1.

@@ -258,19 +258,18 @@ fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
 }
 
 fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
-    let words = |text: &Text| text.read(source).into_owned();
     Some(match block {
-        Block::Text(text) => WrittenBlock::Text(words(text)),
-        Block::Summary(text) => WrittenBlock::Summary(words(text)),
+        Block::Text(text) => WrittenBlock::Text(words(text, source)),
+        Block::Summary(text) => WrittenBlock::Summary(words(text, source)),
         Block::Thinking(thinking) => WrittenBlock::Thinking(WrittenThinking {
-            text: thinking.text.as_ref().map(words),
+            text: thinking.text.as_ref().map(|text| words(text, source)),
             removable: thinking.removable,
         }),
         Block::Call(call) => WrittenBlock::Call(WrittenCall {
             id: call.id.clone(),
             name: call.name.clone(),
             kind: call.kind,
-            target: call.target.as_ref().map(words),
+            target: call.target.as_ref().map(|target| words(target, source)),
             part: call.part.clone(),
             fields: call
                 .fields
@@ -278,7 +277,7 @@ fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
                 .map(|Field { name, role, text }| WrittenField {
                     name: name.clone(),
                     role: *role,
-                    text: words(text),
+                    text: words(text, source),
                 })
                 .collect(),
             arguments: arguments(&source.at(call.arguments)),
@@ -290,6 +289,10 @@ fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
         // A block of a newer version of the model.
         _ => return None,
     })
+}
+
+fn words(text: &Text, source: &dyn Source) -> String {
+    text.read(source).into_owned()
 }
 
 fn output(output: &Output, source: &dyn Source) -> WrittenOutput {

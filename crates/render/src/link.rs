@@ -2,10 +2,9 @@
 
 /// Whether a link is safe to follow: other schemes may run a script or open a file.
 pub(crate) fn is_safe(address: &str) -> bool {
-    let begins = |scheme: &str| {
+    ["https://", "http://", "mailto:"].into_iter().any(|scheme| {
         address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
-    };
-    ["https://", "http://", "mailto:"].into_iter().any(begins)
+    })
 }
 
 #[cfg(test)]

@@ -73,7 +73,9 @@ impl<'a> Page<'_, 'a> {
         parts.extend(facts.cost_in_words());
         if !facts.changes.is_empty() {
             let changes = facts.changes;
-            let (added, removed, files) = (changes.added, changes.removed, changes.files);
+            let added = changes.added;
+            let removed = changes.removed;
+            let files = changes.files;
             let files = plural(files, "file");
             parts.push(format!("+{added} −{removed} lines in {files}"));
         }
@@ -240,7 +242,8 @@ impl<'a> Page<'_, 'a> {
             FileChange::Patch(text) => self.code(text, "diff"),
             FileChange::Named(name, text) => self.named(name, text),
             FileChange::Becomes(old, new) if old.len() + new.len() < 100 => {
-                let (old, new) = (escaped(&one_line(old)), escaped(&one_line(new)));
+                let old = escaped(&one_line(old));
+                let new = escaped(&one_line(new));
                 let _ = writeln!(self.text, "\n{old} → {new}");
             }
             FileChange::Becomes(old, new) => {
@@ -361,7 +364,8 @@ fn extension(path: &str) -> String {
 }
 
 fn longest_run(text: &str) -> usize {
-    let (mut longest, mut run) = (0, 0);
+    let mut longest = 0;
+    let mut run = 0;
     for byte in text.bytes() {
         run = if byte == b'`' { run + 1 } else { 0 };
         longest = longest.max(run);
@@ -377,7 +381,8 @@ fn escaped(text: &str) -> String {
     let mut before = None;
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];
-        let (begins, next) = (before.is_none_or(char::is_whitespace), rest.chars().next());
+        let begins = before.is_none_or(char::is_whitespace);
+        let next = rest.chars().next();
         let means_something = match c {
             '\\' | '`' | '*' | '~' => true,
             '[' | ']' => is_link,
@@ -388,8 +393,8 @@ fn escaped(text: &str) -> String {
             '&' => is_reference(rest),
             // Within a word it is a letter.
             '_' => {
-                let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-                !(is_letter(before) && is_letter(next))
+                !(before.is_some_and(char::is_alphanumeric)
+                    && next.is_some_and(char::is_alphanumeric))
             }
             _ => false,
         };

@@ -9,7 +9,8 @@ const END: &str = "</system-reminder>";
 /// A text without its reminders, and the reminders. A reminder has lines of its own; tags within a
 /// line are plain text.
 pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
-    let (mut kept, mut reminders) = (String::new(), Vec::new());
+    let mut kept = String::new();
+    let mut reminders = Vec::new();
     let mut rest = text;
     while let Some(at) = reminder(rest) {
         reminders.push(rest[at.start + BEGIN.len()..at.end - END.len()].trim());

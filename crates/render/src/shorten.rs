@@ -25,9 +25,12 @@ pub(crate) struct ShortenedText {
 /// The beginning and the end of a text if it is longer than the limit, else the whole text. Lines
 /// that are too long are cut, and end with the size of what is left out.
 pub(crate) fn cut(text: &str, limit: Limit) -> ShortenedText {
-    let whole = |text: &str| short_lines(text, limit.line);
     if text.len() <= limit.text {
-        return ShortenedText { head: whole(text), gap: None, tail: String::new() };
+        return ShortenedText {
+            head: short_lines(text, limit.line),
+            gap: None,
+            tail: String::new(),
+        };
     }
     let head = line_end_before(text, limit.text * 3 / 4);
     let tail = line_begin_behind(text, text.len() - limit.text / 4).max(head);
@@ -37,7 +40,8 @@ pub(crate) fn cut(text: &str, limit: Limit) -> ShortenedText {
         Lines(0 | 1) => format!("{size} not shown"),
         lines => format!("{lines} not shown, {size}"),
     };
-    ShortenedText { head: whole(&text[..head]), gap: Some(gap), tail: whole(&text[tail..]) }
+    let head = short_lines(&text[..head], limit.line);
+    ShortenedText { head, gap: Some(gap), tail: short_lines(&text[tail..], limit.line) }
 }
 
 fn short_lines(text: &str, most: usize) -> String {

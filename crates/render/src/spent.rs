@@ -159,14 +159,14 @@ impl CostFloor {
 
     /// A description of what the sum lacks.
     fn missing(&self) -> String {
-        let of = |n: u64| format!("{n} of {}", plural(self.requests, "request"));
+        let requests = plural(self.requests, "request");
         let mut missing = Vec::new();
         if self.unrecorded_output > 0 {
-            missing
-                .push(format!("output tokens of {} are not recorded", of(self.unrecorded_output)));
+            let n = self.unrecorded_output;
+            missing.push(format!("output tokens of {n} of {requests} are not recorded"));
         }
         if self.unpriced > 0 {
-            missing.push(format!("no price is known for {}", of(self.unpriced)));
+            missing.push(format!("no price is known for {} of {requests}", self.unpriced));
         }
         missing.join("; ")
     }
@@ -221,7 +221,8 @@ impl<'p> Sum<'p> {
             return (None, None);
         }
         let date = self.prices.filter(|_| self.is_listed).map(|prices| prices.date().to_owned());
-        let (micro_dollars, prices_of) = (self.cost, date);
+        let micro_dollars = self.cost;
+        let prices_of = date;
         if self.unpriced + self.unrecorded_output == 0 {
             return (Some(Cost { micro_dollars, prices_of }), None);
         }

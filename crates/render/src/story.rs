@@ -188,7 +188,8 @@ impl<'a> Story<'a> {
     #[must_use]
     pub fn of_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
         let last = self.turns.last().map_or(0, |turn| turn.number);
-        let (mut turns, mut pieces) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
+        let mut pieces = Vec::new();
         for turn in self.turns.iter().filter(|turn| numbers.contains(&turn.number)) {
             let Range { start, end } = turn.pieces;
             let begin = pieces.len();
@@ -223,7 +224,8 @@ impl<'a> Story<'a> {
     /// `turn 21 of 22`, if not all are shown.
     pub(crate) fn chosen_in_words(&self) -> Option<String> {
         let ChosenTurns { numbers, last, .. } = self.chosen.as_ref()?;
-        let (first, end) = (*numbers.start(), *numbers.end().min(last));
+        let first = *numbers.start();
+        let end = *numbers.end().min(last);
         Some(match first == end {
             true => format!("turn {first} of {last}"),
             false => format!("turns {first} to {end} of {last}"),
@@ -316,10 +318,9 @@ impl<'a> Story<'a> {
             let start = kept.len();
             let answer = turn.answer;
             for idx in turn.pieces.clone() {
-                let said = |piece: &StoryItem<'_>| {
+                kept.extend(pieces[idx].take_if(|piece| {
                     idx >= answer || piece.entry.role == Role::User && is_words(&piece.what)
-                };
-                kept.extend(pieces[idx].take_if(|piece| said(piece)));
+                }));
                 if idx < answer {
                     turn.answer = kept.len();
                 }
@@ -435,26 +436,30 @@ fn is_answer(piece: &StoryItem<'_>) -> bool {
 fn weight(what: &StoryItemKind<'_>) -> u64 {
     /// Approximate bytes of HTML around a piece.
     const AROUND: u64 = 400;
-    let text = |text: &Text| text.span().map_or(0, Span::len);
-    let output = |output: &Output| -> u64 {
-        let parts = output.parts.iter().map(|part| match part {
-            Part::Text(words) => text(words).min(64 << 10),
-            Part::Image(image) => image.data.len(),
-            Part::Opaque(span) => span.len(),
-        });
-        parts.sum()
-    };
     AROUND
         + match what {
-            StoryItemKind::Words(words) | StoryItemKind::Summary(words) => text(words),
-            StoryItemKind::Thinking(thinking) => thinking.text.as_ref().map_or(0, text),
+            StoryItemKind::Words(words) | StoryItemKind::Summary(words) => text_weight(words),
+            StoryItemKind::Thinking(thinking) => thinking.text.as_ref().map_or(0, text_weight),
             StoryItemKind::Call(call, answer) => {
-                call.arguments.len().min(128 << 10) + answer.map_or(0, output)
+                call.arguments.len().min(128 << 10) + answer.map_or(0, output_weight)
             }
-            StoryItemKind::Result(result) => output(result),
+            StoryItemKind::Result(result) => output_weight(result),
             StoryItemKind::Image(image) => image.data.len(),
             StoryItemKind::Opaque(span) => span.len(),
         }
+}
+
+fn text_weight(text: &Text) -> u64 {
+    text.span().map_or(0, Span::len)
+}
+
+fn output_weight(output: &Output) -> u64 {
+    let parts = output.parts.iter().map(|part| match part {
+        Part::Text(words) => text_weight(words).min(64 << 10),
+        Part::Image(image) => image.data.len(),
+        Part::Opaque(span) => span.len(),
+    });
+    parts.sum()
 }
 
 #[cfg(test)]

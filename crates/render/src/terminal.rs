@@ -308,9 +308,10 @@ impl<'a> Screen<'_, 'a> {
 fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
     let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
     let breaks = if is_code { Breaks::Anywhere } else { Breaks::Words };
-    let run = |text: String| [Run { text, style: () }];
-    let parts = wrap(&run(line.to_owned()), room, breaks, &[], &run(indent));
-    parts.into_iter().map(|runs| runs.into_iter().map(|run| run.text).collect()).collect()
+    let text = [Run { text: line.to_owned(), style: () }];
+    let indent = [Run { text: indent, style: () }];
+    let lines = wrap(&text, room, breaks, &[], &indent);
+    lines.into_iter().map(|runs| runs.into_iter().map(|run| run.text).collect()).collect()
 }
 
 #[cfg(test)]

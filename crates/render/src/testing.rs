@@ -39,7 +39,8 @@ pub(crate) fn with_story<T>(
     let mut transcript = sample.transcript().clone();
     transcript.head.cwd = Some("/p".into());
     let changes = Changes::from_transcript(&transcript, sample.source());
-    let (source, sub_agents) = (sample.source(), BTreeMap::new());
+    let source = sample.source();
+    let sub_agents = BTreeMap::new();
     let session = StorySession {
         agent: "agent",
         transcript: &transcript,

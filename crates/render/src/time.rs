@@ -46,8 +46,10 @@ pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
 /// A duration: `under 1s`, `40s`, `3m 40s`, `2h 5m`, `3d 4h`.
 pub(crate) fn length(time: SignedDuration) -> String {
     let seconds = time.as_secs().max(0);
-    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
-    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    let days = seconds / 86_400;
+    let hours = seconds / 3_600 % 24;
+    let minutes = seconds / 60 % 60;
+    let seconds = seconds % 60;
     match (days, hours, minutes, seconds) {
         (0, 0, 0, 0) => "under 1s".to_owned(),
         (0, 0, 0, s) => format!("{s}s"),

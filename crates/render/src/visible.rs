@@ -44,7 +44,6 @@ pub(crate) fn one_line(text: &str) -> String {
 /// assert_eq!(inert_json("\"a\u{9b}b\u{202e}ä\"".to_owned()), "\"a\\u009bb\\u202eä\"");
 /// ```
 pub fn inert_json(json: String) -> String {
-    let is_escaped = |c: char| c >= '\u{7f}' && !is_harmless(c);
     if json.is_ascii() && !json.contains('\u{7f}') || !json.contains(is_escaped) {
         return json;
     }
@@ -59,6 +58,10 @@ pub fn inert_json(json: String) -> String {
         }
     }
     inert
+}
+
+fn is_escaped(c: char) -> bool {
+    c >= '\u{7f}' && !is_harmless(c)
 }
 
 /// A text with its own styles that is safe for a terminal: colours (`ESC [ 1 m`), line feeds and

@@ -79,11 +79,11 @@ pub(super) fn spaced(normalized: &str) -> String {
 
 /// An expression for `MATCH`. Words consist of letters and digits only, so quotes are enough.
 fn expression(clauses: &[&Clause], between: &str) -> Value {
-    let one = |clause: &&Clause| {
+    let all = clauses.iter().map(|clause| {
         let star = if clause.is_prefix { " *" } else { "" };
         format!("\"{}\"{star}", clause.words.join(" "))
-    };
-    clauses.iter().map(one).collect::<Vec<_>>().join(between).into()
+    });
+    all.collect::<Vec<_>>().join(between).into()
 }
 
 #[cfg(test)]

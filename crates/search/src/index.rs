@@ -64,13 +64,13 @@ impl IndexLocation {
 
     /// The current index, if there is one.
     pub(super) fn index(&self) -> Result<Option<Index>> {
-        let of_entry = |entry: fs::DirEntry| {
+        let entries = fs::read_dir(&self.folder).map_err(SearchError::Folder)?;
+        let indexes = entries.flatten().filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let number = name.strip_prefix(&self.version)?.strip_prefix('-')?.parse().ok()?;
             Some(Index { folder: entry.path(), number })
-        };
-        let entries = fs::read_dir(&self.folder).map_err(SearchError::Folder)?;
-        Ok(entries.flatten().filter_map(of_entry).max_by_key(|index| index.number))
+        });
+        Ok(indexes.max_by_key(|index| index.number))
     }
 
     /// Replaces `old` by an empty index, unless another process did so already, and deletes all

@@ -95,16 +95,15 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
 
 /// The place from which on the most clauses match within a short distance.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
-    let met = |at: &usize| {
-        let start = places[*at].1.start;
+    (0..places.len()).max_by_key(|&at| {
+        let start = places[at].1.start;
         let near =
-            places[*at..].iter().take_while(|(_, place)| place.end <= start + LENGTH - BEFORE);
+            places[at..].iter().take_while(|(_, place)| place.end <= start + LENGTH - BEFORE);
         let mut met: Vec<usize> = near.take(100).map(|(clause, _)| *clause).collect();
         met.sort_unstable();
         met.dedup();
-        (met.len(), std::cmp::Reverse(*at))
-    };
-    (0..places.len()).max_by_key(met)
+        (met.len(), std::cmp::Reverse(at))
+    })
 }
 
 /// The beginning of a snippet before `at`, at the start of a word if possible.

@@ -38,9 +38,8 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
         word.text.clear();
         word.text.extend(first.to_lowercase());
         word.range = start..start + first.len_utf8();
-        let joins = |c: char| c.is_alphanumeric() && !is_word_alone(c);
         while !is_word_alone(first)
-            && let Some((at, c)) = chars.next_if(|(_, c)| joins(*c))
+            && let Some((at, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() && !is_word_alone(*c))
         {
             word.text.extend(c.to_lowercase());
             word.range.end = at + c.len_utf8();

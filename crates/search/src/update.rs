@@ -173,9 +173,9 @@ type Stamp = (i64, i64, i64);
 /// from the file's name.
 fn stamp(config: &Config, file: &SessionFile, id: &str) -> Stamp {
     let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let number = |it: u128| i64::try_from(it).unwrap_or(i64::MAX);
-    let archive = archive_stamp(config, file.agent, id).cast_signed();
-    (number(file.size.0.into()), number(since.as_nanos()), archive)
+    let size = i64::try_from(file.size.0).unwrap_or(i64::MAX);
+    let modified = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+    (size, modified, archive_stamp(config, file.agent, id).cast_signed())
 }
 
 fn stale<'a>(
@@ -194,8 +194,8 @@ fn stale<'a>(
     for file in files {
         let key = tables::path(&file.path);
         seen.insert(key);
-        let is_same = |(known, id): &(Stamp, String)| *known == stamp(config, file, id);
-        if !known.get(&key).is_some_and(is_same) {
+        let known = known.get(&key);
+        if known.is_none_or(|(known, id)| *known != stamp(config, file, id)) {
             changed.push(file);
         }
     }
@@ -208,12 +208,14 @@ fn stale<'a>(
 /// Splits the sessions into steps, each of which is committed.
 fn steps<'f, 'a>(files: &'f [&'a SessionFile]) -> Vec<&'f [&'a SessionFile]> {
     let mut steps = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
+    let mut start = 0;
+    let mut bytes = 0;
     for (idx, file) in files.iter().enumerate() {
         bytes += file.size.0;
         if bytes >= STEP.0 || idx + 1 - start >= STEP.1 || idx + 1 == files.len() {
             steps.push(&files[start..=idx]);
-            (start, bytes) = (idx + 1, 0);
+            start = idx + 1;
+            bytes = 0;
         }
     }
     steps
@@ -306,11 +308,11 @@ impl Work<'_> {
     fn put(&self, file: &SessionFile, read: &Read) -> rusqlite::Result<()> {
         let session = tables::path(&file.path);
         let mut old = messages(&self.connection(), session)?;
-        let is_new = |(place, text): &&(MessagePlace, String)| {
-            let same = old.get_mut(&place.hash(text)).and_then(Vec::pop);
-            same.is_none()
-        };
-        let new: Vec<&(MessagePlace, String)> = read.said.iter().filter(is_new).collect();
+        let new = read
+            .said
+            .iter()
+            .filter(|(place, text)| old.get_mut(&place.hash(text)).and_then(Vec::pop).is_none());
+        let new: Vec<&(MessagePlace, String)> = new.collect();
         let gone: Vec<i64> = old.into_values().flatten().collect();
         delete(&self.connection(), &gone)?;
         for batch in new.chunks(BATCH) {
@@ -346,7 +348,8 @@ struct Message<'a> {
 
 impl<'a> Message<'a> {
     fn new(place: &'a MessagePlace, text: &str) -> Message<'a> {
-        let (words, hash) = (terms::normalized(text), place.hash(text));
+        let words = terms::normalized(text);
+        let hash = place.hash(text);
         Message { place, hash, words, text: text::stored(text) }
     }
 }
@@ -435,7 +438,8 @@ fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlac
             Role::Tool => "tool",
             Role::System => "system",
         };
-        let (role, kind) = (role.to_owned(), kind.name().to_owned());
+        let role = role.to_owned();
+        let kind = kind.name().to_owned();
         let sub_agent = number.checked_sub(1);
         let archived = is_unsent;
         (MessagePlace { role, kind, sub_agent, anchor, item, turn, time, archived }, text)

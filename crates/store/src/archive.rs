@@ -244,12 +244,18 @@ impl Archive {
         let mut found = Sessions::default();
         for folder in self.session_folders()? {
             let mut unread = Vec::new();
-            let of_pack = |number: u64| self.pack(&pack_name(&folder, number))?.key();
             let is_known = self.numbers(&folder)?.here.into_iter().any(|number| {
-                of_pack(number)
-                    .map(|key| found.keys.push(key))
-                    .map_err(|it| unread.push(it))
-                    .is_ok()
+                let pack = self.pack(&pack_name(&folder, number));
+                match pack.and_then(|pack| pack.key()) {
+                    Ok(key) => {
+                        found.keys.push(key);
+                        true
+                    }
+                    Err(err) => {
+                        unread.push(err);
+                        false
+                    }
+                }
             });
             // These packs were removed in the meantime.
             unread.retain(|err| err.kind() != ErrorKind::NotFound);
@@ -450,23 +456,27 @@ impl Numbers {
     /// The next number. It follows the highest number ever used, so that a higher number always
     /// means a later generation.
     pub fn next(&self) -> u64 {
-        let last = |numbers: &[u64]| numbers.last().copied().unwrap_or(0);
-        last(&self.here).max(last(&self.removed)) + 1
+        let here = self.here.last().copied().unwrap_or(0);
+        let removed = self.removed.last().copied().unwrap_or(0);
+        here.max(removed) + 1
     }
 }
 
 /// The numbers of the packs in the folder of a session.
 pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
-    let that_end = |end| -> Result<Vec<u64>> {
-        let names = store.list(folder)?.into_iter();
-        let number = |listed: FolderName| number_before(listed.name(), end);
-        let mut numbers: Vec<u64> = names.filter_map(number).collect();
-        numbers.sort_unstable();
-        Ok(numbers)
-    };
     // The order of the two listings matters: a pack is noted as removed before it is deleted, so a
     // number that is in neither listing was never used.
-    Ok(Numbers { here: that_end(PACK)?, removed: that_end(REMOVED)? })
+    let here = numbers_that_end(store, folder, PACK)?;
+    let removed = numbers_that_end(store, folder, REMOVED)?;
+    Ok(Numbers { here, removed })
+}
+
+fn numbers_that_end(store: &dyn PackStore, folder: &str, end: &str) -> Result<Vec<u64>> {
+    let names = store.list(folder)?.into_iter();
+    let mut numbers: Vec<u64> =
+        names.filter_map(|listed| number_before(listed.name(), end)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 #[cfg(test)]

@@ -75,7 +75,8 @@ impl Archive {
             let place = self.store().location(&key.folder());
             return Err(Error::new(ErrorKind::NotFound, what).at(&place));
         }
-        let (mut tar, packs) = (tar::Builder::new(out), names.len() as u64);
+        let mut tar = tar::Builder::new(out);
+        let packs = names.len() as u64;
         for name in names {
             let pack = self.store().open(&name)?;
             let mut head = tar::Header::new_ustar();
@@ -103,8 +104,9 @@ impl Archive {
         // The session itself may have had nothing to remove. Then only the packs of its parts name
         // it.
         for other in self.sessions_found()?.keys.into_iter().filter(|it| it.agent == key.agent) {
-            let is_part = |it: &Generation| it.part_of.as_ref() == Some(key);
-            if !parts.contains(&other) && self.generations(&other)?.whole.iter().any(is_part) {
+            if !parts.contains(&other)
+                && self.generations(&other)?.whole.iter().any(|it| it.part_of.as_ref() == Some(key))
+            {
                 parts.insert(other);
             }
         }
@@ -130,9 +132,6 @@ impl Archive {
         when: Timestamp,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
     ) -> Result<ImportReport> {
-        let unreadable = |err: io::Error| {
-            Error::new(ErrorKind::Unreadable, "not an archive export").because(err)
-        };
         let mut tar = tar::Archive::new(from);
         let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
         let mut packs = 0;
@@ -159,7 +158,6 @@ impl Archive {
 
     /// Copies a pack to a file without a number and verifies it there.
     fn stage(&self, entry: &mut tar::Entry<'_, &mut dyn Read>) -> Result<Staged> {
-        let refused = |what: &str| Error::new(ErrorKind::Refused, what);
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let number = name.rsplit('/').next().and_then(number_of);
         let number = number.filter(|_| entry.header().entry_type().is_file());
@@ -259,11 +257,14 @@ impl Archive {
                 Err(err) if is_no_session(&err) => continue,
                 Err(err) => return Err(err),
             };
-            let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
+            let before = walk(&source, here, &blobs)?;
+            let after = walk(&source, &all, &blobs)?;
             // An imported generation must not match a state of the file that a generation of this
             // archive left.
-            let is_new = |number: &u64| new.iter().any(|pack| pack.generation.number == *number);
-            let is_in_the_way = after.passed_over.iter().any(is_new);
+            let is_in_the_way = after
+                .passed_over
+                .iter()
+                .any(|number| new.iter().any(|pack| pack.generation.number == *number));
             if is_in_the_way || !before.undone.is_subset(&after.undone) {
                 let what = "it would break the way back of a session that is here";
                 return Err(Error::new(ErrorKind::Refused, what).at(&file));
@@ -275,20 +276,30 @@ impl Archive {
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
-            let touches = |new: &&Generation| {
-                let is_next = |it: &&Generation| {
-                    let is_same = it.before == new.before && it.after == new.after;
-                    is_same || it.before == new.after || it.after == new.before
-                };
-                !joined.contains(&new.number) && known.iter().copied().any(|it| is_next(&it))
-            };
-            let more: Vec<u64> = all.iter().filter(touches).map(|it| it.number).collect();
+            let more = all.iter().filter(|new| {
+                !joined.contains(&new.number) && known.iter().any(|known| touch(known, new))
+            });
+            let more: Vec<u64> = more.map(|generation| generation.number).collect();
             if more.is_empty() {
                 return Ok(joined);
             }
             joined.extend(more);
         }
     }
+}
+
+/// Whether one generation begins where the other ends, or both are the same compaction.
+fn touch(one: &Generation, other: &Generation) -> bool {
+    let is_same = one.before == other.before && one.after == other.after;
+    is_same || one.before == other.after || one.after == other.before
+}
+
+fn refused(what: &str) -> Error {
+    Error::new(ErrorKind::Refused, what)
+}
+
+fn unreadable(err: io::Error) -> Error {
+    Error::new(ErrorKind::Unreadable, "not an archive export").because(err)
 }
 
 /// Whether an error means that a path does not lead to a session.
@@ -328,8 +339,8 @@ impl Staged {
 
 /// Whether two generations are equal, except for their numbers and marks of import.
 fn same(one: &Generation, other: &Generation) -> bool {
-    let plain = |it: &Generation| Generation { number: 0, imported: None, ..it.clone() };
-    plain(one) == plain(other)
+    let one = Generation { number: 0, imported: None, ..one.clone() };
+    one == Generation { number: 0, imported: None, ..other.clone() }
 }
 
 /// Assigns numbers to packs: the number of the export, if it is free and leaves no gap after the

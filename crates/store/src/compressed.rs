@@ -59,7 +59,8 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     let mut decoder = Decoder::new().map_err(damaged)?;
     let mut buffer = vec![0; 1 << 17];
     let mut frames = Vec::new();
-    let (mut at, mut in_frame) = (Frame::default(), false);
+    let mut at = Frame::default();
+    let mut in_frame = false;
     each_chunk(file, 0..file.len(), |bytes| {
         let mut input = InBuffer::around(bytes);
         loop {
@@ -138,7 +139,8 @@ fn common(one: &dyn Source, other: &dyn Source) -> u64 {
     let mut at = 0;
     while at < len {
         let end = len.min(at + CHUNK);
-        let (one, other) = (one.read(at..end), other.read(at..end));
+        let one = one.read(at..end);
+        let other = other.read(at..end);
         let same = one.iter().zip(other.iter()).take_while(|(one, other)| one == other).count();
         at += same as u64;
         if at < end {

@@ -54,11 +54,11 @@ impl FileTreeSession {
 
     /// The total length of the session's files.
     pub fn size(&self) -> Bytes {
-        let len = |path: &PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
         let messages = self.messages();
         let parts = messages.iter().flat_map(|message| self.parts(message));
-        let said: u64 = parts.map(|path| len(&path)).sum();
-        Bytes(len(&self.session) + messages.iter().map(len).sum::<u64>() + said)
+        let parts: u64 = parts.map(|path| file_len(&path)).sum();
+        let messages = messages.iter().map(|path| file_len(path)).sum::<u64>();
+        Bytes(file_len(&self.session) + messages + parts)
     }
 
     /// The sessions that are parts of this one, recursively.
@@ -85,23 +85,20 @@ impl FileTreeSession {
     /// The session's files as one document, in an unnamed temporary file.
     pub fn open(&self) -> Result<FileSource> {
         let failed = |err| Error::writing(err, "the files as one", &self.session);
-        let read = |path: &Path| {
-            regular::read(path).map_err(|err| Error::reading(err, "a file of the session", path))
-        };
         let frame = &self.kind.frame;
         let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
         let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
         put(frame.session.as_bytes())?;
-        put(&value(&read(&self.session)?))?;
+        put(&value(&read_file(&self.session)?))?;
         put(frame.messages.as_bytes())?;
         for (idx, message) in self.messages().iter().enumerate() {
             put(if idx > 0 { b"," } else { b"" })?;
             put(frame.message.as_bytes())?;
-            put(&value(&read(message)?))?;
+            put(&value(&read_file(message)?))?;
             put(frame.parts.as_bytes())?;
             for (idx, part) in self.parts(message).iter().enumerate() {
                 put(if idx > 0 { b"," } else { b"" })?;
-                put(&value(&read(part)?))?;
+                put(&value(&read_file(part)?))?;
             }
             put(frame.message_end.as_bytes())?;
         }
@@ -134,6 +131,14 @@ impl FileTreeSession {
         found.retain(|path| is_json(path));
         found
     }
+}
+
+fn file_len(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    regular::read(path).map_err(|err| Error::reading(err, "a file of the session", path))
 }
 
 fn in_order(folder: &Path) -> Vec<PathBuf> {

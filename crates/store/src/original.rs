@@ -48,13 +48,12 @@ fn of_generations(
     source: &dyn Source,
     found: Generations,
 ) -> Result<Original> {
-    let restored =
-        |damage| restore_from(archive, key, &found, source, RestoreTarget::Original, damage);
-    let strict = restored(Damage::Refuse);
+    let target = RestoreTarget::Original;
+    let strict = restore_from(archive, key, &found, source, target, Damage::Refuse);
     let missing = strict.as_ref().err().cloned();
     let way = match &strict {
         Ok(way) => Some(way.clone()),
-        Err(_) => restored(Damage::LeaveOut).ok(),
+        Err(_) => restore_from(archive, key, &found, source, target, Damage::LeaveOut).ok(),
     };
     let unplaced = match &way {
         Some(Restoration { outcome: Restored::Exact { .. }, .. }) if missing.is_none() => {

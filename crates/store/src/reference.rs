@@ -99,10 +99,11 @@ fn place_of(text: &[u8], file: &[u8]) -> Option<RecordedPlace> {
     if text == file {
         return Some(RecordedPlace::Whole);
     }
-    let starts_line = |at: usize| at == 0 || file[at - 1] == b'\n';
-    let ends_line = |end: usize| text.ends_with(b"\n") || file.get(end).is_none_or(|&b| b == b'\n');
-    let at =
-        memmem::find_iter(file, text).find(|&at| starts_line(at) && ends_line(at + text.len()))?;
+    let at = memmem::find_iter(file, text).find(|&at| {
+        let starts_line = at == 0 || file[at - 1] == b'\n';
+        let end = at + text.len();
+        starts_line && (text.ends_with(b"\n") || file.get(end).is_none_or(|&b| b == b'\n'))
+    })?;
     let feeds = memchr_iter(b'\n', text).count() as u64;
     let count = feeds + u64::from(!text.ends_with(b"\n"));
     Some(RecordedPlace::Lines { first: memchr_iter(b'\n', &file[..at]).count() as u64 + 1, count })

@@ -24,12 +24,12 @@ use epitome_error::{Error, ErrorKind, Result};
 impl Generations {
     /// The numbers of the imported generations that a restore uses or may use.
     pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
-        let is_used = |it: &&Generation| match &restoration.outcome {
+        let imported = self.whole.iter().filter(|it| it.imported.is_some());
+        let used = imported.filter(|it| match &restoration.outcome {
             Restored::Exact { undone } => undone.contains(&it.number),
             Restored::ByRecord { .. } => !restoration.splices.is_empty(),
-        };
-        let imported = self.whole.iter().filter(|it| it.imported.is_some());
-        imported.filter(is_used).map(|it| it.number).collect()
+        });
+        used.map(|it| it.number).collect()
     }
 }
 
@@ -111,7 +111,8 @@ fn restore_without(
     blobs: &dyn Blobs,
     target: RestoreTarget,
 ) -> Result<Restoration> {
-    let (bytes, n) = (Source::len(current), generations.len());
+    let bytes = Source::len(current);
+    let n = generations.len();
     let _span = info_span!("session.restore", bytes, generations = n).entered();
     if generations.is_empty() {
         let what = "the archive holds nothing of this session";
@@ -139,8 +140,10 @@ fn restore_without(
     if wanted.is_some() {
         return Ok(done);
     }
-    let is_missing = |it: &u64| known.iter().all(|one| one.number != *it) && !removed.contains(it);
-    if let Some(number) = (above + 1..began).find(is_missing) {
+    let missing = (above + 1..began).find(|number| {
+        known.iter().all(|known| known.number != *number) && !removed.contains(number)
+    });
+    if let Some(number) = missing {
         return Err(unknown_before(number));
     }
     // Where one chain of generations ends, an older one may begin, if another program changed the
@@ -176,10 +179,11 @@ fn block_restored(
 ) -> Result<Restoration> {
     let hash = one_meant(generations, reference)?;
     let mut walk = Walk::from_source(current)?;
-    let (mut splices, mut missing) = (Vec::new(), 0);
+    let mut splices = Vec::new();
+    let mut missing = 0;
     for generation in newest_first(generations) {
-        let holds = |record: &EditedRecord| record.splices.iter().any(|it| it.blob == hash);
-        let mut expected = generation.records.iter().filter(|record| holds(record)).count();
+        let records = generation.records.iter();
+        let mut expected = records.filter(|record| record.has_blob(&hash)).count();
         for (idx, record) in walk.matches(generation)? {
             let bytes = walk.bytes(idx)?;
             let view = Spliced::new(&bytes, walk.edits(idx))?;
@@ -191,7 +195,7 @@ fn block_restored(
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
                 }
             }
-            expected = expected.saturating_sub(usize::from(holds(record)));
+            expected = expected.saturating_sub(usize::from(record.has_blob(&hash)));
             walk.undo(idx, generation.number, record, blobs)?;
         }
         missing += expected as u64;
@@ -200,6 +204,18 @@ fn block_restored(
     let restored = splices.len() as u64;
     let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
     Ok(Restoration { splices, outcome })
+}
+
+/// Where the way back ends on which generations were undone by the hash of the whole file.
+enum WayEnd {
+    /// At the result of the wanted generation.
+    Wanted,
+    /// At the beginning of the generation that was undone last: no other ended with it.
+    Oldest,
+    /// At once: an earlier restore gave this file, with which the generation of this number began.
+    Restored(u64),
+    /// At once: no generation ended or began with this file.
+    Unknown,
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
@@ -212,63 +228,88 @@ fn exact(
     wanted: Option<&Generation>,
     to_the_original: bool,
 ) -> Result<Option<(Restoration, u64)>> {
-    let mut began = 0;
     let mut left = generations.to_vec();
     let mut view = Spliced::new(current, Vec::new())?;
     let mut undone: Vec<&Generation> = Vec::new();
-    let reached = loop {
-        let known = left.iter().flat_map(|it| [it.before, it.after]);
-        let proof = undone.last().map(|it| it.before);
-        let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
-        let digests = Digest::of_prefixes(&view, &lens)?;
-        if let Some(last) = undone.last().filter(|it| !digests.contains(&it.before)) {
-            return Err(unproved(last));
+    let end = loop {
+        let digests = known_digests(&view, &left, undone.last().copied())?;
+        let Some(idx) = last_applied(&left, &digests) else {
+            break if undone.is_empty() {
+                begun_with(current, &left, &digests)?
+            } else {
+                WayEnd::Oldest
+            };
+        };
+        // Two generations may have left the same file.
+        if wanted.is_some_and(|it| it.after == left[idx].after) {
+            break WayEnd::Wanted;
         }
-        match last_applied(&left, &digests) {
-            // Two generations may have left the same file.
-            Some(idx) if wanted.is_some_and(|it| it.after == left[idx].after) => break true,
-            Some(idx) => {
-                let generation = left.remove(idx);
-                // Of two generations that left the same file, one may be damaged and the other
-                // whole.
-                let twin = left.iter().any(|it| it.after == generation.after);
-                match undo_all(generation, blobs) {
-                    Err(_) if twin => continue,
-                    splices => view = view.then(splices?)?,
-                }
-                undone.push(generation);
-                began = generation.number;
-            }
-            None if undone.is_empty() => {
-                // The file that an earlier restore left is the file before a compaction.
-                let began_so =
-                    |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
-                let first = left.iter().filter(began_so).map(|it| it.number).min();
-                let whole = left.iter().filter(|it| digests.contains(&it.before));
-                for generation in whole {
-                    if goes_on_as_appended(current, generation)? {
-                        return Err(appended_and_changed(generation));
-                    }
-                }
-                began = first.unwrap_or(0);
-                break wanted.is_none() && first.is_some();
-            }
-            None => break wanted.is_none(),
+        let generation = left.remove(idx);
+        // Of two generations that left the same file, one may be damaged and the other
+        // whole.
+        let twin = left.iter().any(|it| it.after == generation.after);
+        match undo_all(generation, blobs) {
+            Err(_) if twin => continue,
+            splices => view = view.then(splices?)?,
         }
+        undone.push(generation);
     };
     let dead_end = undone.last().is_some_and(|it| it.is_way_back());
-    match wanted {
+    match (wanted, &end) {
+        (_, WayEnd::Wanted) => {}
         // The wanted file, as it was changed before a part of it was restored.
-        Some(wanted) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
-        Some(wanted) if !reached && !undone.is_empty() => return Err(not_on_the_way(wanted)),
+        (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
+        (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
+        (Some(_), WayEnd::Restored(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
+            return Ok(None);
+        }
         // The file before a partial restore is not an original.
-        None if dead_end && to_the_original => return Ok(None),
-        Some(_) | None if !reached => return Ok(None),
-        Some(_) | None => {}
+        (None, WayEnd::Oldest) if dead_end && to_the_original => return Ok(None),
+        (None, WayEnd::Oldest | WayEnd::Restored(_)) => {}
     }
+    let began = match end {
+        WayEnd::Restored(number) => number,
+        WayEnd::Wanted | WayEnd::Oldest | WayEnd::Unknown => {
+            undone.last().map_or(0, |it| it.number)
+        }
+    };
     let undone = undone.iter().map(|it| it.number).collect();
     let outcome = Restored::Exact { undone };
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
+}
+
+/// The digests of the beginnings of a state that are as long as a state that one of these
+/// generations knows. One of them must be what the generation that was just undone began with.
+fn known_digests(
+    view: &Spliced<'_>,
+    left: &[&Generation],
+    undone: Option<&Generation>,
+) -> Result<Vec<Digest>> {
+    let known = left.iter().flat_map(|it| [it.before, it.after]);
+    let proof = undone.map(|it| it.before);
+    let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
+    let digests = Digest::of_prefixes(view, &lens)?;
+    match undone {
+        Some(undone) if !digests.contains(&undone.before) => Err(unproved(undone)),
+        Some(_) | None => Ok(digests),
+    }
+}
+
+/// Whether a file that is the result of no generation is what one began with: an earlier restore
+/// ended with that.
+fn begun_with(
+    current: &dyn Source,
+    generations: &[&Generation],
+    digests: &[Digest],
+) -> Result<WayEnd> {
+    let begun = generations.iter().filter(|it| digests.contains(&it.before));
+    for generation in begun.clone() {
+        if goes_on_as_appended(current, generation)? {
+            return Err(appended_and_changed(generation));
+        }
+    }
+    let first = begun.filter(|it| !it.is_way_back()).map(|it| it.number).min();
+    Ok(first.map_or(WayEnd::Unknown, WayEnd::Restored))
 }
 
 /// Whether the lines after the beginning of a generation look like the record that the generation
@@ -278,7 +319,8 @@ fn exact(
 /// Call this only for a file that does not begin with the file that the generation left.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
     const BEGINNING: &[u8] = b"[epitome k";
-    let (from, to) = (generation.before.len, generation.after.len);
+    let from = generation.before.len;
+    let to = generation.after.len;
     let has_appended = !generation.is_way_back()
         && from < to
         && matches!(generation.records.as_slice(), [one] if
@@ -325,12 +367,12 @@ fn undo_record(
     from: u64,
     blobs: &dyn Blobs,
 ) -> Result<Vec<Splice>> {
-    let undo = |splice: &crate::archive::UndoSplice| {
+    let splices = record.splices.iter().map(|splice| {
         let span = Span { start: splice.at, end: splice.at + splice.len };
         let with = blobs.blob(generation, &splice.blob)?.into();
         Ok(Splice { span: moved(span, from), with })
-    };
-    record.splices.iter().map(undo).collect()
+    });
+    splices.collect()
 }
 
 /// Undoes every edit whose record is still in the file, whatever happened to other records.
@@ -432,7 +474,9 @@ pub struct Walked {
 
 /// Undoes generations by the hash of the whole file, the last one first, as long as one matches.
 pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs) -> Result<Walked> {
-    let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut undone = BTreeSet::new();
+    let mut left = BTreeSet::new();
+    let mut met = BTreeSet::new();
     let mut passed_over = BTreeSet::new();
     let mut open = newest_first(generations);
     let mut splices = Vec::new();
@@ -440,11 +484,15 @@ pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs)
         let view = Spliced::new(current, splices)?;
         let known = generations.iter().flat_map(|it| [it.before.len, it.after.len]);
         let digests = Digest::of_prefixes(&view, &known.collect::<Vec<u64>>())?;
-        let numbers = |is: fn(&Generation, &[Digest]) -> bool| -> BTreeSet<u64> {
-            generations.iter().filter(|it| is(it, &digests)).map(|it| it.number).collect()
-        };
-        let begun = numbers(|it, digests| digests.contains(&it.before));
-        left.extend(numbers(|it, digests| digests.contains(&it.after)));
+        let mut begun = BTreeSet::new();
+        for generation in generations {
+            if digests.contains(&generation.before) {
+                begun.insert(generation.number);
+            }
+            if digests.contains(&generation.after) {
+                left.insert(generation.number);
+            }
+        }
         met.extend(begun.union(&left));
         let mut next = None;
         while let Some(idx) = last_applied(&open, &digests) {

@@ -108,7 +108,8 @@ impl Rows {
         }
         let (kind, sessions) = sessions_of(database, &Which::TwoRoots).ok()?;
         let [session] = sessions.as_slice() else { return None };
-        let (session, document) = (session.id.clone(), kind.documents.first()?);
+        let session = session.id.clone();
+        let document = kind.documents.first()?;
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
@@ -116,7 +117,8 @@ impl Rows {
     /// existing conversation, so that nothing is removed from the archive that they may need. Every
     /// use of them is an error.
     fn unread(database: &Path, name: &str) -> Rows {
-        let (database, session) = (database.to_owned(), name.to_owned());
+        let database = database.to_owned();
+        let session = name.to_owned();
         Rows { database, kind: &UNKNOWN, session, document: &UNKNOWN_DOCUMENT }
     }
 

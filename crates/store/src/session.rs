@@ -34,13 +34,13 @@ pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded
 /// The key of a session in the archive: the name of the agent, and the id in the session, or the
 /// name of the file if it has no id.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
-    let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     // The file of a sub-agent contains the id of the session to which it belongs, which would not
     // identify it.
     let id = match &session.transcript.head.id {
-        Some(id) if !stem().starts_with("agent-") => id.to_string(),
-        Some(id) => format!("{id}.{}", stem()),
-        None => stem().into_owned(),
+        Some(id) if !stem.starts_with("agent-") => id.to_string(),
+        Some(id) => format!("{id}.{stem}"),
+        None => stem.into_owned(),
     };
     SessionKey::new(session.format.name, id)
 }

@@ -49,7 +49,8 @@ impl FileSource {
     pub fn new(file: File, path: &Path) -> Result<FileSource> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the file", path))?;
         regular::check(&meta, path)?;
-        let (len, path) = (meta.len(), path.to_owned());
+        let len = meta.len();
+        let path = path.to_owned();
         Ok(FileSource { file: Handle::new(file), len, path, failure: Mutex::new(None) })
     }
 

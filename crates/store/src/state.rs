@@ -118,13 +118,13 @@ pub struct Packs {
 impl Packs {
     /// The packs of a session in the archive; none if the archive cannot be listed.
     pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
-        let facts = |number: u64| {
+        let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
+        let packs = numbers.map(|number| {
             let facts = archive.facts(key, number).ok();
             let written = facts.and_then(|it| it.written).map(|it| it.as_nanosecond());
             (number, facts.map_or(Bytes(0), |it| it.len), written)
-        };
-        let numbers = archive.numbers(&key.folder()).unwrap_or_default().here;
-        let packs: Vec<_> = numbers.into_iter().map(facts).collect();
+        });
+        let packs: Vec<_> = packs.collect();
         let mut hasher = DefaultHasher::new();
         packs.hash(&mut hasher);
         Packs { count: packs.len() as u64, hash: hasher.finish() }

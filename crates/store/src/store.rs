@@ -159,18 +159,11 @@ impl Store {
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
-        let unlocked = |err: Error| {
-            let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
-            Error::new(ErrorKind::Disk, "cannot lock the session")
-                .at(real)
-                .because(err)
-                .with_hint(hint)
-        };
-        disk::private_folder(&self.locks).map_err(unlocked)?;
+        disk::private_folder(&self.locks).map_err(|err| unlocked(err, real))?;
         let name = Hash::compute(real.as_os_str().as_encoded_bytes()).to_string();
         let path = self.locks.join(&name[..32]);
-        let file =
-            open_private(&path).map_err(|err| unlocked(Error::writing(err, "the lock", &path)))?;
+        let file = open_private(&path)
+            .map_err(|err| unlocked(Error::writing(err, "the lock", &path), real))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => {
@@ -182,9 +175,17 @@ impl Store {
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
                 Ok(file)
             }
-            Err(TryLockError::Error(err)) => Err(unlocked(Error::writing(err, "the lock", &path))),
+            Err(TryLockError::Error(err)) => {
+                Err(unlocked(Error::writing(err, "the lock", &path), real))
+            }
         }
     }
+}
+
+/// The session at this path cannot be locked.
+fn unlocked(err: Error, real: &Path) -> Error {
+    let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
+    Error::new(ErrorKind::Disk, "cannot lock the session").at(real).because(err).with_hint(hint)
 }
 
 impl Session {
@@ -285,7 +286,8 @@ impl Session {
     ) -> Result<Prepared<'_>> {
         match &self.held {
             Storage::File(stamp) => {
-                let (old, temp) = (&self.source, self.next_to_it(&self.source, write)?);
+                let old = &self.source;
+                let temp = self.next_to_it(&self.source, write)?;
                 Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
             }
             Storage::Compressed(stamp, old, frames) => {
@@ -312,16 +314,17 @@ impl Session {
     /// `Changed` if the session does not begin with `put` any more; otherwise the errors of
     /// [`replace`](Session::replace).
     pub fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
-        let failed = |err| Error::writing(err, "the lock", &self.path);
         // The clone is the same lock: it is released when the last owner is dropped.
-        let lock = self.lock.try_clone().map_err(failed)?;
+        let lock = self.lock.try_clone();
+        let lock = lock.map_err(|err| Error::writing(err, "the lock", &self.path))?;
         let now = match &self.held {
             Storage::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
             Storage::File(_) | Storage::Compressed(..) => {
                 Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
             }
         };
-        let (put_len, len) = (put.len(), now.source.len());
+        let put_len = put.len();
+        let len = now.source.len();
         if !Digest::of_prefixes(&now.source, &[put_len])?.contains(&Digest::of_source(put)?) {
             return Err(Error::new(ErrorKind::Changed, "the session changed").at(&self.path));
         }

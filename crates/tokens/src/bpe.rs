@@ -54,17 +54,22 @@ impl Counter for O200k {
         }
         let vocabulary = tiktoken::get_encoding("o200k_base")
             .expect("the feature vocab-o200k_base puts it into the binary");
-        let count = |window: &str| Tokens(vocabulary.count(window) as u64);
         if text.len() < LARGE {
-            return windows(text, WINDOW).map(count).sum();
+            return windows(text, WINDOW)
+                .map(|window| Tokens(vocabulary.count(window) as u64))
+                .sum();
         }
         let hash = blake3::hash(text.as_bytes());
-        let known = || COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tokens)) = known().iter().find(|(known, _)| *known == hash) {
+        let known = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tokens)) = known.iter().find(|(known, _)| *known == hash) {
             return *tokens;
         }
-        let tokens = parallel::map(windows(text, WINDOW).collect(), count).into_iter().sum();
-        let mut known = known();
+        drop(known);
+        let counts = parallel::map(windows(text, WINDOW).collect(), |window| {
+            Tokens(vocabulary.count(window) as u64)
+        });
+        let tokens = counts.into_iter().sum();
+        let mut known = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
         known.truncate(REMEMBERED - 1);
         known.insert(0, (hash, tokens));
         tokens
@@ -124,7 +129,8 @@ fn cut(text: &str, limit: usize) -> usize {
 /// one space before and any line feeds and slashes after them; white space goes up to its last
 /// line feed, or else up to the character before the next word.
 fn ends_token(text: &str, at: usize) -> bool {
-    let (before, after) = (text.as_bytes()[at - 1], text.as_bytes()[at]);
+    let before = text.as_bytes()[at - 1];
+    let after = text.as_bytes()[at];
     match (before, after) {
         (_, b' ' | b'\t') => {
             text[..at].chars().next_back().is_some_and(|last| !last.is_whitespace())

@@ -62,7 +62,8 @@ impl Calibration {
 impl fmt::Display for Calibration {
     /// The basis of the calibration: `fitted to 65 requests, ±1.8%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, tenth) = (self.error / 10, self.error % 10);
+        let whole = self.error / 10;
+        let tenth = self.error % 10;
         match self.points {
             0 => write!(f, "assumed of the model's family, ±{whole}.{tenth}%"),
             points => write!(f, "fitted to {points} requests, ±{whole}.{tenth}%"),
@@ -97,12 +98,12 @@ pub enum Family {
 /// ```
 pub fn family(model: &str) -> Family {
     let name = model.to_ascii_lowercase();
-    let has = |test: fn(&str) -> bool| name.split(|c: char| !c.is_ascii_alphanumeric()).any(test);
-    if has(|word| word.starts_with("claude") || word == "anthropic") {
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    if words.iter().any(|word| word.starts_with("claude") || *word == "anthropic") {
         Family::Anthropic
-    } else if has(|word| word.starts_with("gemini") || word.starts_with("gemma")) {
+    } else if words.iter().any(|word| word.starts_with("gemini") || word.starts_with("gemma")) {
         Family::Google
-    } else if has(is_openai) {
+    } else if words.iter().any(|word| is_openai(word)) {
         Family::OpenAi
     } else {
         Family::Other
@@ -147,7 +148,8 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
         .map(|(ours, recorded)| (i128::from(ours.0), i128::from(*recorded)))
         .collect();
     usable.sort_unstable();
-    let (least, most) = (usable.first()?.0, usable.last()?.0);
+    let least = usable.first()?.0;
+    let most = usable.last()?.0;
     let spread = i128::from(MIN_SPREAD).max(most / i128::from(SPREAD_SHARE));
     if usable.len() < MIN_POINTS || most - least < spread {
         return None;

@@ -61,11 +61,10 @@ pub(crate) async fn give_back(
         let session = viewer.session(&key)?;
         let opened = OpenSession::at(&viewer.options.config, &session.path);
         if !block.is_empty() {
-            let no_reference = |_| {
+            let reference: Ref = block.parse().map_err(|_| {
                 let what = "this is not the reference of a text";
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what)
-            };
-            let reference: Ref = block.parse().map_err(no_reference)?;
+            })?;
             let restore = Restore { what: What::Block(&reference), ..Restore::default() };
             return Ok(match restore.run(&opened) {
                 Ok(done) => put_back(&opened, &reference, &done),

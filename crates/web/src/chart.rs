@@ -33,17 +33,20 @@ impl Chart {
         (total, most): (String, String),
         bar: impl Fn(&Sum) -> (Vec<u64>, String),
     ) -> Chart {
-        let bar = |Slot { when, sum }: &Slot| {
+        let bars = slots.iter().map(|Slot { when, sum }| {
             let (parts, words) = bar(sum);
             Bar { when: when.clone(), parts, words }
-        };
-        Chart { title, total, most, bars: slots.iter().map(bar).collect() }
+        });
+        Chart { title, total, most, bars: bars.collect() }
     }
 
     /// The chart; empty if all bars are.
     pub(crate) fn draw(&self) -> Markup {
-        let tall = |bar: &Bar| bar.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
-        let most = self.bars.iter().map(tall).max().unwrap_or(0);
+        let heights = self
+            .bars
+            .iter()
+            .map(|bar| bar.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part)));
+        let most = heights.max().unwrap_or(0);
         let (Some(first), Some(last)) = (self.bars.first(), self.bars.last()) else {
             return html! {};
         };
@@ -87,7 +90,8 @@ fn stack(parts: &[u64], most: u64) -> impl Iterator<Item = (u64, u64)> {
     };
     let mut below = 0_u64;
     parts.iter().map(move |part| {
-        let (from, to) = (below, below.saturating_add(*part));
+        let from = below;
+        let to = below.saturating_add(*part);
         below = to;
         let is_last = to == all && *part > 0;
         let high = if is_last { scaled(to).max(1) } else { scaled(to) };

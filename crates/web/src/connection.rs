@@ -65,7 +65,8 @@ pub(crate) async fn serve(
             },
         };
         let Some(connection) = open.add(limits.connections) else { continue };
-        let (alive, stopped) = (alive.clone(), stop.subscribe());
+        let alive = alive.clone();
+        let stopped = stop.subscribe();
         let answered =
             answer(stream, peer, router.clone(), Arc::clone(&connection), stopped, limits);
         let open = Arc::clone(&open);

@@ -105,9 +105,8 @@ impl Guard {
         if !is_write && method != Method::GET && method != Method::HEAD {
             return Err(Refusal::Method);
         }
-        let is_ours = |origin: &str| origin.strip_prefix("http://") == Some(host);
         match only(headers, &header::ORIGIN) {
-            Some(origin) if is_ours(origin) => {}
+            Some(origin) if origin.strip_prefix("http://") == Some(host) => {}
             // A browser sends the origin of every form.
             None if !is_write && !headers.contains_key(header::ORIGIN) => {}
             Some(_) | None => return Err(Refusal::Origin),
@@ -154,8 +153,9 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn is_navigation(headers: &HeaderMap) -> bool {
-    let is = |name: &str, value: &[u8]| headers.get(name).is_some_and(|it| it.as_bytes() == value);
-    is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document")
+    let mode = headers.get("sec-fetch-mode").map(HeaderValue::as_bytes);
+    let destination = headers.get("sec-fetch-dest").map(HeaderValue::as_bytes);
+    mode == Some(b"navigate") && destination == Some(b"document")
 }
 
 impl IntoResponse for Refusal {

@@ -81,13 +81,15 @@ fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<W
         Which::All | Which::Below(_) => &asked.agent,
     };
     let query = if agent.is_empty() { query } else { query.of_agent(agent).map_err(bad)? };
-    let of_project = |it: &&CachedSession| {
-        let cwd = it.project().unwrap_or_default();
-        crate::session_cache::key(cwd.as_ref()) == asked.project
-    };
     let folder = match &*asked.project {
         "" => None,
-        _ => kept.iter().find(of_project).and_then(CachedSession::project),
+        project => {
+            let of_project = kept.iter().find(|it| {
+                let cwd = it.project().unwrap_or_default();
+                crate::session_cache::key(cwd.as_ref()) == project
+            });
+            of_project.and_then(CachedSession::project)
+        }
     };
     Ok(match folder {
         Some(folder) => query.of_folders(vec![folder.into()]),

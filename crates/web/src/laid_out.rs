@@ -49,7 +49,8 @@ impl LaidOut {
         let of_part = (page..count(part)).chain(0..page.min(count(part)));
         let others = (0..pages.len()).filter(|other| *other != part);
         let of_others = others.flat_map(|other| (0..count(other)).map(move |page| (other, page)));
-        let (mut sheets, mut len) = (HashMap::new(), 0);
+        let mut sheets = HashMap::new();
+        let mut len = 0;
         for (part, page) in of_part.map(|page| (part, page)).chain(of_others) {
             let html = &pages[part];
             let sheet = html.sheet(page);
@@ -57,8 +58,10 @@ impl LaidOut {
             if len > most && !sheets.is_empty() {
                 break;
             }
-            let (file, is_last) = (html.file(page), page + 1 == html.pages());
-            let (id, cwd) = (html.facts().id.clone(), html.facts().cwd.clone());
+            let file = html.file(page);
+            let is_last = page + 1 == html.pages();
+            let id = html.facts().id.clone();
+            let cwd = html.facts().cwd.clone();
             let sub_agents = pages.len() - 1;
             let is_compacted = pages.iter().any(Html::is_compacted);
             let told = ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, id, cwd };

@@ -115,7 +115,9 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
     let ids = kept.iter().map(|kept| kept.key.clone()).zip(short).collect();
     let mut shown = kept;
     shown.retain(|kept| asked.takes(kept));
-    let (mut context, mut saving, mut saved) = (Tokens(0), Tokens(0), Tokens(0));
+    let mut context = Tokens(0);
+    let mut saving = Tokens(0);
+    let mut saved = Tokens(0);
     for info in shown.iter().filter_map(CachedSession::info) {
         context += info.context.unwrap_or(Tokens(0));
         saving += info.saving;
@@ -295,7 +297,8 @@ fn charts(slots: &[Slot]) -> Markup {
 
 /// The beginnings of titles that occur more than once.
 fn alike(shown: &[CachedSession]) -> HashSet<String> {
-    let (mut seen, mut alike) = (HashSet::new(), HashSet::new());
+    let mut seen = HashSet::new();
+    let mut alike = HashSet::new();
     for begin in shown.iter().filter_map(begin) {
         if !seen.insert(begin.clone()) {
             alike.insert(begin);

@@ -48,8 +48,8 @@ pub(crate) async fn page(
 fn body(viewer: &Viewer, asked: OverviewQuery, sessions: &[CachedSession]) -> Markup {
     let today = viewer.options.config.now().to_zoned(TimeZone::UTC).date();
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
-    let usages = || used.iter().flat_map(|it| it.usage);
-    let period = asked.days.unwrap_or_else(|| Period::fitting(usages(), today));
+    let usages = used.iter().flat_map(|it| it.usage);
+    let period = asked.days.unwrap_or_else(|| Period::fitting(usages, today));
     let sums = Sums::from_sessions(&used, period, today);
     let unread = sessions.iter().filter(|it| it.seen.is_none()).count();
     html! {
@@ -173,7 +173,9 @@ fn tokens_chart(slots: &[Slot], sum: &Sum) -> Markup {
     let most = slots.iter().map(|slot| slot.sum.tokens()).max().unwrap_or_default();
     let totals = (sum.tokens().to_string(), most.to_string());
     let chart = Chart::over(slots, "Tokens", totals, |sum| {
-        let (written, fresh, cached) = (sum.output, sum.input - sum.cached, sum.cached);
+        let written = sum.output;
+        let fresh = sum.input - sum.cached;
+        let cached = sum.cached;
         let words = format!("{written} written, {fresh} read, {cached} read from a cache");
         (vec![written.0, fresh.0, cached.0], words)
     });
@@ -273,64 +275,75 @@ fn part(part: u64, whole: u64) -> Markup {
 
 /// Shows what compactions have saved, and what compacting would save.
 fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
-    let saved = sessions.iter().filter_map(|it| it.info()?.saved);
-    let (mut n, mut archive) = (0_u64, Bytes(0));
-    let (mut context, mut disk) = (Change::<Tokens>::default(), Change::<Bytes>::default());
-    for saved in saved {
+    html! {
+        div.tables.two {
+            section.block {
+                h2 { "Saved so far" }
+                (saved(sessions))
+            }
+            section.block {
+                h2 { "Compacting would save" }
+                (would_save(viewer, sessions))
+            }
+        }
+    }
+}
+
+fn saved(sessions: &[CachedSession]) -> Markup {
+    let mut n = 0_u64;
+    let mut archive = Bytes(0);
+    let mut context = Change::<Tokens>::default();
+    let mut disk = Change::<Bytes>::default();
+    for saved in sessions.iter().filter_map(|it| it.info()?.saved) {
         n += 1;
         context += saved.context;
         disk += saved.disk;
         archive += saved.archive;
     }
+    if n == 0 {
+        return html! { p.soft { "No session is compacted now." } };
+    }
     let messages = format!("{} → {}", context.before, context.after);
     let on_disk = format!("{} → {}", disk.before, disk.after);
+    html! {
+        dl.figures {
+            (figure("sessions compacted", n))
+            (change("tokens of messages", context.before.0, context.after.0, &messages))
+            (change("on disk", disk.before.0, disk.after.0, &on_disk))
+            (figure("in the archive", archive))
+        }
+        p.soft {
+            "Every byte is in the archive: " code { "epitome restore" }
+            " gives it back."
+        }
+    }
+}
+
+fn would_save(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
     let mut would: Vec<(&CachedSession, &SessionInfo)> =
         sessions.iter().filter_map(|it| Some((it, it.info()?))).collect();
     would.retain(|(_, info)| info.saving.0 > 0);
     would.sort_by_key(|(_, info)| std::cmp::Reverse(info.saving));
+    if would.is_empty() {
+        return html! { p.soft { "Nothing: no session has anything that can go." } };
+    }
     let all: Tokens = sessions.iter().filter_map(|it| it.info()?.context).sum();
     let saves: Tokens = would.iter().map(|(_, info)| info.saving).sum();
     html! {
-        div.tables.two {
-            section.block {
-                h2 { "Saved so far" }
-                @if n == 0 {
-                    p.soft { "No session is compacted now." }
-                } @else {
-                    dl.figures {
-                        (figure("sessions compacted", n))
-                        (change("tokens of messages", context.before.0, context.after.0, &messages))
-                        (change("on disk", disk.before.0, disk.after.0, &on_disk))
-                        (figure("in the archive", archive))
+        p.lead {
+            b { "~" (saves) } " of ~" (all) " tokens of messages ("
+            (percent(saves.0, all.0)) "%), in "
+            (plural(would.len() as u64, "session")) "."
+        }
+        ol.sums {
+            @for (session, info) in would.iter().take(ROWS.min(5)) {
+                li {
+                    (link(viewer, session, &plan_of(&session.file.path)))
+                    p.values {
+                        span.agent { (session.file.agent) }
+                        span { "−" (info.saving) " tokens" }
                     }
-                    p.soft {
-                        "Every byte is in the archive: " code { "epitome restore" }
-                        " gives it back."
-                    }
-                }
-            }
-            section.block {
-                h2 { "Compacting would save" }
-                @if would.is_empty() {
-                    p.soft { "Nothing: no session has anything that can go." }
-                } @else {
-                    p.lead {
-                        b { "~" (saves) } " of ~" (all) " tokens of messages ("
-                        (percent(saves.0, all.0)) "%), in "
-                        (plural(would.len() as u64, "session")) "."
-                    }
-                    ol.sums {
-                        @for (session, info) in would.iter().take(ROWS.min(5)) {
-                            li {
-                                (link(viewer, session, &plan_of(&session.file.path)))
-                                p.values {
-                                    span.agent { (session.file.agent) }
-                                    span { "−" (info.saving) " tokens" }
-                                }
-                                (part(info.saving.0, would[0].1.saving.0))
-                            }
-                        }
-                    }
+                    (part(info.saving.0, would[0].1.saving.0))
                 }
             }
         }

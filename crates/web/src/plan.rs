@@ -95,7 +95,8 @@ pub(crate) async fn page(
         let config = &viewer.options.config;
         let opened = OpenSession::at(config, &session.path);
         let run = config.begin_run("serve");
-        let (mut left, mut failed) = (None, None);
+        let mut left = None;
+        let mut failed = None;
         let compact = Compact::with_settings(&viewer.options.settings, &recipe, counter, &run);
         let planned = compact.plan(&opened, |path, planned| {
             left.get_or_insert_with(|| losses::planned(viewer, path, planned));
@@ -138,13 +139,14 @@ impl Part {
             let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
             epitome_render::visible(&text)
         };
-        let saving = || planned.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0));
+        let saving: Vec<_> =
+            planned.plan.edits.iter().filter(|edit| edit.tokens > Tokens(0)).collect();
         let mut passes = BTreeMap::new();
-        saving().for_each(|it| *passes.entry(it.edit.pass.to_owned()).or_default() += 1);
+        saving.iter().for_each(|it| *passes.entry(it.edit.pass.to_owned()).or_default() += 1);
         let pass = Some(pass).filter(|pass| passes.contains_key(*pass));
         let is_asked = |name: &str| pass.is_none_or(|pass| pass == name);
-        let asked = saving().filter(|it| is_asked(it.edit.pass)).count();
-        let unread = planned.compaction.edits.len() - saving().count();
+        let asked = saving.iter().filter(|it| is_asked(it.edit.pass)).count();
+        let unread = planned.plan.edits.len() - saving.len();
         let more = asked.saturating_sub(EDITS);
         let all = planned.shown_by_saving(viewer.options.counter);
         let edits = all.filter(|edit| is_asked(edit.pass)).take(EDITS).map(|edit| Edit {

@@ -114,11 +114,9 @@ impl ListQuery {
             State::Compacted => session.is_compacted(),
             State::Whole => session.seen.is_some() && !session.is_compacted(),
         };
-        let of_project = || {
-            self.project.is_empty()
-                || session.project().is_some_and(|cwd| key(cwd.as_ref()) == self.project)
-        };
-        of_state && self.is_of_agent(session) && of_project()
+        let is_of_project = self.project.is_empty()
+            || session.project().is_some_and(|cwd| key(cwd.as_ref()) == self.project);
+        of_state && self.is_of_agent(session) && is_of_project
     }
 
     /// Whether a session has these, and all words are in its title, project, id or agent.
@@ -134,17 +132,17 @@ impl ListQuery {
 
     /// The address of another page of the same list.
     pub(crate) fn address(&self, page: usize) -> String {
+        let members = [
+            ("q", &*self.q),
+            ("agent", &*self.agent),
+            ("project", &*self.project),
+            ("state", self.state.value()),
+            ("sort", self.sort.map_or("", Sort::name)),
+        ];
         let mut address = String::from("./?");
-        let mut add = |name: &str, value: &str| {
-            if !value.is_empty() {
-                address.push_str(&format!("{name}={}&", encoded(value)));
-            }
-        };
-        add("q", &self.q);
-        add("agent", &self.agent);
-        add("project", &self.project);
-        add("state", self.state.value());
-        add("sort", self.sort.map_or("", Sort::name));
+        for (name, value) in members.into_iter().filter(|(_, value)| !value.is_empty()) {
+            address.push_str(&format!("{name}={}&", encoded(value)));
+        }
         address.push_str(&format!("page={page}"));
         address
     }

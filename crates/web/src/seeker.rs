@@ -45,7 +45,8 @@ struct Inside {
 
 impl Seeker {
     pub(crate) fn new(config: Config, which: Which) -> Seeker {
-        let (inside, ended) = (Mutex::default(), Condvar::new());
+        let inside = Mutex::default();
+        let ended = Condvar::new();
         Seeker { config, which, inside, ended }
     }
 
@@ -62,8 +63,8 @@ impl Seeker {
         std::thread::spawn(move || {
             loop {
                 let update = std::panic::AssertUnwindSafe(|| seeker.update());
-                let broke_off = |_| IndexState::Failed("the search broke off".to_owned());
-                let last = std::panic::catch_unwind(update).unwrap_or_else(broke_off);
+                let last = std::panic::catch_unwind(update)
+                    .unwrap_or_else(|_| IndexState::Failed("the search broke off".to_owned()));
                 let mut inside = seeker.inside();
                 inside.last = Some(last);
                 if !std::mem::take(&mut inside.is_wanted) {
@@ -122,15 +123,14 @@ impl Seeker {
         let inside = self.inside();
         let waited = self.ended.wait_timeout_while(inside, PATIENCE, |it| it.is_updating);
         let inside = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let (search, is_updating) = (inside.search.clone(), inside.is_updating);
+        let search = inside.search.clone();
+        let is_updating = inside.is_updating;
         let last = inside.last.clone();
         drop(inside);
-        let progress = || {
-            let progress = search.as_ref().and_then(|search| search.progress());
-            progress.map(|progress| (progress.done, progress.of))
-        };
+        let progress = search.as_ref().and_then(|search| search.progress());
+        let progress = progress.map(|progress| (progress.done, progress.of));
         let state = match (is_updating, last) {
-            (true, _) | (false, None) => IndexState::Indexing(progress()),
+            (true, _) | (false, None) => IndexState::Indexing(progress),
             (false, Some(last)) => last,
         };
         let Some(search) = &search else {

@@ -125,11 +125,11 @@ impl SessionCache {
         shown: impl Fn(&[CachedSession]) -> Vec<usize>,
     ) -> Vec<CachedSession> {
         let inside = self.inside();
-        let waits = |inside: &mut Inside| {
-            let unread = |&at: &usize| inside.kept.get(at).is_some_and(|it| it.seen.is_none());
-            inside.is_reading && shown(&inside.kept).iter().any(unread)
-        };
-        let waited = self.read.wait_timeout_while(inside, PATIENCE, waits);
+        let waited = self.read.wait_timeout_while(inside, PATIENCE, |inside| {
+            let mut shown = shown(&inside.kept).into_iter();
+            inside.is_reading
+                && shown.any(|at| inside.kept.get(at).is_some_and(|it| it.seen.is_none()))
+        });
         waited.unwrap_or_else(PoisonError::into_inner).0.kept.clone()
     }
 

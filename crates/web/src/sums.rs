@@ -47,8 +47,11 @@ impl Period {
     /// The shortest period that contains a request.
     pub(crate) fn fitting<'s>(usages: impl Iterator<Item = &'s DayUsage>, today: Date) -> Period {
         let last = usages.filter_map(|it| it.day).filter(|day| *day <= today).max();
-        let has = |period: &Period| last.zip(period.first(today)).is_some_and(|(a, b)| a >= b);
-        Period::ALL.into_iter().find(has).unwrap_or(Period::All)
+        let mut periods = Period::ALL.into_iter();
+        let fitting = periods.find(|period| {
+            last.zip(period.first(today)).is_some_and(|(last, first)| last >= first)
+        });
+        fitting.unwrap_or(Period::All)
     }
 
     /// The first day, if there is one.
@@ -113,7 +116,9 @@ impl Sum {
 
     /// Adds the requests of one session.
     fn add<'s>(&mut self, usages: impl Iterator<Item = &'s DayUsage>) {
-        let (mut requests, mut unpriced, mut missing) = (0, 0, 0);
+        let mut requests = 0;
+        let mut unpriced = 0;
+        let mut missing = 0;
         for usage in usages {
             requests += usage.requests;
             unpriced += usage.unpriced;
@@ -184,15 +189,12 @@ impl Sums {
                     .or_default()
                     .add(of_model);
             }
-            let is_dated =
-                |usage: &&DayUsage| usage.day.filter(|day| (FIRST..=today).contains(day));
-            sums.undated += usages
+            let (dated, undated): (Vec<&DayUsage>, Vec<&DayUsage>) = usages
                 .iter()
-                .filter(|usage| is_dated(usage).is_none())
-                .map(|usage| usage.requests)
-                .sum::<u64>();
-            in_time
-                .push(usages.iter().filter_map(|usage| Some((is_dated(usage)?, *usage))).collect());
+                .copied()
+                .partition(|usage| usage.day.is_some_and(|day| (FIRST..=today).contains(&day)));
+            sums.undated += undated.iter().map(|usage| usage.requests).sum::<u64>();
+            in_time.push(dated.into_iter().filter_map(|usage| Some((usage.day?, usage))).collect());
         }
         sums.slots = slots(&in_time, period, today);
         sums

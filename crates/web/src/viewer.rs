@@ -54,11 +54,11 @@ impl Viewer {
 
     /// The session with a key. Nothing else is ever opened: no path comes from a URL.
     pub(crate) fn session(&self, key: &str) -> Result<SessionFile, Problem> {
-        let known = || self.shelf.file(key);
-        let found = known().filter(|file| epitome::storage::exists(&file.path)).or_else(|| {
+        let mut found = self.shelf.file(key);
+        if !found.as_ref().is_some_and(|file| epitome::storage::exists(&file.path)) {
             self.shelf.refresh(self.files());
-            known()
-        });
+            found = self.shelf.file(key);
+        }
         found.ok_or_else(|| {
             Problem::new(StatusCode::NOT_FOUND, "this session is not there any more")
                 .hint("it was moved or removed, or belongs to another `epitome serve`")

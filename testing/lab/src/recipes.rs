@@ -239,7 +239,7 @@ fn one(
         say(&format!("{}: {violation}", file.display()));
     }
     sum.refused += u64::from(!planned.violations.is_empty());
-    sum.tokens.0 += planned.compaction.tokens_before.0;
+    sum.tokens.0 += planned.plan.tokens_before.0;
     sum.tokens.1 += planned.tokens_after.0;
     sum.bytes.0 += Source::len(&session.source);
     sum.bytes.1 += planned.bytes_after.0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use epitome::live::{Context, Next, Said, Setup};
+use epitome::live::{Context, MessagePart, Next, Setup};
 use epitome_api::APIS;
 use epitome_formats::{epitome::blocks_of, named};
 use epitome_model::{Block, Counter, Tokens};
@@ -50,7 +50,7 @@ pub fn summary(bytes: &[u8]) {
         let Some((kind, rest)) = kind(line) else { continue };
         let done = match kind {
             'u' => context.user(rest),
-            'a' => context.assistant(&[Said::text(rest)]),
+            'a' => context.assistant(&[MessagePart::text(rest)]),
             'c' => call(&mut context, n, rest),
             'k' => {
                 compact(&mut context, rest, window, &mut replies);
@@ -73,8 +73,8 @@ fn call(context: &mut Context, n: usize, rest: &str) -> epitome::Result<()> {
     let id = n.to_string();
     let times = rest.bytes().filter(u8::is_ascii_digit).count().min(40);
     let text = format!("{rest} and more words\n").repeat(1 + times * 9);
-    context.assistant(&[Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#)])?;
-    context.tool(&[Said::output(id, text)])
+    context.assistant(&[MessagePart::call(id.clone(), "Read", r#"{"path":"a.rs"}"#)])?;
+    context.tool(&[MessagePart::output(id, text)])
 }
 
 /// Answers in the order of their lines, repeated from the first.
@@ -99,7 +99,7 @@ impl Replies {
                 's' => says(rest, StopReason::Other("safety".into())),
                 'f' => Err(NoReply::Failed(rest.into())),
                 'o' => Err(NoReply::TooLong),
-                'n' => Err(NoReply::Nobody),
+                'n' => Err(NoReply::NoModel),
                 _ => return None,
             })
         });
@@ -108,7 +108,7 @@ impl Replies {
 
     fn next(&mut self) -> Result<Reply, NoReply> {
         if self.all.is_empty() {
-            return Err(NoReply::Nobody);
+            return Err(NoReply::NoModel);
         }
         self.next += 1;
         self.all[(self.next - 1) % self.all.len()].clone()
@@ -127,7 +127,7 @@ fn compact(context: &mut Context, focus: &str, window: u64, replies: &mut Replie
         check_fits(&question.ask, window);
         kept = question.kept.len();
         let reply = replies.next();
-        asked += u64::from(!matches!(reply, Err(NoReply::Nobody)));
+        asked += u64::from(!matches!(reply, Err(NoReply::NoModel)));
         billed += u64::from(reply.is_ok());
         context.answer(reply).expect("memory is written");
     }

@@ -159,11 +159,10 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
 /// Every call must have its result at the beginning of the next turn.
 fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<&Turn<'_>>) {
     let blocks = next.map_or(&[][..], |next| &next.blocks);
-    let id_of = |(_, block): &(String, &Value<'_>)| block.word("tool_use_id").map(String::from);
-    let is_result = |(_, block): &&(String, &Value<'_>)| block.is("type", "tool_result");
-    let leading: HashSet<String> =
-        blocks.iter().take_while(|it| is_result(it)).filter_map(id_of).collect();
-    let all: HashSet<String> = blocks.iter().filter(|it| is_result(it)).filter_map(id_of).collect();
+    let results = blocks.iter().filter(|(_, block)| is_result(block));
+    let leading = blocks.iter().take_while(|(_, block)| is_result(block));
+    let leading: HashSet<String> = leading.filter_map(|(_, block)| result_id(block)).collect();
+    let all: HashSet<String> = results.filter_map(|(_, block)| result_id(block)).collect();
     for (place, call) in turn.of_kind("tool_use") {
         let id = call.word("id").unwrap_or_default();
         if !all.contains(&*id) {
@@ -174,6 +173,14 @@ fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<
             found.add(Invariant::Position, call, place, what);
         }
     }
+}
+
+fn is_result(block: &Value<'_>) -> bool {
+    block.is("type", "tool_result")
+}
+
+fn result_id(block: &Value<'_>) -> Option<String> {
+    block.word("tool_use_id").map(String::from)
 }
 
 /// Every result must have its call in the turn before, and be the only one for it.
@@ -196,11 +203,10 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
 
 /// During tool use, the turn with the calls must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
-    let answers = |turn: &Turn<'_>| turn.of_kind("tool_result").next().is_some();
-    if !turns.last().is_some_and(|turn| turn.role == Role::User && answers(turn)) {
+    if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;
     }
-    let prompt = turns.iter().rposition(|turn| turn.role == Role::User && !answers(turn));
+    let prompt = turns.iter().rposition(|turn| turn.role == Role::User && !has_results(turn));
     let start = prompt.map_or(0, |prompt| prompt + 1);
     let Some((place, block)) = turns.get(start).and_then(|turn| turn.blocks.first()) else {
         return;
@@ -209,6 +215,10 @@ fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
         let what = "thinking is enabled, and the turn that called tools does not begin with it";
         found.add(Invariant::Reasoning, block, place, what);
     }
+}
+
+fn has_results(turn: &Turn<'_>) -> bool {
+    turn.of_kind("tool_result").next().is_some()
 }
 
 /// The service's own compaction must be the first block of its message, and the two ways of

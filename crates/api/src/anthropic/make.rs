@@ -3,6 +3,7 @@
 use epitome_json::{Document, Value};
 use epitome_model::{Block, Source, Transcript, encode};
 
+use crate::response::raw;
 use crate::{Conversation, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, Tool, name};
 
 /// Maximum length of an id in characters.
@@ -51,7 +52,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 
 /// A tool as an element of `tools`.
 pub fn tool(tool: &Tool<'_>) -> String {
-    let (name, about) = (encode(tool.name), encode(tool.description));
+    let name = encode(tool.name);
+    let about = encode(tool.description);
     let schema = tool.parameters;
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
@@ -67,7 +69,8 @@ fn carries(block: &Value<'_>) -> bool {
 /// The content of a response: signed reasoning, then texts, then calls. The API refuses text after
 /// a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
-    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
+    let mut calls = Vec::new();
     for block in blocks {
         match block {
             Block::Text(words) => said.push(text(&all.text(words))),
@@ -100,12 +103,12 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
 const THINKING: &str = r#"{"type":"thinking""#;
 
 /// A reasoning block, unchanged, if this API signed it.
-fn signed(raw: &str) -> Option<String> {
-    let document = Document::parse(raw.as_bytes()).ok()?;
+fn signed(text: &str) -> Option<String> {
+    let document = Document::parse(text.as_bytes()).ok()?;
     let block = &document.root;
-    let (words, signature) = (block.get("thinking")?, block.get("signature")?);
+    let words = block.get("thinking")?;
+    let signature = block.get("signature")?;
     let whole = block.is("type", "thinking") && words.is_text() && signature.range().len() > 2;
-    let raw = |value: &Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
     whole.then(|| {
         format!(r#"{THINKING},"thinking":{},"signature":{}}}"#, raw(words), raw(signature))
     })

@@ -1,7 +1,7 @@
 //! Converts a transcript into messages without rearranging them: for programs that exchange
 //! messages in this format and send the request later.
 
-use epitome_model::{Block, Entry, Output, Part, Role, Source, Text, Transcript, encode};
+use epitome_model::{Block, Entry, Output, Part, Role, Source, Span, Text, Transcript, encode};
 
 use crate::{SummaryAs, UNDERSTOOD};
 
@@ -52,31 +52,36 @@ fn list<'e>(
 }
 
 fn block_json(block: &Block, source: &dyn Source) -> String {
-    let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
     match block {
         Block::Text(words) | Block::Summary(words) => text(words, source),
         Block::Thinking(thinking) => match &thinking.text {
-            Some(words) if !raw(thinking.whole).contains("\"type\"") => {
+            Some(words) if !raw(thinking.whole, source).contains("\"type\"") => {
                 format!(r#"{{"type":"thinking","thinking":{}}}"#, encode(&words.read(source)))
             }
-            Some(_) | None => raw(thinking.whole),
+            Some(_) | None => raw(thinking.whole, source),
         },
         Block::Call(call) => {
-            let (id, name) = (encode(&call.id), encode(&call.name));
-            let input = raw(call.arguments);
+            let id = encode(&call.id);
+            let name = encode(&call.name);
+            let input = raw(call.arguments, source);
             let input =
                 if input.starts_with('{') { input } else { format!(r#"{{"input":{input}}}"#) };
             format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
         }
         Block::Output(output) => {
             let failed = if output.error { r#","is_error":true"# } else { "" };
-            let (id, content) = (encode(&output.call), content(output, source));
+            let id = encode(&output.call);
+            let content = content(output, source);
             format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
         }
         Block::Image(image) => picture(image, source),
-        Block::Opaque(span) => raw(*span),
+        Block::Opaque(span) => raw(*span, source),
         _ => text(&Text::Made("".into()), source),
     }
+}
+
+fn raw(span: Span, source: &dyn Source) -> String {
+    String::from_utf8_lossy(&source.at(span)).into_owned()
 }
 
 /// The content of a tool result: a string, or a list of parts.
@@ -97,8 +102,8 @@ fn text(words: &Text, source: &dyn Source) -> String {
 }
 
 fn picture(image: &epitome_model::Image, source: &dyn Source) -> String {
-    let (media, data) =
-        (encode(&image.media), epitome_model::decode(&source.at(image.data)).into_owned());
+    let media = encode(&image.media);
+    let data = epitome_model::decode(&source.at(image.data)).into_owned();
     let data = encode(&data);
     format!(r#"{{"type":"image","source":{{"type":"base64","media_type":{media},"data":{data}}}}}"#)
 }

@@ -74,7 +74,6 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
         Some("assistant") => Role::Assistant,
         Some(_) | None => Role::System,
     };
-    let is_result = |part: &Value<'_>| part.is("type", "tool_result");
     let results = parts.iter().filter(|part| is_result(part)).count();
     if results > 0 && results < parts.len() {
         // In a message with results and text, the text was added by the agent and not written by
@@ -97,6 +96,10 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
         }
     };
     body.say(message, role, blocks);
+}
+
+fn is_result(part: &Value<'_>) -> bool {
+    part.is("type", "tool_result")
 }
 
 fn texts(value: &Value<'_>) -> Vec<Block> {
@@ -125,7 +128,9 @@ fn convert_block(part: &Value<'_>, removable: bool) -> Block {
 }
 
 fn call(part: &Value<'_>) -> Option<Call> {
-    let (id, name, input) = (part.word("id")?, part.word("name")?, part.get("input")?);
+    let id = part.word("id")?;
+    let name = part.word("name")?;
+    let input = part.get("input")?;
     Some(crate::call(&id, &name, input))
 }
 

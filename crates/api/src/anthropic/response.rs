@@ -7,8 +7,10 @@ use crate::response::{Parsed, count, raw};
 
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     let content = root.get("content").filter(|content| content.is_list())?;
-    let message = || format!(r#"{{"role":"assistant","content":{}}}"#, raw(content));
-    let messages = if content.list().is_empty() { Vec::new() } else { vec![message()] };
+    let mut messages = Vec::new();
+    if !content.list().is_empty() {
+        messages.push(format!(r#"{{"role":"assistant","content":{}}}"#, raw(content)));
+    }
     let usage = root.get("usage");
     let more = |key| count(usage, key).unwrap_or_default();
     let usage = count(usage, "input_tokens").map(|input| TokenUsage {

@@ -86,14 +86,13 @@ impl Assembler for Events {
                 None => return Err(wrong("the arguments of a call are not JSON")),
             }
         }
-        let null = || "null".to_owned();
         let usage: Vec<String> =
             usage.iter().map(|(key, value)| format!("{}:{value}", encode(key))).collect();
         Ok(format!(
             r#"{{"model":{},"content":[{}],"stop_reason":{},"usage":{{{}}}}}"#,
-            model.unwrap_or_else(null),
+            model.unwrap_or_else(|| "null".to_owned()),
             content.join(","),
-            stop.unwrap_or_else(null),
+            stop.unwrap_or_else(|| "null".to_owned()),
             usage.join(","),
         ))
     }
@@ -114,13 +113,14 @@ impl Events {
         let block = event.get("content_block").filter(|block| block.is_object());
         let block = block.ok_or_else(|| wrong("a block is not an object"))?;
         let is_call = block.word("type").is_some_and(|kind| kind.ends_with("tool_use"));
-        let pieces = |key: &str| TEXTS.contains(&key) || key == "citations";
-        let members = block.members().iter();
-        let members = members.filter(|(key, _)| !(pieces(key) || is_call && key == "input"));
+        let members = block.members().iter().filter(|(key, _)| {
+            let in_pieces = TEXTS.contains(&key.as_ref()) || key == "citations";
+            !(in_pieces || is_call && key == "input")
+        });
         let members =
             members.map(|(key, value)| format!("{}:{}", encode(key), raw(value))).collect();
-        let text = |key| Some((key, block.word(key)?.into_owned()));
-        let texts = TEXTS.into_iter().filter_map(text).collect();
+        let texts = TEXTS.into_iter();
+        let texts = texts.filter_map(|key| Some((key, block.word(key)?.into_owned()))).collect();
         let citations = block.list_of("citations").iter().map(raw).collect();
         let input = is_call.then(String::new);
         if let Some(name) = block.word("name").filter(|_| is_call) {

@@ -158,15 +158,16 @@ fn matching(
 ) {
     let mut open: Vec<&Value<'_>> = answers.to_vec();
     for (n, call) in made {
-        let (id, name) = (call.word("id"), call.word("name").unwrap_or_default());
-        let fits = |answer: &&Value<'_>| {
-            let same = match (&id, answer.word("id")) {
+        let id = call.word("id");
+        let name = call.word("name").unwrap_or_default();
+        let answer = open.iter().position(|answer| {
+            let same_id = match (&id, answer.word("id")) {
                 (Some(id), Some(other)) => *id == other,
                 (Some(_) | None, _) => true,
             };
-            same && answer.is("name", &name)
-        };
-        match open.iter().position(fits) {
+            same_id && answer.is("name", &name)
+        });
+        match answer {
             Some(idx) => {
                 open.remove(idx);
             }
@@ -181,9 +182,10 @@ fn matching(
 /// If the current request has thought signatures, the first call of each of its steps must have
 /// one.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
-    let asks =
-        |content: &Value<'_>| !content.is("role", "model") && responses(content).next().is_none();
-    let from = contents.iter().rposition(asks).map_or(0, |prompt| prompt + 1);
+    let prompt = contents
+        .iter()
+        .rposition(|content| !content.is("role", "model") && responses(content).next().is_none());
+    let from = prompt.map_or(0, |prompt| prompt + 1);
     let steps = contents.iter().enumerate().skip(from);
     let steps: Vec<(usize, usize, &Value<'_>)> = steps
         .filter_map(|(idx, content)| {
@@ -191,7 +193,6 @@ fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
             Some((idx, n, &content.list_of("parts")[n]))
         })
         .collect();
-    let is_signed = |part: &Value<'_>| part.any(&SIGNATURES).is_some();
     if !steps.iter().any(|(_, _, part)| is_signed(part)) {
         return;
     }
@@ -199,6 +200,10 @@ fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
         let what = "the first call of a step is without its signature, and others have one";
         found.add(Invariant::Reasoning, part, &format!("contents.{idx}.parts.{n}"), what);
     }
+}
+
+fn is_signed(part: &Value<'_>) -> bool {
+    part.any(&SIGNATURES).is_some()
 }
 
 /// Cached content has its own instructions and tools: a request that uses it must not have others.

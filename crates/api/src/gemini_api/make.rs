@@ -36,7 +36,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             Some((_, before)) => before.extend(said.into_iter().chain(calls)),
             None => push(&mut contents, "model", said.into_iter().chain(calls).collect()),
         }
-        let (mut results, mut words) = (Vec::new(), Vec::new());
+        let mut results = Vec::new();
+        let mut words = Vec::new();
         for answer in &step.results {
             let mut texts = Vec::new();
             for part in all.parts(answer.output) {
@@ -81,7 +82,8 @@ pub fn tool(tool: &Tool<'_>) -> String {
 
 /// A tool as an element of `functionDeclarations`.
 pub fn function(tool: &Tool<'_>) -> String {
-    let (name, about) = (encode(tool.name), encode(tool.description));
+    let name = encode(tool.name);
+    let about = encode(tool.description);
     let schema = tool.parameters;
     format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#)
 }
@@ -98,7 +100,8 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
 
 /// The parts of a response: texts and pictures, and apart from them the calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
+    let mut calls = Vec::new();
     for block in &step.reply {
         match block {
             Block::Text(words) => said.push(text(&all.text(words))),

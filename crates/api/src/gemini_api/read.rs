@@ -106,8 +106,10 @@ impl Reader {
     fn call(&mut self, part: &Value<'_>, call: &Value<'_>, past: bool) -> Option<Block> {
         let name = call.word("name")?;
         self.calls += 1;
-        let numbered = || format!("call {}", self.calls);
-        let id = call.word("id").map_or_else(numbered, |id| id.into_owned());
+        let id = match call.word("id") {
+            Some(id) => id.into_owned(),
+            None => format!("call {}", self.calls),
+        };
         let arguments = call.get("args").unwrap_or(call);
         let mut made = crate::call(&id, &name, arguments);
         let signed = part.any(&["thoughtSignature", "thought_signature"]).is_some();
@@ -139,7 +141,8 @@ impl Reader {
     /// The id of the call that a result answers: the id in the result, or else that of the first
     /// open call of the same function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
-        let (id, name) = (response.word("id"), response.word("name").unwrap_or_default());
+        let id = response.word("id");
+        let name = response.word("name").unwrap_or_default();
         let found = match &id {
             Some(id) => self.open.iter().position(|(open, _)| **open == **id),
             None => self.open.iter().position(|(_, open)| **open == *name),

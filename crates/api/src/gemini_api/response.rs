@@ -33,6 +33,6 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     });
     let parts = candidate.get("content").and_then(|content| content.get("parts"));
     let parts = parts.filter(|parts| !parts.list().is_empty());
-    let message = |parts| format!(r#"{{"role":"model","parts":{}}}"#, raw(parts));
-    Some(Parsed { messages: parts.map(message).into_iter().collect(), model, stop, usage })
+    let message = parts.map(|parts| format!(r#"{{"role":"model","parts":{}}}"#, raw(parts)));
+    Some(Parsed { messages: message.into_iter().collect(), model, stop, usage })
 }

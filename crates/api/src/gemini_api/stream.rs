@@ -26,11 +26,6 @@ enum Part {
 
 impl Assembler for Chunks {
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
-        let keep = |place: &mut Option<String>, value: Option<&Value<'_>>| {
-            if let Some(value) = value {
-                *place = Some(raw(value));
-            }
-        };
         keep(&mut self.usage, event.get("usageMetadata"));
         keep(&mut self.model, event.get("modelVersion"));
         let feedback = event.get("promptFeedback").filter(|it| it.get("blockReason").is_some());
@@ -58,6 +53,12 @@ impl Assembler for Chunks {
         let others = others.into_iter().filter_map(|(key, value)| Some((key, value?)));
         members.extend(others.map(|(key, value)| format!(r#""{key}":{value}"#)));
         Ok(format!("{{{}}}", members.join(",")))
+    }
+}
+
+fn keep(place: &mut Option<String>, value: Option<&Value<'_>>) {
+    if let Some(value) = value {
+        *place = Some(raw(value));
     }
 }
 

@@ -38,7 +38,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
                     TextOrImage::Picture { .. } | TextOrImage::Carried(_) => words.push(part),
                 }
             }
-            let (tool, text) = (encode(&name(&answer.call.name)), encode(&texts.join("\n")));
+            let tool = encode(&name(&answer.call.name));
+            let text = encode(&texts.join("\n"));
             messages.push(format!(r#"{{"role":"tool","tool_name":{tool},"content":{text}}}"#));
         }
         for said in &step.words {
@@ -53,7 +54,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 }
 
 fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
-    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut calls = Vec::new();
     for block in &step.reply {
         match block {
             Block::Text(text) => texts.push(all.text(text)),
@@ -79,7 +81,8 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
 }
 
 fn user(pieces: Vec<TextOrImage<'_>>) -> String {
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
     for piece in pieces {
         match piece {
             TextOrImage::Text(text) => texts.push(text.into_owned()),

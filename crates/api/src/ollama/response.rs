@@ -45,7 +45,8 @@ fn call(idx: usize, call: &Value<'_>) -> Option<String> {
     let function = call.get("function")?;
     let id = call.word("id").map_or_else(|| format!("call_{idx}"), String::from);
     let arguments = function.get("arguments").map_or_else(|| "{}".to_owned(), raw);
-    let (id, name) = (encode(&id), encode(&function.word("name")?));
+    let id = encode(&id);
+    let name = encode(&function.word("name")?);
     let function = format!(r#"{{"name":{name},"arguments":{}}}"#, encode(&arguments));
     Some(format!(r#"{{"id":{id},"type":"function","function":{function}}}"#))
 }

@@ -62,8 +62,9 @@ pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
         message(found, it, &format!("messages.{idx}"));
     }
     pairs(found, messages);
-    let of = |role: &str| messages.iter().position(|message| message.is("role", role));
-    if let (Some(_), Some(idx)) = (of("system"), of("developer")) {
+    let system = messages.iter().position(|message| message.is("role", "system"));
+    let developer = messages.iter().position(|message| message.is("role", "developer"));
+    if let (Some(_), Some(idx)) = (system, developer) {
         let what = "a developer message in a conversation with a system message";
         found.add(Invariant::Roles, &messages[idx], &format!("messages.{idx}"), what);
     }

@@ -63,7 +63,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 
 /// A tool as an element of `tools`.
 pub fn tool(tool: &Tool<'_>) -> String {
-    let (name, about) = (encode(tool.name), encode(tool.description));
+    let name = encode(tool.name);
+    let about = encode(tool.description);
     let schema = tool.parameters;
     let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
     format!(r#"{{"type":"function","function":{function}}}"#)
@@ -80,7 +81,8 @@ fn say(messages: &mut Vec<String>, words: Vec<TextOrImage<'_>>) {
 }
 
 fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
-    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
+    let mut calls = Vec::new();
     for block in &step.reply {
         match block {
             Block::Text(words) => said.push(TextOrImage::Text(all.text(words))),

@@ -88,8 +88,9 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
 
 /// Reads the messages of a request.
 pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
-    let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
-    let prompts = messages.iter().take_while(is_prompt).count();
+    let prompts =
+        messages.iter().take_while(|it| it.is("role", "system") || it.is("role", "developer"));
+    let prompts = prompts.count();
     let last = messages.iter().rposition(|it| it.is("role", "user")).unwrap_or(0);
     for (idx, message) in messages.iter().enumerate() {
         let role = message.word("role").unwrap_or_default();
@@ -153,7 +154,8 @@ fn call(call: &Value<'_>) -> Option<Call> {
         Some(function) => (function, "arguments"),
         None => (call.get("custom")?, "input"),
     };
-    let (name, arguments) = (function.word("name")?, function.get(key)?);
+    let name = function.word("name")?;
+    let arguments = function.get(key)?;
     Some(crate::call(&id, &name, arguments))
 }
 

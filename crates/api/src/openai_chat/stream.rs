@@ -39,8 +39,9 @@ impl Assembler for Chunks {
         if let Some(model) = event.any(&["model"]) {
             self.model = Some(raw(model));
         }
-        let first = |choice: &&Value<'_>| count(Some(choice), "index").unwrap_or_default().0 == 0;
-        let Some(choice) = event.list_of("choices").iter().find(first) else { return Ok(()) };
+        let mut choices = event.list_of("choices").iter();
+        let first = choices.find(|choice| count(Some(choice), "index").unwrap_or_default().0 == 0);
+        let Some(choice) = first else { return Ok(()) };
         if let Some(delta) = choice.get("delta") {
             self.delta(delta, on)?;
         }
@@ -116,7 +117,9 @@ impl Chunks {
 impl Call {
     fn json(&self) -> String {
         let arguments = if self.arguments.is_empty() { "{}" } else { &self.arguments };
-        let (id, name, arguments) = (encode(&self.id), encode(&self.name), encode(arguments));
+        let id = encode(&self.id);
+        let name = encode(&self.name);
+        let arguments = encode(arguments);
         let function = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
         format!(r#"{{"id":{id},"type":"function","function":{function}}}"#)
     }

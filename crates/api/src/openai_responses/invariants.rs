@@ -57,7 +57,8 @@ fn kind<'d>(item: &Value<'d>) -> std::borrow::Cow<'d, str> {
 fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     let mut calls: HashMap<String, (usize, &str, bool)> = HashMap::new();
     for (idx, item) in items.iter().enumerate() {
-        let (kind, place) = (kind(item), format!("input.{idx}"));
+        let kind = kind(item);
+        let place = format!("input.{idx}");
         let id = item.word("call_id").unwrap_or_default();
         if let Some((_, answer)) = PAIRS.iter().find(|(call, _)| *call == kind) {
             if calls.insert(id.to_string(), (idx, answer, false)).is_some() {

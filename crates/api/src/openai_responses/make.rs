@@ -4,6 +4,7 @@ use epitome_json::{Document, Value};
 use epitome_model::{Block, Source, Transcript, encode};
 
 use super::message::{CARRIED, SERVICE_CALLS};
+use crate::response::raw;
 use crate::{
     AnsweredCall, Arguments, Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs,
     TextOrImage, Tool, name,
@@ -49,7 +50,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 
 /// A tool as an element of `tools`.
 pub fn tool(tool: &Tool<'_>) -> String {
-    let (name, about) = (encode(tool.name), encode(tool.description));
+    let name = encode(tool.name);
+    let about = encode(tool.description);
     let schema = tool.parameters;
     let function = format!(r#""name":{name},"description":{about},"parameters":{schema}"#);
     format!(r#"{{"type":"function",{function},"strict":false}}"#)
@@ -71,7 +73,8 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
                 format!(r#"{{"type":"message","role":"assistant","content":{words}}}"#)
             }
             Block::Call(call) => {
-                let (id, name) = (encode(all.id(call)), encode(&name(&call.name)));
+                let id = encode(all.id(call));
+                let name = encode(&name(&call.name));
                 let (kind, key, text) = match all.arguments(call) {
                     Arguments::Object(object) => ("function_call", "arguments", object),
                     Arguments::Text(text) => ("custom_tool_call", "input", text),
@@ -105,14 +108,15 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
 }
 
 /// A reasoning item, unchanged, if this API encrypted it.
-fn sealed(raw: &str) -> Option<String> {
-    let document = Document::parse(raw.as_bytes()).ok()?;
+fn sealed(text: &str) -> Option<String> {
+    let document = Document::parse(text.as_bytes()).ok()?;
     let item = &document.root;
-    let (seal, summary) = (item.get("encrypted_content")?, item.get("summary")?);
+    let seal = item.get("encrypted_content")?;
+    let summary = item.get("summary")?;
     let whole = item.is("type", "reasoning") && seal.range().len() > 2 && summary.is_list();
-    let raw = |value: &Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
     whole.then(|| {
-        let (summary, seal) = (raw(summary), raw(seal));
+        let summary = raw(summary);
+        let seal = raw(seal);
         format!(r#"{{"type":"reasoning","summary":{summary},"encrypted_content":{seal}}}"#)
     })
 }

@@ -47,8 +47,9 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
 
 /// Reads the items of a request.
 pub fn messages(body: &mut Body<'_>, items: &[Value<'_>]) {
-    let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
-    let prompts = items.iter().take_while(is_prompt).count();
+    let prompts =
+        items.iter().take_while(|it| it.is("role", "system") || it.is("role", "developer"));
+    let prompts = prompts.count();
     for (idx, it) in items.iter().enumerate() {
         item(body, it, idx < prompts);
     }
@@ -117,7 +118,8 @@ fn image(part: &Value<'_>) -> Option<Image> {
 }
 
 fn call(item: &Value<'_>) -> Option<Block> {
-    let (id, name) = (item.word("call_id")?, item.word("name")?);
+    let id = item.word("call_id")?;
+    let name = item.word("name")?;
     let arguments = item.any(&["arguments", "input"])?;
     Some(Block::Call(crate::call(&id, &name, arguments)))
 }

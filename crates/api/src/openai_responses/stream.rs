@@ -54,8 +54,8 @@ impl Assembler for Events {
     fn finish(self: Box<Self>) -> Result<String, BadResponse> {
         let Events { items, ended } = *self;
         let (mut members, output) = ended.ok_or_else(unfinished)?;
-        let items = || items.into_values().collect::<Vec<_>>().join(",");
-        let output = output.unwrap_or_else(|| format!("[{}]", items()));
+        let output = output
+            .unwrap_or_else(|| format!("[{}]", items.into_values().collect::<Vec<_>>().join(",")));
         members.push(format!(r#""output":{output}"#));
         Ok(format!("{{{}}}", members.join(",")))
     }

@@ -18,7 +18,7 @@ use super::wire::{
     Pair, Prompt, SetOption, VERSION, text, update,
 };
 use super::{Sessions, choice, prompt};
-use crate::commands::{Command, SlashOutcome, offered_to_editors, parse};
+use crate::commands::{SlashOutcome, offered_to_editors, parse};
 use crate::machine::{Input, OutsideChange};
 use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
@@ -160,8 +160,9 @@ impl<S: Sessions> Host<S> {
             }
             Some(SlashOutcome::Input(input)) => return line.ask(input, Waiting::Prompt(responder)),
             Some(SlashOutcome::Help) => {
-                let about = |it: &Command| format!("- {} {}: {}", it.name, it.arguments, it.about);
-                offered_to_editors().map(about).collect::<Vec<_>>().join("\n")
+                let lines = offered_to_editors()
+                    .map(|it| format!("- {} {}: {}", it.name, it.arguments, it.about));
+                lines.collect::<Vec<_>>().join("\n")
             }
             Some(SlashOutcome::Quit) => "close the session in the editor".to_owned(),
             Some(SlashOutcome::Wrong(why)) => why,
@@ -211,7 +212,8 @@ impl<S: Sessions> Host<S> {
             if wanted.replay {
                 session.replay();
             }
-            let (id, options) = (session.id.clone(), session.choices().options());
+            let id = session.id.clone();
+            let options = session.choices().options();
             let mut begun = json!({"configOptions": options});
             if wanted.id.is_none() {
                 begun["sessionId"] = id.as_str().into();
@@ -245,8 +247,8 @@ impl<S: Sessions> Host<S> {
     fn forget(&self, id: &str) {
         let mut state = self.state();
         // Another session with this id may be open by now.
-        let has_ended = |open: &Open| open.ended.try_recv() != Err(TryRecvError::Empty);
-        if state.open.get(id).is_some_and(has_ended) {
+        let open = state.open.get(id);
+        if open.is_some_and(|open| open.ended.try_recv() != Err(TryRecvError::Empty)) {
             state.open.remove(id);
         }
     }
@@ -290,12 +292,13 @@ fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
 
 /// An MCP server of the editor; none if it is of an unsupported kind.
 fn server(named: McpServer) -> Option<Server> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name: String = named.name.chars().map(plain).take(32).collect();
-    let pairs = |all: Vec<Pair>| all.into_iter().map(|it| (it.name, it.value)).collect();
+    let name = named.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let name: String = name.take(32).collect();
     let place = match (named.command, named.url, named.kind.as_deref()) {
         (Some(command), None, None | Some("stdio")) => {
-            let (args, env, folder) = (named.args, pairs(named.env), PathBuf::new());
+            let args = named.args;
+            let env = pairs(named.env);
+            let folder = PathBuf::new();
             ServerAddress::Program { command, args, env, folder }
         }
         (None, Some(url), Some("http")) => {
@@ -304,6 +307,10 @@ fn server(named: McpServer) -> Option<Server> {
         _ => return None,
     };
     is_name(&name).then_some(Server { name, place, timeout: TIMEOUT })
+}
+
+fn pairs(all: Vec<Pair>) -> Vec<(String, String)> {
+    all.into_iter().map(|it| (it.name, it.value)).collect()
 }
 
 /// Checks that the folder of a session exists.

@@ -13,7 +13,7 @@ use super::update::{Abilities, Updates};
 use super::wire::{Error, update};
 use super::{Started, questions};
 use crate::agent::{Agent, Front};
-use crate::commands::{Command, offered_to_editors};
+use crate::commands::offered_to_editors;
 use crate::machine::{Ended, Event, Input};
 use crate::permissions::{Access, Answer};
 
@@ -141,14 +141,14 @@ fn is_waited_for(input: &Input) -> bool {
 
 /// The slash commands that the user may type.
 fn commands() -> Value {
-    let command = |it: &Command| {
+    let commands = offered_to_editors().map(|it| {
         let mut command = json!({"name": &it.name[1..], "description": it.about});
         if !it.arguments.is_empty() {
             command["input"] = json!({"hint": it.arguments});
         }
         command
-    };
-    let all: Vec<Value> = offered_to_editors().map(command).collect();
+    });
+    let all: Vec<Value> = commands.collect();
     update("available_commands_update", json!({"availableCommands": all}))
 }
 
@@ -178,7 +178,8 @@ impl Front for Editor {
             Event::Question { id, question, choices } => self.question(id, question, choices),
             Event::Permitted { id, .. } | Event::Result { id, .. } => self.close_question(task, id),
             Event::Session { model, recipe, .. } if task.is_none() => {
-                (self.choices.model, self.choices.recipe) = (model.clone(), recipe.clone());
+                self.choices.model = model.clone();
+                self.choices.recipe = recipe.clone();
                 let options = json!({"configOptions": self.choices.options()});
                 self.send(vec![update("config_option_update", options)]);
             }
@@ -221,7 +222,8 @@ impl Editor {
         let options = questions::options(always);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
         let key = (task.map(str::to_owned), id.to_owned());
-        let (inputs, (task, id)) = (self.inputs.clone(), key.clone());
+        let inputs = self.inputs.clone();
+        let (task, id) = key.clone();
         let request = self.client.request("session/request_permission", params, move |response| {
             let input = Input::Permission(id.into(), questions::answer(response));
             // Errors are ignored: a session that has ended needs no answer.
@@ -239,7 +241,8 @@ impl Editor {
             return;
         };
         let form = questions::form(&self.session, &call.id, question, choices);
-        let (inputs, call) = (self.inputs.clone(), id.to_owned());
+        let inputs = self.inputs.clone();
+        let call = id.to_owned();
         let request = self.client.request("elicitation/create", form, move |response| {
             // Errors are ignored: a session that has ended needs no answer.
             let _gone = inputs.send(Input::Told(call.into(), questions::answer_from(response)));

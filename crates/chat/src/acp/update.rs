@@ -215,7 +215,8 @@ impl Updates {
         if let Some(changes) = changes {
             value["content"] = changes.into_iter().map(diff).collect();
         }
-        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        let tool = tool.to_owned();
+        let arguments = arguments.to_owned();
         let call = Call { id: name, tool, arguments, value: value.clone() };
         // A to-do list is shown as a plan.
         let is_plan = kind_of(&call.tool) == ToolKind::Todo;
@@ -229,9 +230,10 @@ impl Updates {
     }
 
     fn runs(&self, task: Option<&str>, id: &str) -> Vec<Value> {
-        let call = self.open(task, id);
-        let runs = |call: &Call| json!({"toolCallId": call.id, "status": "in_progress"});
-        call.map(|call| update("tool_call_update", runs(call))).into_iter().collect()
+        let updates = self.open(task, id).into_iter().map(|call| {
+            update("tool_call_update", json!({"toolCallId": call.id, "status": "in_progress"}))
+        });
+        updates.collect()
     }
 
     fn progress(&self, task: Option<&str>, id: &str, text: &str) -> Vec<Value> {
@@ -351,20 +353,21 @@ fn fenced(text: &str) -> String {
 
 fn diff(change: FileChange) -> Value {
     let FileChange { path, before, after } = change;
-    let (path, after) = (path.to_string_lossy(), after.unwrap_or_default());
+    let path = path.to_string_lossy();
+    let after = after.unwrap_or_default();
     json!({"type": "diff", "path": path, "oldText": before, "newText": after})
 }
 
 fn plan_of(items: &[Todo]) -> Value {
-    let entry = |item: &Todo| {
+    let entries = items.iter().map(|item| {
         let status = match item.state {
             TodoState::Open => "pending",
             TodoState::Doing => "in_progress",
             TodoState::Done => "completed",
         };
         json!({"content": item.text, "priority": "medium", "status": status})
-    };
-    update("plan", json!({"entries": items.iter().map(entry).collect::<Vec<_>>()}))
+    });
+    update("plan", json!({"entries": entries.collect::<Vec<_>>()}))
 }
 
 fn used(usage: WindowUse, cost: machine::Cost) -> Option<Value> {

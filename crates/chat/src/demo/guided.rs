@@ -98,14 +98,12 @@ fn script() -> Vec<ScriptLine> {
 }
 
 fn turns() -> Vec<Turn> {
-    let read = |n| Step::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#));
-    let mut reads: Vec<Step> = (0..project::MODULES).map(read).collect();
+    let mut reads: Vec<Step> = (0..project::MODULES).map(Step::read_module).collect();
     reads.push(Step::say("All modules use the same table of rates."));
     let edit = concat!(
         r#"{"path":"src/pricing.rs","old_string":"net * rate","#,
         r#""new_string":"net as f64 * rate"}"#,
     );
-    let turn = |message: &str, steps: Vec<Step>| Turn { message: message.to_owned(), steps };
     vec![
         turn(
             BUILD,
@@ -133,6 +131,10 @@ fn turns() -> Vec<Turn> {
             ],
         ),
     ]
+}
+
+fn turn(message: &str, steps: Vec<Step>) -> Turn {
+    Turn { message: message.to_owned(), steps }
 }
 
 fn session(recipe: &str, model: &ScriptedModel, log: &Path) -> Event {
@@ -166,11 +168,12 @@ impl Changes for DemoChanges {
         };
         let mut recipe = recipe(name).map_err(|err| err.to_string())?;
         recipe.live.tool.min_tokens = TOOL;
-        let open = || live::open(&self.log, setup(recipe, &*self.model, None));
-        let replaced = open().and_then(|context| agent.machine_mut().replace_context(context));
+        let context = live::open(&self.log, setup(recipe, &*self.model, None));
+        let replaced = context.and_then(|context| agent.machine_mut().replace_context(context));
         replaced.map_err(|err| err.to_string())?;
         let machine = agent.machine();
-        let (usage, cost) = (machine.context().usage(), machine.cost());
+        let usage = machine.context().usage();
+        let cost = machine.cost();
         Ok(vec![session(name, &self.model, &self.log), Event::Usage { usage, cost }])
     }
 }

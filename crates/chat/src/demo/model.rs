@@ -54,6 +54,11 @@ impl Step {
         Step::Call(tool.to_owned(), arguments.to_owned())
     }
 
+    /// Reads a module of the project.
+    pub(super) fn read_module(n: usize) -> Step {
+        Step::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#))
+    }
+
     pub(super) fn recall(search: &str) -> Step {
         Step::Recall(search.to_owned())
     }
@@ -135,8 +140,11 @@ impl Model for ScriptedModel {
         let block = if request.tools.is_empty() {
             text(SUMMARY)
         } else {
-            let is_sent = |turn: &Turn| texts.iter().any(|it| it.contains(&turn.message));
-            if state.steps.is_empty() && state.turns.front().is_some_and(is_sent) {
+            let is_next = state
+                .turns
+                .front()
+                .is_some_and(|turn| texts.iter().any(|it| it.contains(&turn.message)));
+            if state.steps.is_empty() && is_next {
                 let turn = state.turns.pop_front();
                 state.steps = turn.map(|turn| turn.steps.into()).unwrap_or_default();
             } else if state.steps.is_empty() && self.is_watched {
@@ -195,13 +203,14 @@ fn parsed(arguments: &str) -> Value {
 fn texts(request: &Request<'_>) -> Vec<String> {
     let outgoing = &request.outgoing;
     let source = outgoing.source;
-    let text = |block: &Block| match block {
+    let blocks = outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let texts = blocks.map(|block| match block {
         Block::Text(text) | Block::Summary(text) => text.read(source).into_owned(),
         Block::Output(output) => output.text(source),
         Block::Call(call) => String::from_utf8_lossy(&source.at(call.arguments)).into_owned(),
         _ => String::new(),
-    };
-    outgoing.transcript.context().flat_map(|(_, entry)| entry.blocks.iter().map(text)).collect()
+    });
+    texts.collect()
 }
 
 /// The first reference in a text.

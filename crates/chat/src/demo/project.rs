@@ -43,7 +43,8 @@ fn pricing() -> String {
 fn log() -> String {
     let mut text = String::new();
     for k in 0..1_800 {
-        let (major, minor) = (k * 7 % 5, k * 13 % 40);
+        let major = k * 7 % 5;
+        let minor = k * 13 % 40;
         let _infallible = writeln!(text, "   Compiling crate-{k} v{major}.{minor}.{}", k % 9);
         if k == 1_200 {
             text.push_str(

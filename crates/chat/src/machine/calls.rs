@@ -1,6 +1,6 @@
 //! The calls of one answer: checking, permitting, running and closing them.
 
-use epitome_engine::{Called, Said};
+use epitome_engine::{Called, MessagePart};
 use epitome_error::Result;
 use epitome_model::ToolKind;
 
@@ -52,7 +52,7 @@ enum CallState {
 impl Machine {
     pub(super) fn close_left_open(&mut self) -> Result<()> {
         for (id, _) in self.context.open_calls() {
-            self.context.tool(&[Said::failure(&*id, KILLED)])?;
+            self.context.tool(&[MessagePart::failure(&*id, KILLED)])?;
         }
         Ok(())
     }
@@ -61,7 +61,8 @@ impl Machine {
         let mut open = Vec::new();
         let mut at_once = Vec::new();
         for called in called {
-            let (id, tool) = (called.id.to_string(), called.name.to_string());
+            let id = called.id.to_string();
+            let tool = called.name.to_string();
             let arguments = called.arguments.clone();
             self.show(Event::Call { id, tool, arguments });
             // The engine gives its own tool's result after all others.
@@ -78,7 +79,9 @@ impl Machine {
                 self.actions.push(Action::Check(called.clone()));
             }
             let state = CallState::Checking;
-            let (access, progress, task) = (None, String::new(), None);
+            let access = None;
+            let progress = String::new();
+            let task = None;
             open.push(OpenCall { called, access, state, progress, task });
         }
         self.state = State::Calling(open);
@@ -129,7 +132,8 @@ impl Machine {
             Verdict::Ask => {
                 call.state = CallState::Asked;
                 let called = call.called.clone();
-                let (about, always) = (access.to_string(), self.permissions.scope_of(&access));
+                let about = access.to_string();
+                let always = self.permissions.scope_of(&access);
                 self.show(Event::Permission { id: id.to_owned(), about, always });
                 self.actions.push(Action::Permit(called, access));
                 Ok(())
@@ -170,11 +174,11 @@ impl Machine {
     pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);
-        let verdict = |call: &OpenCall| {
+        let verdicts = waiting.filter_map(|call| {
             let verdict = self.permissions.judge(call.access.as_ref()?);
             Some((call.called.id.clone(), verdict))
-        };
-        let verdicts: Vec<(Box<str>, Verdict)> = waiting.filter_map(verdict).collect();
+        });
+        let verdicts: Vec<(Box<str>, Verdict)> = verdicts.collect();
         for (id, verdict) in verdicts {
             self.decided(&id, verdict)?;
         }
@@ -194,7 +198,8 @@ impl Machine {
         }
         let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
         call.state = CallState::Running;
-        let (called, access) = (call.called.clone(), call.access.clone());
+        let called = call.called.clone();
+        let access = call.access.clone();
         self.actions.extend(access.map(|access| Action::Run(called, access)));
         Ok(())
     }
@@ -212,7 +217,8 @@ impl Machine {
             Ok(text) => (false, text),
             Err(text) => (true, text),
         };
-        let said = if error { Said::failure(id, &text) } else { Said::output(id, &text) };
+        let said =
+            if error { MessagePart::failure(id, &text) } else { MessagePart::output(id, &text) };
         self.context.tool(&[said])?;
         self.show(Event::Result { id: id.to_owned(), error, text });
         self.go_on_if_all_done()
@@ -248,14 +254,14 @@ impl Machine {
                 CallState::Checking | CallState::Asked | CallState::Question => NOT_RUN.to_owned(),
             };
             let id = &call.called.id;
-            self.context.tool(&[Said::failure(&**id, &text)])?;
+            self.context.tool(&[MessagePart::failure(&**id, &text)])?;
             let id = id.to_string();
             self.show(Event::Result { id, error: true, text });
         }
         // A call of the engine's own tool has no result yet if other calls were open.
         self.compacts.clear();
         for (id, _) in self.context.open_calls() {
-            self.context.tool(&[Said::failure(&*id, NOT_RUN)])?;
+            self.context.tool(&[MessagePart::failure(&*id, NOT_RUN)])?;
         }
         Ok(())
     }

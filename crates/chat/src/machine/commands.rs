@@ -59,7 +59,8 @@ impl Machine {
     }
 
     pub(super) fn show_window(&mut self) {
-        let (usage, contents) = (self.context.usage(), self.context.contents());
+        let usage = self.context.usage();
+        let contents = self.context.contents();
         self.show(Event::Window { usage, contents, window: self.context.window() });
     }
 

@@ -30,9 +30,8 @@ impl Machine {
     pub(super) fn recall(&self, arguments: &str) -> Result<String, String> {
         let arguments: Arguments =
             serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))?;
-        let is_empty = |text: &&String| text.trim().is_empty();
-        let reference = arguments.reference.as_ref().filter(|it| !is_empty(it));
-        let search = arguments.search.as_ref().filter(|it| !is_empty(it));
+        let reference = arguments.reference.as_ref().filter(|it| !it.trim().is_empty());
+        let search = arguments.search.as_ref().filter(|it| !it.trim().is_empty());
         match (reference, search) {
             (Some(name), _) => {
                 let recalled = self.find_removed(name.trim())?;
@@ -62,10 +61,10 @@ impl Machine {
         if hits.is_empty() {
             return Err(format!("nothing that was said holds `{search}`"));
         }
-        let line = |it: &epitome_engine::Hit| {
+        let lines = hits.iter().take(HITS).map(|it| {
             format!("{} {}: {}", it.name, it.line, epitome_model::short(&it.text, WIDTH))
-        };
-        let mut lines: Vec<String> = hits.iter().take(HITS).map(line).collect();
+        });
+        let mut lines: Vec<String> = lines.collect();
         if hits.len() > HITS {
             lines.push(format!("[the first {HITS} lines: there are more]"));
         }
@@ -105,10 +104,9 @@ fn excerpt(recalled: &Recalled, arguments: &Arguments) -> String {
     if from > 0 || said.is_empty() {
         return excerpt;
     }
-    let named = |it: &epitome_passes::SaidText| {
-        format!("[you said, {}:]\n{}", response_name(it.response), it.text)
-    };
-    let mut parts: Vec<String> = said.iter().map(named).collect();
+    let parts =
+        said.iter().map(|it| format!("[you said, {}:]\n{}", response_name(it.response), it.text));
+    let mut parts: Vec<String> = parts.collect();
     if !text.is_empty() {
         parts.push(format!("[result:]\n{excerpt}"));
     }

@@ -1,8 +1,9 @@
 //! Sends requests, and handles their answers and failures.
 
+use epitome_passes::Reply;
 use std::mem;
 
-use epitome_engine::{Next, Recovery, Said};
+use epitome_engine::{MessagePart, Next, Recovery};
 use epitome_error::Result;
 use epitome_llm::{Failure, Response};
 use epitome_model::StopReason;
@@ -118,12 +119,11 @@ impl Machine {
             State::Waiting { .. } => {}
             State::Answering(_, partial) => {
                 if !partial.trim().is_empty() {
-                    self.context.assistant(&[Said::text(&partial)])?;
+                    self.context.assistant(&[MessagePart::text(&partial)])?;
                     self.answer = partial;
                 }
             }
             State::Summarising(_) => {
-                let interrupted = || Err(NoReply::Failed("interrupted".to_owned()));
                 self.context.answer(interrupted())?;
                 // A call of the engine's own tool may wait for its result.
                 while let Next::Ask(_) = self.context.step()? {
@@ -137,4 +137,8 @@ impl Machine {
         self.actions.push(Action::Stop);
         self.end(Ended::Interrupted, Some("interrupted".to_owned()))
     }
+}
+
+fn interrupted() -> std::result::Result<Reply, NoReply> {
+    Err(NoReply::Failed("interrupted".to_owned()))
 }

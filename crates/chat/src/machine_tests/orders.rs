@@ -123,7 +123,7 @@ impl Play {
                 Input::Response(request, Box::new(called), None)
             }
             (Action::Prepare(n, prepared), _) => prepared_by(n, prepared),
-            (Action::Ask(request, _), _) => Input::Summary(request, Err(NoReply::Nobody), None),
+            (Action::Ask(request, _), _) => Input::Summary(request, Err(NoReply::NoModel), None),
             (Action::Check(called), _) => {
                 let path = if n < 3 { "/p/a" } else { "/etc" };
                 Input::Checked(called.id, Ok(Access::Read(path.into())))
@@ -187,7 +187,7 @@ impl Play {
                         stopped: epitome_model::StopReason::End,
                         used: None,
                     };
-                    let reply = if *good { Ok(reply) } else { Err(NoReply::Nobody) };
+                    let reply = if *good { Ok(reply) } else { Err(NoReply::NoModel) };
                     self.input(Input::Summary(request, reply, None));
                 }
             }

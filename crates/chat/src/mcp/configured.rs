@@ -24,21 +24,21 @@ pub(crate) fn with_servers(
     waits: &dyn Fn(Wait<'_>),
 ) -> Result<(Workplace, Vec<Event>)> {
     let ChatOptions { config, settings, .. } = options;
-    let failed =
-        |(name, why)| Event::Notice { text: format!("MCP server {name} has no tools: {why}") };
-    let (mut servers, mut events) = (Vec::new(), Vec::new());
+    let mut servers = Vec::new();
+    let mut events = Vec::new();
     for (name, set) in settings.values.chat.mcp.iter().flatten() {
         let server = server(config, settings, name, set)?;
         // A server whose key is missing is left out, like one that cannot be started.
         match unset(config, set) {
             None => servers.push(server),
             Some(variable) => {
-                events.push(failed((name.clone(), format!("the variable {variable} is not set"))));
+                let why = format!("the variable {variable} is not set");
+                events.push(without_tools(name, &why));
             }
         }
     }
-    let is_new = |server: &&Server| !servers.iter().any(|it| it.name == server.name);
-    let more: Vec<Server> = more.iter().filter(is_new).cloned().collect();
+    let more = more.iter().filter(|server| !servers.iter().any(|it| it.name == server.name));
+    let more: Vec<Server> = more.cloned().collect();
     servers.extend(more);
     for server in &mut servers {
         // Some programs load code from their current folder: it must not be an untrusted project.
@@ -56,8 +56,13 @@ pub(crate) fn with_servers(
     let servers = Servers::start(servers, place.root(), hidden);
     waits(Wait::Over);
     let servers = servers?;
-    events.extend(servers.failed().into_iter().map(failed));
+    let failed = servers.failed().into_iter();
+    events.extend(failed.map(|(name, why)| without_tools(&name, &why)));
     Ok((place.with_more(Arc::new(servers)), events))
+}
+
+fn without_tools(name: &str, why: &str) -> Event {
+    Event::Notice { text: format!("MCP server {name} has no tools: {why}") }
 }
 
 fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> Result<Server> {
@@ -101,15 +106,15 @@ fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
 
 /// Values with references to environment variables replaced.
 fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let value = |text: &str| {
+    let values = values.iter().map(|(name, text)| {
         let mut value = String::new();
         for (before, variable) in parts(text) {
             value.push_str(before);
             value.push_str(&variable.and_then(|it| config.variable(it)).unwrap_or_default());
         }
-        value
-    };
-    values.iter().map(|(name, text)| (name.clone(), value(text))).collect()
+        (name.clone(), value)
+    });
+    values.collect()
 }
 
 /// Splits a text into pairs: literal text, and the name of the variable that follows it.

@@ -46,8 +46,8 @@ pub(super) async fn serve(
     listed: Sender<()>,
 ) {
     let opened = timeout(START, open(&server, &root, &hidden, &found)).await;
-    let late = || Err(format!("it did not answer in {} s", START.as_secs()));
-    let opened = opened.unwrap_or_else(|_| late());
+    let opened =
+        opened.unwrap_or_else(|_| Err(format!("it did not answer in {} s", START.as_secs())));
     let (running, process) = match opened {
         Ok(opened) => opened,
         Err(why) => {
@@ -57,7 +57,9 @@ pub(super) async fn serve(
     };
     drop(listed);
     while let Some(call) = calls.recv().await {
-        let (peer, name, limit) = (running.peer().clone(), server.name.clone(), server.timeout);
+        let peer = running.peer().clone();
+        let name = server.name.clone();
+        let limit = server.timeout;
         tokio::spawn(async move {
             let Call { tool, arguments, tell, stopped } = call;
             let params = CallToolRequestParams::new(tool).with_arguments(arguments);

@@ -21,20 +21,22 @@ pub(super) fn text(result: &CallToolResult) -> Result<String, String> {
 }
 
 fn part(block: &ContentBlock) -> String {
-    // Base64 has four characters for three bytes.
-    let size = |data: &str| data.len() / 4 * 3;
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => {
-            format!("[a picture, {}, {} bytes: not shown]", image.mime_type, size(&image.data))
+            format!(
+                "[a picture, {}, {} bytes: not shown]",
+                image.mime_type,
+                decoded_size(&image.data)
+            )
         }
         ContentBlock::Audio(audio) => {
-            format!("[sound, {}, {} bytes: not played]", audio.mime_type, size(&audio.data))
+            format!("[sound, {}, {} bytes: not played]", audio.mime_type, decoded_size(&audio.data))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}:\n{text}"),
             ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                format!("[{uri}, {} bytes: not shown]", size(blob))
+                format!("[{uri}, {} bytes: not shown]", decoded_size(blob))
             }
             _ => "[a resource of an unknown kind]".to_owned(),
         },
@@ -43,12 +45,18 @@ fn part(block: &ContentBlock) -> String {
     }
 }
 
+/// Base64 has four characters for three bytes.
+fn decoded_size(base64: &str) -> usize {
+    base64.len() / 4 * 3
+}
+
 /// Removes the middle of a long text.
 fn cut(text: String) -> String {
     if text.len() <= 2 * KEPT {
         return text;
     }
-    let (head, tail) = (text.floor_char_boundary(KEPT), text.ceil_char_boundary(text.len() - KEPT));
+    let head = text.floor_char_boundary(KEPT);
+    let tail = text.ceil_char_boundary(text.len() - KEPT);
     format!("{}\n[{} bytes left out]\n{}", &text[..head], tail - head, &text[tail..])
 }
 

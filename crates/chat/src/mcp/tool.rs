@@ -29,7 +29,8 @@ pub(super) fn named<'s>(
             let Some(parameters) = parameters(&tool) else { continue };
             let name = free(&name(server, &tool.name), &mut taken);
             let description = clean(tool.description.as_deref().unwrap_or_default(), ABOUT);
-            let (server, tool) = (server.to_owned(), tool.name.into_owned());
+            let server = server.to_owned();
+            let tool = tool.name.into_owned();
             all.push(MoreTool { name, description, parameters, server, tool });
         }
     }
@@ -38,18 +39,17 @@ pub(super) fn named<'s>(
 }
 
 fn name(server: &str, tool: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name = format!("{PREFIX}{server}__{}", tool.chars().map(plain).collect::<String>());
+    let tool = tool.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    let name = format!("{PREFIX}{server}__{}", tool.collect::<String>());
     name[..name.len().min(NAME)].to_owned()
 }
 
 /// A name that is not taken.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
-    let number = |n: u32| {
+    let mut names = (1..).map(|n| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };
         format!("{}{end}", &name[..name.len().min(NAME - end.len())])
-    };
-    let mut names = (1..).map(number);
+    });
     let free = names.find(|name| !taken.contains(name)).unwrap_or_default();
     taken.insert(free.clone());
     free
@@ -79,14 +79,13 @@ fn cleaned(value: &mut Value) {
 /// Removes invisible characters from a foreign text: control characters, and those that hide,
 /// reverse or tag text.
 pub(super) fn clean(text: &str, longest: usize) -> String {
-    let is_seen = |c: &char| {
+    let mut seen = text.chars().filter(|c| {
         let hides = matches!(*c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}');
+'\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+| '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+| '\u{e0000}'..='\u{e007f}');
         !hides && (!c.is_control() || matches!(c, '\n' | '\t'))
-    };
-    let mut seen = text.chars().filter(is_seen);
+    });
     let mut short: String = seen.by_ref().take(longest).collect();
     if seen.next().is_some() {
         short.push('…');

@@ -76,8 +76,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
         return Err(format!("there is no {}", folder.display()));
     }
     let mut walk = WalkBuilder::new(folder);
-    let is_git = |entry: &ignore::DirEntry| entry.file_name() == ".git";
-    walk.hidden(false).require_git(false).filter_entry(move |entry| !is_git(entry));
+    walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
     walk.sort_by_file_path(|one, other| one.cmp(other));
     // Unreadable files are left out, as in a shell's pattern.
     let entries = walk.build().filter_map(Result::ok);

@@ -129,8 +129,10 @@ fn changes(
             }
         }
     }
-    let twice = |at: usize| changes[..at].iter().any(|it| it.path == changes[at].path);
-    match (0..changes.len()).find(|at| twice(*at)) {
+    let mut all = changes.iter().enumerate();
+    let twice = all
+        .position(|(at, change)| changes[..at].iter().any(|earlier| earlier.path == change.path));
+    match twice {
         Some(at) => {
             let name = place.display(&changes[at].path);
             Err(format!("{name} is changed twice: put its changes together"))

@@ -196,7 +196,8 @@ struct Output {
 
 impl Default for Output {
     fn default() -> Output {
-        let (plain, buffer) = (Plain::new(), vec![0; READ]);
+        let plain = Plain::new();
+        let buffer = vec![0; READ];
         Output { plain, buffer, head: Vec::new(), tail: Vec::new(), dropped: 0, is_new: false }
     }
 }

@@ -128,7 +128,8 @@ fn found(
         let path = entry.path().join(FILE);
         match read(inside, &path) {
             Ok((path, text)) => {
-                let (about, inside) = (description(&text), inside.to_owned());
+                let about = description(&text);
+                let inside = inside.to_owned();
                 skills.push(Skill { name, about, path, inside });
             }
             Err(err) if path.symlink_metadata().is_ok() => refuse(&path, err),

@@ -33,7 +33,8 @@ pub(super) const TOOL: Tool = Tool {
         let path = permitted(access)?;
         let is_new = !path.exists();
         replace(place, path, &content)?;
-        let (name, lines) = (place.display(path), content.lines().count());
+        let name = place.display(path);
+        let lines = content.lines().count();
         let what = if is_new { "created" } else { "replaced" };
         Ok(format!("{what} {name}: {lines} lines, {} bytes", content.len()))
     },

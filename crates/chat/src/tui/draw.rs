@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::state::{Ask, Busy, State, Work};
 use super::text::{clean, cut, width_of};
-use crate::commands::{Command, completions};
+use crate::commands::completions;
 
 /// The maximum number of waiting messages, and of matching commands, that are shown.
 const WAITING: usize = 3;
@@ -38,8 +38,9 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     {
         let y = above + row + lines - below.lines.len();
         let x = column.min(usize::from(area.width) - 1);
-        let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
-        frame.set_cursor_position(Position::new(area.x + place(x), area.y + place(y)));
+        let x = u16::try_from(x).unwrap_or(u16::MAX);
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        frame.set_cursor_position(Position::new(area.x + x, area.y + y));
     }
 }
 
@@ -162,15 +163,15 @@ impl State {
 
     fn completions(&self) -> Vec<Line<'static>> {
         let found = completions(self.editor.text());
-        let row = |it: &&Command| {
+        let rows = found.iter().take(COMPLETIONS.min(self.height() / 3)).map(|it| {
             let name = format!("{} {}", it.name, it.arguments);
             let about = cut(it.about, self.width().saturating_sub(22));
             Line::from(vec![
                 Span::styled(cut(&format!("  {name:<20}"), self.width()), self.theme.code()),
                 Span::styled(about, self.theme.dim()),
             ])
-        };
-        found.iter().take(COMPLETIONS.min(self.height() / 3)).map(row).collect()
+        });
+        rows.collect()
     }
 
     /// The status bar: the share of the window is always shown first; the rest as far as there is

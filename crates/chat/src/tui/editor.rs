@@ -57,7 +57,8 @@ impl Editor {
     /// Takes the text, and adds it to the history.
     pub(super) fn take(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
-        (self.cursor, self.recalled) = (0, None);
+        self.cursor = 0;
+        self.recalled = None;
         self.remember(&text);
         text
     }
@@ -170,13 +171,15 @@ impl Editor {
         for (at, grapheme) in self.text.grapheme_indices(true) {
             if grapheme == "\n" {
                 rows.push(begin..at);
-                (begin, used) = (at + 1, 0);
+                begin = at + 1;
+                used = 0;
                 continue;
             }
             let columns = display(grapheme).1;
             if used + columns > width && at > begin {
                 rows.push(begin..at);
-                (begin, used) = (at, 0);
+                begin = at;
+                used = 0;
             }
             used += columns;
         }

@@ -138,7 +138,9 @@ impl Card {
         arguments: String,
         preview: Option<Preview>,
     ) -> Card {
-        let (state, result, inside) = (CardState::Running, String::new(), Vec::new());
+        let state = CardState::Running;
+        let result = String::new();
+        let inside = Vec::new();
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
@@ -146,8 +148,7 @@ impl Card {
     /// asked about as a whole.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
-        let asked = |card: &&Card| !folded || card.state == CardState::Asked;
-        let shown = self.inside.iter().filter(asked);
+        let shown = self.inside.iter().filter(|card| !folded || card.state == CardState::Asked);
         let inner = width.saturating_sub(2);
         let mut lines: Vec<Line<'static>> =
             shown.flat_map(|card| card.lines(inner, true, theme)).map(indented).collect();

@@ -13,8 +13,11 @@ pub(super) fn markdown(
     highlighted: bool,
 ) -> Vec<Line<'static>> {
     let lines = markdown_lines(text, width, highlighted).into_iter();
-    let span = |run: epitome_render::Run<_>| Span::styled(run.text, theme.ratatui_style(run.style));
-    lines.map(|line| line.into_iter().map(span).collect()).collect()
+    let lines = lines.map(|line| {
+        let spans = line.into_iter();
+        spans.map(|run| Span::styled(run.text, theme.ratatui_style(run.style))).collect()
+    });
+    lines.collect()
 }
 
 /// The length of the part of a growing text that is final: up to the last empty line outside of

@@ -59,10 +59,9 @@ impl Preview {
         config.algorithm(Algorithm::Myers).timeout(PATIENCE);
         let diff = config.diff_lines(before, after);
         let mut rows = Vec::new();
-        let row = |kind, number, text: &str| Row { kind, number, text: text.to_owned() };
         for (at, group) in diff.grouped_ops(AROUND).iter().enumerate() {
             if at > 0 {
-                rows.push(row(Kind::Gap, 0, ""));
+                rows.push(Row { kind: Kind::Gap, number: 0, text: String::new() });
             }
             for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                 let line = change.value().trim_end_matches(['\n', '\r']);
@@ -71,11 +70,12 @@ impl Preview {
                     ChangeTag::Insert => (Kind::Added, change.new_index()),
                     ChangeTag::Delete => (Kind::Removed, change.old_index()),
                 };
-                rows.push(row(kind, number.map_or(0, |number| number + 1), line));
+                let number = number.map_or(0, |number| number + 1);
+                rows.push(Row { kind, number, text: line.to_owned() });
             }
         }
-        let count = |kind| rows.iter().filter(|row| row.kind == kind).count();
-        let (added, removed) = (count(Kind::Added), count(Kind::Removed));
+        let added = rows.iter().filter(|row| row.kind == Kind::Added).count();
+        let removed = rows.iter().filter(|row| row.kind == Kind::Removed).count();
         Preview { rows, added, removed }
     }
 

@@ -69,7 +69,6 @@ impl State {
         let key = |key: &'static str| Span::styled(key, self.theme.accent());
         let waiting = self.asks.len() - 1;
         let more = if waiting > 0 { format!(" · {waiting} more") } else { String::new() };
-        let text = |text: String| Span::raw(text);
         let always = match &ask.what {
             OpenQuestion::Permission { always, .. } => always,
             OpenQuestion::Question { choices, .. } => {
@@ -80,13 +79,13 @@ impl State {
         };
         let long = vec![
             key("y"),
-            text(" once · ".to_owned()),
+            Span::raw(" once · "),
             key("a"),
-            text(format!(" always ({always}) · ")),
+            Span::raw(format!(" always ({always}) · ")),
             key("n"),
-            text(" no · ".to_owned()),
+            Span::raw(" no · "),
             key("N"),
-            text(format!(" never{more}")),
+            Span::raw(format!(" never{more}")),
         ];
         if long.iter().map(|span| width_of(&span.content)).sum::<usize>() <= width {
             return Line::from(long);

@@ -22,7 +22,8 @@ impl State {
             let lines = self.lines(entry);
             let rest = lines.get(line..).unwrap_or_default();
             seen.extend(rest.iter().take(height - seen.len()).cloned());
-            (entry, line) = (entry + 1, 0);
+            entry += 1;
+            line = 0;
         }
         seen
     }
@@ -55,7 +56,8 @@ impl State {
         while left > 0 && by < 0 {
             if line > 0 {
                 let step = line.min(left);
-                (line, left) = (line - step, left - step);
+                line -= step;
+                left -= step;
             } else if entry > 0 {
                 entry -= 1;
                 line = self.lines(entry).len();
@@ -70,7 +72,8 @@ impl State {
                 left = 0;
             } else if entry + 1 < self.entries.len() {
                 left -= rest + 1;
-                (entry, line) = (entry + 1, 0);
+                entry += 1;
+                line = 0;
             } else {
                 break;
             }

@@ -286,7 +286,8 @@ impl State {
                 self.note(Tone::Good, undone(before, after));
             }
             Event::Usage { usage, cost } => {
-                (self.usage, self.cost) = (Some(usage), cost);
+                self.usage = Some(usage);
+                self.cost = cost;
                 self.busy = self.busy.filter(|busy| busy.what == Work::Turn);
             }
             Event::Window { usage, contents, window } => {
@@ -340,10 +341,10 @@ impl State {
 
     /// The last entry, to change it, if it still grows.
     fn last(&mut self) -> Option<&mut Entry> {
-        let grows = |shown: &&mut LaidOutEntry| {
-            matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_))
-        };
-        self.entries.last_mut().filter(grows).map(LaidOutEntry::change)
+        let last = self.entries.last_mut();
+        let last =
+            last.filter(|shown| matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_)));
+        last.map(LaidOutEntry::change)
     }
 
     /// Completes the streamed entry.
@@ -361,12 +362,11 @@ impl State {
 
     /// Discards the streamed entries.
     fn restart(&mut self) {
-        let is_open = |shown: &LaidOutEntry| match &shown.entry {
-            Entry::Answer(text) | Entry::Thinking(text) => text.is_open,
-            _ => false,
-        };
         // The reasoning before a text was completed when the text began.
-        while self.entries.last().is_some_and(is_open) {
+        while let Some(LaidOutEntry { entry: Entry::Answer(text) | Entry::Thinking(text), .. }) =
+            self.entries.last()
+            && text.is_open
+        {
             self.entries.pop();
         }
         if let Some(Entry::Thinking(_)) = self.entries.last().map(|shown| &shown.entry) {
@@ -377,8 +377,10 @@ impl State {
     /// Changes the card of a call, or of a call within a task.
     fn card(&mut self, task: Option<&str>, id: &str, change: impl FnOnce(&mut Card)) {
         let outer = task.unwrap_or(id);
-        let is_outer = |entry: &Entry| matches!(entry, Entry::Call(card) if card.id == outer);
-        if let Some(shown) = self.entries.iter_mut().rev().find(|shown| is_outer(&shown.entry))
+        let mut shown = self.entries.iter_mut().rev();
+        let outer =
+            shown.find(|shown| matches!(&shown.entry, Entry::Call(card) if card.id == outer));
+        if let Some(shown) = outer
             && let Entry::Call(card) = shown.change()
         {
             match task {

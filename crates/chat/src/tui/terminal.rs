@@ -89,8 +89,10 @@ pub fn run<E: From<Error> + Send + 'static>(
     let worked = worker.join();
     drop(screen);
     looped.map_err(failed)?;
-    let bug = || Error::new(ErrorKind::Broken, "the agent failed: this is a bug of epitome");
-    worked.unwrap_or_else(|_| Err(bug().into()))
+    worked.unwrap_or_else(|_| {
+        let what = "the agent failed: this is a bug of epitome";
+        Err(Error::new(ErrorKind::Broken, what).into())
+    })
 }
 
 /// The channel to the agent, which may not exist yet.
@@ -326,7 +328,9 @@ impl Screen {
     fn enter() -> io::Result<Screen> {
         let said = PanicMessages::default();
         let hook = Arc::new(panic::take_hook());
-        let (here, kept, before) = (thread::current().id(), said.clone(), hook.clone());
+        let here = thread::current().id();
+        let kept = said.clone();
+        let before = hook.clone();
         panic::set_hook(Box::new(move |panic| report_panic(panic, here, &kept, &before)));
         let screen = Screen { said, hook };
         prepare()?;

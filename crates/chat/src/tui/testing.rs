@@ -59,13 +59,15 @@ pub(super) fn call(state: &mut State, id: &str, tool: &str, arguments: &str) {
 }
 
 pub(super) fn edit(state: &mut State, id: &str, before: &str, after: &str) {
-    let (id, arguments) = (id.to_owned(), r#"{"path":"src/lib.rs"}"#.to_owned());
+    let id = id.to_owned();
+    let arguments = r#"{"path":"src/lib.rs"}"#.to_owned();
     let event = Event::Call { id, tool: "edit".to_owned(), arguments };
     state.update(Happening::Agent(event, Some(Preview::between(before, after))));
 }
 
 pub(super) fn result(state: &mut State, id: &str, error: bool, text: &str) {
-    let (id, text) = (id.to_owned(), text.to_owned());
+    let id = id.to_owned();
+    let text = text.to_owned();
     shows(state, Event::Result { id, error, text });
 }
 
@@ -77,7 +79,8 @@ pub(super) fn asks(state: &mut State, id: &str, about: &str) {
 pub(super) fn usage(percent: u64) -> Event {
     let usable = Tokens(200_000);
     let tokens = Tokens(usable.0 * percent / 100);
-    let (usable, percent) = (Some(usable), Some(percent));
+    let usable = Some(usable);
+    let percent = Some(percent);
     let usage = WindowUse { tokens, usable, percent, billed: true, error: None };
     let used = TokenUsage { input: Tokens(90_000), output: Tokens(900), ..TokenUsage::default() };
     let cost = Cost { requests: 3, used, cost: MicroDollars(123_456), unpriced: 0 };

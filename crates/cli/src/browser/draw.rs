@@ -73,10 +73,10 @@ fn draw_above(browser: &Browser, frame: &mut Frame<'_>) {
         Mode::Help => boxed(frame, browser, "Keys", HELP.lines().map(Line::raw).collect()),
         Mode::Menu(Menu { title, entries }) => {
             let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
-            let line = |(key, words, _): &(char, String, _)| {
+            let lines = entries.iter().map(|(key, words, _)| {
                 Line::from(vec![Span::styled(format!("{key}  "), accent), Span::raw(words.clone())])
-            };
-            boxed(frame, browser, title, entries.iter().map(line).collect());
+            });
+            boxed(frame, browser, title, lines.collect());
         }
         Mode::Ask(Question { text, .. }) => {
             let mut lines: Vec<Line<'_>> = text.iter().map(|it| Line::raw(it.clone())).collect();
@@ -213,9 +213,10 @@ struct Columns {
 
 impl Columns {
     fn fit(browser: &Browser, width: usize) -> Columns {
-        let shown = || browser.shown.iter().map(|&at| &browser.rows[at]);
-        let agent = shown().map(|row| row.listed.file.agent.width()).max().unwrap_or(5).clamp(5, 8);
-        let id = shown().map(|row| row.short.width()).max().unwrap_or(8).clamp(7, 18);
+        let shown = browser.shown.iter().map(|&at| &browser.rows[at]);
+        let agent = shown.clone().map(|row| row.listed.file.agent.width()).max();
+        let agent = agent.unwrap_or(5).clamp(5, 8);
+        let id = shown.map(|row| row.short.width()).max().unwrap_or(8).clamp(7, 18);
         let mut columns = Columns {
             agent,
             id,
@@ -228,7 +229,8 @@ impl Columns {
             title: 0,
         };
         if width < 60 {
-            (columns.age, columns.course) = (0, 0);
+            columns.age = 0;
+            columns.course = 0;
         }
         if width < 44 {
             columns.context = 0;
@@ -313,12 +315,12 @@ fn course(points: &[Tokens], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = points.iter().max().map_or(0, |it| it.0);
     let wide = width.min(points.len());
-    let part = |n: usize| n * points.len() / wide.max(1);
-    let bar = |n: usize| {
-        let most = points[part(n)..part(n + 1)].iter().max().map_or(0, |it| it.0);
+    let bars = (0..wide).map(|n| {
+        let part = n * points.len() / wide..(n + 1) * points.len() / wide;
+        let most = points[part].iter().max().map_or(0, |it| it.0);
         BARS[usize::try_from(most * 7 / largest.max(1)).unwrap_or(7)]
-    };
-    (0..wide).map(bar).collect()
+    });
+    bars.collect()
 }
 
 fn saves(row: &Row) -> String {
@@ -401,7 +403,8 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
 
 /// The size of a session's context and its cost, in fewer words if there is less room.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
-    let (mut long, mut short) = (Vec::new(), Vec::new());
+    let mut long = Vec::new();
+    let mut short = Vec::new();
     if let Some(context) = info.context {
         long.push(format!("~{context} tokens of messages"));
         short.push(format!("messages ~{context}"));
@@ -445,7 +448,8 @@ fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'st
 }
 
 fn key_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
-    let (mut spans, mut used) = (Vec::new(), 0);
+    let mut spans = Vec::new();
+    let mut used = 0;
     let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
     for (key, words) in keys {
         let more = key.width() + words.width() + 3;

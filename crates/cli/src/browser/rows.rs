@@ -67,12 +67,11 @@ pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     let pattern = Pattern::parse(filter, CaseMatching::Smart, Normalization::Smart);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut space = Vec::new();
-    let mut score = |row: &Row| {
+    let scored = order.into_iter().filter_map(|(at, row)| {
         let words = Utf32Str::new(&row.words, &mut space);
-        pattern.score(words, &mut matcher)
-    };
-    let mut scored: Vec<(u32, usize)> =
-        order.into_iter().filter_map(|(at, row)| Some((score(row)?, at))).collect();
+        Some((pattern.score(words, &mut matcher)?, at))
+    });
+    let mut scored: Vec<(u32, usize)> = scored.collect();
     // Letters scattered over a long title match nearly everything, so weak matches are dropped.
     let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.retain(|(score, _)| score * 3 >= best * 2);

@@ -167,8 +167,9 @@ impl Browser {
     /// Filters and sorts again; the session at `path` becomes the current one.
     fn refresh(&mut self, path: Option<&Path>) {
         self.shown = found(&self.rows, &self.filter, self.sort);
-        let same = |&at: &usize| Some(&*self.rows[at].listed.file.path) == path;
-        self.at = self.shown.iter().position(same).unwrap_or(0);
+        let mut shown = self.shown.iter();
+        let at = shown.position(|&at| Some(&*self.rows[at].listed.file.path) == path);
+        self.at = at.unwrap_or(0);
     }
 
     /// Handles a key.
@@ -231,7 +232,8 @@ impl Browser {
     /// The keys that run a command on sessions.
     fn command(&mut self, code: KeyCode) -> Option<Effect> {
         let row = self.current()?;
-        let (path, short) = (row.listed.file.path.clone(), row.short.clone());
+        let path = row.listed.file.path.clone();
+        let short = row.short.clone();
         let one = |words: &[&str], kind| {
             let title = format!("epitome {} {short}", words.join(" "));
             let line = words.iter().map(OsString::from).chain([path.clone().into()]).collect();
@@ -300,8 +302,10 @@ impl Browser {
             self.note = Some(Note::Failed("it was not compacted with epitome".to_owned()));
             return None;
         }
-        let line = |row: &&Row| vec!["restore".into(), row.listed.file.path.clone().into()];
-        let lines = rows.iter().map(line).collect();
+        let lines = rows
+            .iter()
+            .map(|row| vec!["restore".into(), row.listed.file.path.clone().into()])
+            .collect();
         // This command takes one session.
         let title = rows.iter().map(|row| format!("epitome restore {}", row.short));
         let title = title.collect::<Vec<_>>().join("; ");
@@ -335,7 +339,8 @@ impl Browser {
         let KeyCode::Char(key) = code else { return None };
         let chosen = menu.entries.into_iter().find(|(it, ..)| *it == key)?.2;
         let row = self.current()?;
-        let (session, short) = (row.listed.file.path.clone(), row.short.clone());
+        let session = row.listed.file.path.clone();
+        let short = row.short.clone();
         match chosen {
             Choice::Export(form) => self.start("writing", Task::Export { session, short, form }),
             Choice::Port(to) => {
@@ -482,13 +487,12 @@ pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
 /// Which files will grow, if any: those of agents to which a record of a shorter history is
 /// appended.
 fn growing(rows: &[&Row]) -> Option<String> {
-    let grows = |agent: &str| {
+    let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
+    let agents = saving.map(|row| row.listed.file.agent).filter(|agent| {
         let native = epitome_formats::named(agent).and_then(|format| format.native);
         native.is_some_and(|native| native.is_default())
-    };
-    let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
-    let agents: BTreeSet<&str> =
-        saving.map(|row| row.listed.file.agent).filter(|agent| grows(agent)).collect();
+    });
+    let agents: BTreeSet<&str> = agents.collect();
     let agents = agents.into_iter().collect::<Vec<_>>().join(" and ");
     (!agents.is_empty()).then(|| {
         format!("The file of {agents} grows by a record; compact --rewrite shrinks it too.")

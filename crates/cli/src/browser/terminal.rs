@@ -112,11 +112,10 @@ fn end_of(text: &str) -> String {
 fn serve(mut worker: Worker, tasks: &Receiver<Task>, tell: &Sender<Told>) {
     for task in tasks {
         let done = std::sync::atomic::AtomicUsize::new(0);
-        let looked = |of| {
+        let done = worker.run(task, |of| {
             let n = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             tell.send(Told::Progress(n, of)).ok();
-        };
-        let done = worker.run(task, looked);
+        });
         if tell.send(Told::Done(Box::new(done))).is_err() {
             return;
         }
@@ -196,8 +195,8 @@ impl Loop<'_> {
             if stop.wait(Duration::ZERO) {
                 return Ok(self.stopped(is_writing, stop));
             }
-            let is_old = |done: Instant| done.elapsed() >= REFRESH;
-            if effects.is_empty() && browser.is_idle() && done_at.is_some_and(is_old) {
+            let is_old = done_at.is_some_and(|done| done.elapsed() >= REFRESH);
+            if effects.is_empty() && browser.is_idle() && is_old {
                 effects.push(Effect::Start(Task::Refresh));
             }
             for effect in effects {

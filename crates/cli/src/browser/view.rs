@@ -31,13 +31,16 @@ impl View {
     /// it is escaped already.
     pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
         let printed = folded(printed, width);
-        let plain = || printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect();
         let lines: Vec<Line<'static>> = match printed.into_text() {
             Ok(text) if colours => text.lines,
-            Ok(_) | Err(_) => plain(),
+            Ok(_) | Err(_) => {
+                printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect()
+            }
         };
-        let (search, copy) = (String::new(), None);
-        let (is_typing, shows_keys) = (false, false);
+        let search = String::new();
+        let copy = None;
+        let is_typing = false;
+        let shows_keys = false;
         View { title, lines, top: 0, search, is_typing, copy, kind, shows_keys }
     }
 

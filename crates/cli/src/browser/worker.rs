@@ -144,7 +144,8 @@ impl Worker {
     }
 
     fn commands(&self, commands: Commands) -> Done {
-        let (mut text, mut failed) = (String::new(), false);
+        let mut text = String::new();
+        let mut failed = false;
         let progress = &self.app.progress;
         let of = commands.lines.len();
         // A single command counts its own steps.
@@ -175,13 +176,13 @@ impl Worker {
 
     fn export(&self, session: &Path, short: &str, form: Form) -> Result<Done> {
         let file = PathBuf::from(form.file(short));
-        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        let mut line = match form {
-            Form::Html => words(&["render", "--format", "html"]),
-            Form::Markdown => words(&["render", "--format", "markdown"]),
-            Form::Json => words(&["render", "--format", "json"]),
-            Form::Session => words(&["redact", "--out"]),
+        let words: &[&str] = match form {
+            Form::Html => &["render", "--format", "html"],
+            Form::Markdown => &["render", "--format", "markdown"],
+            Form::Json => &["render", "--format", "json"],
+            Form::Session => &["redact", "--out"],
         };
+        let mut line: Vec<OsString> = words.iter().map(OsString::from).collect();
         line.extend((form == Form::Session).then(|| file.clone().into()));
         line.push(session.into());
         let printed = self.app.captured(|app| crate::run_line(app, &line));

@@ -202,11 +202,13 @@ fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
         text.push_str(&format!("{BOLD}{trash}{BOLD:#} {what} of {sessions}, {stored}\n"));
     }
     if report.emptied > 0 {
-        let (what, bytes) = (count(report.emptied, "generation"), report.emptied_bytes);
+        let what = count(report.emptied, "generation");
+        let bytes = report.emptied_bytes;
         text.push_str(&format!("{BOLD}{delete}{BOLD:#} {what} from the trash, {bytes}\n"));
     }
     if report.leftovers > 0 {
-        let (what, bytes) = (count(report.leftovers, "file"), report.leftover_bytes);
+        let what = count(report.leftovers, "file");
+        let bytes = report.leftover_bytes;
         text.push_str(&format!("{BOLD}{delete}{BOLD:#} {what} of killed processes, {bytes}\n"));
     }
     let nothing = report.sessions.is_empty() && report.emptied + report.leftovers == 0;
@@ -249,13 +251,15 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let key = key_of(app, session)?;
     // A session is restored together with its parts, so they are exported together.
     let parts = parts_of(app, &key)?;
-    let (mut packs, mut stored) = (0, Bytes(0));
+    let mut packs = 0;
+    let mut stored = Bytes(0);
     for key in std::iter::once(&key).chain(&parts) {
         let sizes = archive.sizes(key).map_err(Failure::writing)?;
         packs += sizes.len() as u64;
         stored += sizes.iter().map(|(_, it)| *it).sum::<Bytes>();
     }
-    let (what, id) = (count(packs, "generation"), field(&key.id));
+    let what = count(packs, "generation");
+    let id = field(&key.id);
     let with = match parts.len() as u64 {
         0 => String::new(),
         n => format!(" and {} of it", count(n, "part")),
@@ -267,10 +271,6 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
         );
         agreed(app, yes, &question)?;
     }
-    let missing = |err| {
-        let failure = Failure::writing(err);
-        failure.hint("`epitome archive ls` shows what it holds")
-    };
     let now = app.config.now();
     let mut all: Vec<&SessionKey> = parts.iter().collect();
     if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
@@ -286,20 +286,26 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
             }
         }
     }
-    let (mut generations, mut stored_bytes) = (0, Bytes(0));
+    let mut generations = 0;
+    let mut stored_bytes = Bytes(0);
     for key in all {
-        let (packs, bytes) = archive.remove(key, now).map_err(missing)?;
+        let (packs, bytes) = archive.remove(key, now).map_err(not_in_archive)?;
         generations += packs;
         stored_bytes += bytes;
     }
     if app.global.json {
-        let (agent, id) = (key.agent.as_str(), key.id.as_str());
+        let agent = key.agent.as_str();
+        let id = key.id.as_str();
         return app.print_json(&Removed { agent, id, generations, stored_bytes, removed: true });
     }
     app.print(&format!(
         "{BOLD}moved to the trash{BOLD:#} {what} of {id}{with}, {stored}; a later `epitome archive \
          gc --yes` empties it\n"
     ))
+}
+
+fn not_in_archive(err: epitome::Error) -> Failure {
+    Failure::writing(err).hint("`epitome archive ls` shows what it holds")
 }
 
 /// The keys of the sessions that belong to a session.
@@ -318,11 +324,6 @@ fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
 fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    let missing = |err: epitome::Error| {
-        let mut failure = Failure::writing(err);
-        failure.hints.push("`epitome archive ls` shows what it holds".to_owned());
-        failure
-    };
     // The user is asked before anything is written.
     let keys = archive.with_parts(&key).map_err(Failure::writing)?;
     let mut generations = Vec::new();
@@ -330,9 +331,11 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
         generations.extend(archive.generations(key).map_err(Failure::writing)?.whole);
     }
     if generations.is_empty() {
-        return Err(missing(archive.export(&key, &mut std::io::sink()).err().unwrap_or_else(
-            || epitome::Error::from(std::io::Error::other("no generation of it can be read")),
-        )));
+        return Err(not_in_archive(
+            archive.export(&key, &mut std::io::sink()).err().unwrap_or_else(|| {
+                epitome::Error::from(std::io::Error::other("no generation of it can be read"))
+            }),
+        ));
     }
     match out {
         Some(out) => {
@@ -342,7 +345,8 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
                 Ok(())
             })
             .map_err(Failure::writing)?;
-            let (what, out) = (count(packs, "generation"), text::path(out));
+            let what = count(packs, "generation");
+            let out = text::path(out);
             app.print(&format!("{BOLD}exported{BOLD:#} {what} to {out}\n"))
         }
         None if app.is_terminal() => {
@@ -357,11 +361,11 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
 
 /// A closed output is not an error.
 fn stdout(err: epitome::Error) -> Failure {
-    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+    let is_closed = causes(&err).any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
         io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    };
-    if causes(&err).any(is_closed) {
+    });
+    if is_closed {
         return Failure::new(Status::Quiet, "quiet", "the output is closed");
     }
     Failure::writing(err)
@@ -414,7 +418,8 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     };
     let report = report.map_err(Failure::writing)?;
     for it in &report.refused {
-        let (agent, id) = (&it.key.agent, field(&it.key.id));
+        let agent = &it.key.agent;
+        let id = field(&it.key.id);
         let what = "joins neither the archive nor the session's file: not imported";
         app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
     }
@@ -436,10 +441,12 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     }
     let mut text = String::new();
     for it in &report.added {
-        let (agent, id) = (&it.key.agent, field(&it.key.id));
+        let agent = &it.key.agent;
+        let id = field(&it.key.id);
         text.push_str(&format!("{agent} {id} #{}, {}\n", it.number, it.stored));
     }
-    let (added, known) = (count(report.added.len() as u64, "generation"), report.known);
+    let added = count(report.added.len() as u64, "generation");
+    let known = report.known;
     text.push_str(&format!("{BOLD}imported{BOLD:#} {added}, {known} were here already\n"));
     app.print(&text)
 }

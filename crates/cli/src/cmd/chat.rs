@@ -129,7 +129,8 @@ impl Args {
     fn options(&self, app: &App) -> Result<ChatOptions> {
         let Args { model, base_url, recipe, window, resume, yes, allow, deny, budget, .. } =
             self.clone();
-        let (config, settings) = (app.config.clone(), app.settings()?.clone());
+        let config = app.config.clone();
+        let settings = app.settings()?.clone();
         let window = window.map(Tokens);
         Ok(ChatOptions {
             config,
@@ -204,8 +205,10 @@ fn parse_denial(text: &str) -> std::result::Result<Rule, String> {
 
 /// Parses an amount of money: 2, 0.50.
 fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
-    let none = || format!("`{text}` is no amount of dollars");
-    epitome_chat::parse_dollars(text).ok_or_else(none)
+    match epitome_chat::parse_dollars(text) {
+        Some(dollars) => Ok(dollars),
+        None => Err(format!("`{text}` is no amount of dollars")),
+    }
 }
 
 /// The failure of a turn that has no answer.

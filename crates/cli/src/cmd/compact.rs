@@ -194,7 +194,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (false, true) => Some(Way::Rewrite),
         (false, false) => None,
     };
-    let (force, out) = (how.force, how.out.as_deref());
+    let force = how.force;
+    let out = how.out.as_deref();
     let usual = Compact::with_settings(app.settings()?, &recipe, app.counter(), &run);
     let backup = how.keep_backup.or(usual.backup);
     let compact = Compact { way, summary, force, backup, out, ..usual };
@@ -238,8 +239,11 @@ pub fn one(
     // Without a backup, whatever the settings say: `watch` would find a backup next to a session
     // and compact it like a session.
     let compact = Compact { least, ..Compact::new(recipe, app.counter(), run) };
-    let (account, vacuum, filter) = (&Account::default(), false, None);
-    let (diff, losses) = (false, LossesShown::No);
+    let account = &Account::default();
+    let vacuum = false;
+    let filter = None;
+    let diff = false;
+    let losses = LossesShown::No;
     let job = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
     let done = job.compact(&Input::File(session.to_owned()))?;
     Ok(done.expect("without a filter every session is wanted").report)
@@ -338,18 +342,19 @@ impl Job<'_> {
             return Err(Failure::usage("a session from standard input needs --out"));
         }
         let session = Loaded::read(read_stdin()?, self.app.agent())?;
-        let (config, path) = (&self.app.config, Path::new("-"));
+        let config = &self.app.config;
+        let path = Path::new("-");
         if let (Some(out), false) = (self.compact.out, self.dry_run) {
             let report = self.compact.copy_loaded(config, path, &session, out)?;
             return Ok(ReportView { report, diff: String::new() });
         }
         let mut diff = Difference::from_job(self)?;
         let mut losses = None;
-        let look = |_: &Path, planned: &CompactionPlan<'_, _>| {
+        let report = self.compact.plan_loaded(config, path, &session, |_, planned| {
             diff.add(self, path, planned);
             losses = self.losses(path, planned);
-        };
-        let mut report = self.compact.plan_loaded(config, path, &session, look)?;
+        });
+        let mut report = report?;
         report.check()?;
         report.losses = losses.transpose()?;
         Ok(ReportView { report, diff: diff.text })
@@ -368,8 +373,10 @@ impl Job<'_> {
             LossesShown::No | LossesShown::InShort => return None,
         }
         let App { config, .. } = self.app;
-        let of = |settings| planned_losses(config, settings, path, planned, self.app.counter());
-        Some(self.app.settings().and_then(|settings| Ok(of(settings)?)))
+        let losses = self.app.settings().and_then(|settings| {
+            Ok(planned_losses(config, settings, path, planned, self.app.counter())?)
+        });
+        Some(losses)
     }
 
     /// Writes a session, or a compacted copy of it.
@@ -381,7 +388,7 @@ impl Job<'_> {
             }
             self.app.warn_of_no_parts(session);
         }
-        let done = self.compact.run_after(session, || self.app.check_is_read());
+        let done = self.compact.run_after(session, || self.app.check_output_has_reader());
         if is_copy {
             done
         } else {

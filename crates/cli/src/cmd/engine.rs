@@ -116,7 +116,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         model,
     };
     let mut server = Server::new(options, size);
-    let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let stdin = std::io::stdin().lock();
+    let mut out = std::io::stdout().lock();
     for line in stdin.split(b'\n') {
         let line = line?;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -146,7 +147,8 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let tokens = (Tokens(window.saturating_sub(answer)), Tokens(answer));
     let timeout = set.timeout.map(Duration::from_secs);
     let tries = set.tries;
-    let (model, session) = (Some(model), args.session_model.as_deref());
+    let model = Some(model);
+    let session = args.session_model.as_deref();
     let naming = ModelSelection { model, address, fallback, session, tokens, timeout, tries };
     Ok(Some(named_models(&app.config, &naming)?))
 }

@@ -40,7 +40,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let inspected = match &input {
         Input::Stdin => {
             let bytes = read_stdin()?;
-            let (config, version) = (&app.config, Version::AsItWas);
+            let config = &app.config;
+            let version = Version::AsItWas;
             let history = History::of_bytes(config, bytes.clone(), app.agent(), version)?;
             inspect.run(None, &Loaded::read(bytes, app.agent())?, &history)?
         }
@@ -63,21 +64,23 @@ const SHOWN: usize = 20;
 /// The quoted price of the request after a compaction, and the recorded one.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
-    let of = |input: Tokens, cached: Option<Tokens>, cost: Option<MicroDollars>| {
-        let cached = cached.map(|it| format!(", {it} of it cached")).unwrap_or_default();
-        let cost = cost.map(|it| format!(", {it}")).unwrap_or_default();
-        format!("{input}{cached}{cost}")
-    };
-    let (input, cached) = (quote.input_tokens.after, quote.cached_tokens.after);
-    let quoted = of(input, Some(cached), Some(quote.next_cost.after));
+    let input = quote.input_tokens.after;
+    let cached = quote.cached_tokens.after;
+    let quoted = tokens_and_cost(input, Some(cached), Some(quote.next_cost.after));
     let recorded = match &it.recorded {
         Some(it) => {
-            let is = of(it.input_tokens, it.cached_tokens, it.cost);
+            let is = tokens_and_cost(it.input_tokens, it.cached_tokens, it.cost);
             format!("recorded on line {}: {is}", it.line)
         }
         None => "no request since".to_owned(),
     };
     Some(format!("after compaction {}: quoted {quoted}; {recorded}", it.generation))
+}
+
+fn tokens_and_cost(input: Tokens, cached: Option<Tokens>, cost: Option<MicroDollars>) -> String {
+    let cached = cached.map(|it| format!(", {it} of it cached")).unwrap_or_default();
+    let cost = cost.map(|it| format!(", {it}")).unwrap_or_default();
+    format!("{input}{cached}{cost}")
 }
 
 fn report(inspected: &Inspection) -> String {
@@ -103,7 +106,8 @@ fn kinds(inspected: &Inspection) -> String {
     let heads = ["", "blocks", "messages", "", "", "disk", ""];
     let sides = [Left, Right, Right, Right, Left, Right, Right];
     let mut table = Table::new(&sides, &heads).leaves_out(&[4]);
-    let (context, disk) = (inspected.context_tokens, inspected.disk_bytes);
+    let context = inspected.context_tokens;
+    let disk = inspected.disk_bytes;
     for kind in PartKind::ALL {
         let Some(amount) = inspected.kinds.get(&kind) else { continue };
         let sent = !matches!(kind, PartKind::Copies | PartKind::Framing);

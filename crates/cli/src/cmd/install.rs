@@ -98,10 +98,10 @@ fn program() -> std::io::Result<PathBuf> {
     };
     let mut places = folders.iter().map(|folder| folder.join(&called));
     let real = fs::canonicalize(&own)?;
-    let is_own = |place: &PathBuf| {
+    let same = places.find(|place| {
         place.is_absolute() && fs::canonicalize(place).is_ok_and(|path| path == real)
-    };
-    Ok(places.find(is_own).unwrap_or(own))
+    });
+    Ok(same.unwrap_or(own))
 }
 
 /// What an installed rule keeps, in words.
@@ -176,7 +176,8 @@ fn describe_changes(plan: &Install) -> String {
         );
     }
     if let Some(left_out) = &rule.left_out {
-        let (line, file) = (left_out.text.trim(), text::path(&left_out.file));
+        let line = left_out.text.trim();
+        let file = text::path(&left_out.file);
         let _ = writeln!(shown, "{DIM}{file} gets the line {}{DIM:#}", text::field(line));
     }
     shown

@@ -128,7 +128,9 @@ fn list(app: &App) -> Result<()> {
         };
         let first = Config::key_variables(provider).first().copied();
         if app.global.json {
-            let (place, variable, no_keyring) = (known, variable.or(first), why);
+            let place = known;
+            let variable = variable.or(first);
+            let no_keyring = why;
             let provider = provider.name();
             app.print_json(&KeyJson { provider, place, variable, no_keyring })?;
             continue;

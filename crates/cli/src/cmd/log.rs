@@ -47,7 +47,8 @@ fn table(app: &App, runs: &[LoggedRun]) -> String {
     let table = Table::new(&sides, &heads).shrinks(3, 8);
     let mut table = table.leaves_out(&[9, 10, 11, 3]);
     for run in runs {
-        let (context, disk) = (run.context_tokens, run.disk_bytes);
+        let context = run.context_tokens;
+        let disk = run.disk_bytes;
         let recipes: Vec<&str> = run.recipes.iter().map(String::as_str).collect();
         table.row(vec![
             run.id.clone(),

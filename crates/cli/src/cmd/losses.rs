@@ -36,7 +36,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let path = file(app, &args.session)?;
     let session = OpenSession::of_agent(&app.config, &path, app.agent());
     let report = session_losses(&session, app.settings()?, app.counter())?;
-    app.check_is_read()?;
+    app.check_output_has_reader()?;
     if report.compactions.is_empty() {
         // Compactions whose archive is on another machine are unknown: a note says so.
         State::default().open(app, &Input::File(path))?;

@@ -133,7 +133,8 @@ fn with<T>(
     redact: Option<&Finder>,
     what: impl FnOnce(&RenderOptions<'_>) -> epitome::Result<T>,
 ) -> epitome::Result<T> {
-    let (archive, prices) = (app.config.archive(), ListPrices::from_config(&app.config)?);
+    let archive = app.config.archive();
+    let prices = ListPrices::from_config(&app.config)?;
     let prices = Some(&prices);
     what(&RenderOptions { detail: Detail::Steps, redact, compact: None, archive: &archive, prices })
 }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
+use epitome::archive::Archive;
 use epitome::render::{
     ListPrices, RenderOptions, RenderSource, Rendered, render_into, update_index,
 };
 use epitome::settings::values as settings;
 use epitome_passes::{Recipe, built_in};
+use epitome_redact::Finder;
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
 
@@ -102,8 +104,10 @@ impl Args {
 
     /// The sessions given on the command line.
     fn names(&self) -> impl Iterator<Item = &OsString> {
-        let is_value = |name: &&OsString| self.compact.is_some() && *name == NO_THINKING;
-        self.sessions.iter().filter(move |name| !is_value(name)).chain(&self.session)
+        let is_compacted = self.compact.is_some();
+        let sessions =
+            self.sessions.iter().filter(move |name| !(is_compacted && *name == NO_THINKING));
+        sessions.chain(&self.session)
     }
 }
 
@@ -219,47 +223,34 @@ struct Written<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let inputs = inputs(app, args)?;
-    let set = &app.settings()?.values.render;
-    let mut formats = args.format.clone();
-    if formats.is_empty() && args.turn.is_none() {
-        formats.extend(set.format.iter().flatten().map(|form| Format::from(*form)));
-    }
     if args.turn.is_some() && inputs.len() > 1 {
         return Err(Failure::usage("--turn shows one session"));
     }
-    if formats.is_empty() {
-        formats.push(Format::Terminal);
-    }
-    formats.sort();
-    formats.dedup();
-    let finder = args.redaction.finder(app)?;
-    let recipe = args.compact().or(set.compact.and_then(compacted)).map(Compact::recipe);
-    let detail = args.detail.or(set.detail);
-    // The folder of the settings is not used for terminal output.
-    let files = !formats.contains(&Format::Terminal);
-    let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files && args.turn.is_none()));
-    let archive = app.config.archive();
-    let prices = ListPrices::from_config(&app.config)?;
-    let telling = |format: Format| RenderOptions {
-        detail: match (detail, format) {
-            (Some(told), _) => told.into(),
-            (None, Format::Terminal) => Detail::Full,
-            (None, Format::File(_)) => Detail::Steps,
-        },
-        redact: finder.as_ref(),
-        compact: recipe.as_ref(),
-        archive: &archive,
-        prices: Some(&prices),
+    let set = &app.settings()?.values.render;
+    let formats = formats(args, set);
+    // The folder of the settings is for files: not for terminal output, and not for one turn.
+    let is_files = !formats.contains(&Format::Terminal) && args.turn.is_none();
+    let out = args.out.as_ref().or(set.out.as_ref().filter(|_| is_files));
+    let choice = Choice {
+        detail: args.detail.or(set.detail),
+        finder: args.redaction.finder(app)?,
+        recipe: args.compact().or(set.compact.and_then(compacted)).map(Compact::recipe),
+        archive: app.config.archive(),
+        prices: ListPrices::from_config(&app.config)?,
     };
     match (out, inputs.as_slice(), formats.as_slice()) {
-        (Some(out), inputs, formats) => write(app, out, (inputs, args.state), formats, &telling),
+        (Some(out), inputs, formats) => write(app, out, (inputs, args.state), formats, &choice),
         (None, _, _) if app.global.json => {
             Err(Failure::usage("--json prints a report, so the files need --out"))
         }
         (None, [input], [format]) => {
             let turns = args.turn.clone();
-            let (text, taken) =
-                in_one_text(&open(app, input, args.state)?, *format, &telling(*format), turns)?;
+            let (text, taken) = in_one_text(
+                &open(app, input, args.state)?,
+                *format,
+                &choice.options(*format),
+                turns,
+            )?;
             print(app, *format, &text)?;
             taken.print(app);
             Ok(())
@@ -267,7 +258,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (None, inputs, [Format::Terminal]) => {
             let mut text = String::new();
             for input in inputs {
-                let how = telling(Format::Terminal);
+                let how = choice.options(Format::Terminal);
                 let reading = open(app, input, args.state)?;
                 let (one, taken) = in_one_text(&reading, Format::Terminal, &how, None)?;
                 taken.print(app);
@@ -277,6 +268,45 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             print(app, Format::Terminal, &text)
         }
         (None, ..) => Err(Failure::usage("more than one session or format needs --out DIR")),
+    }
+}
+
+/// The formats of the options, or else of the settings. One turn is shown in the terminal.
+fn formats(args: &Args, set: &settings::Render) -> Vec<Format> {
+    let mut formats = args.format.clone();
+    if formats.is_empty() && args.turn.is_none() {
+        formats.extend(set.format.iter().flatten().map(|form| Format::from(*form)));
+    }
+    if formats.is_empty() {
+        formats.push(Format::Terminal);
+    }
+    formats.sort();
+    formats.dedup();
+    formats
+}
+
+/// What the options and settings say about every format.
+struct Choice {
+    detail: Option<settings::Detail>,
+    finder: Option<Finder>,
+    recipe: Option<Recipe>,
+    archive: Archive,
+    prices: ListPrices,
+}
+
+impl Choice {
+    fn options(&self, format: Format) -> RenderOptions<'_> {
+        RenderOptions {
+            detail: match (self.detail, format) {
+                (Some(detail), _) => detail.into(),
+                (None, Format::Terminal) => Detail::Full,
+                (None, Format::File(_)) => Detail::Steps,
+            },
+            redact: self.finder.as_ref(),
+            compact: self.recipe.as_ref(),
+            archive: &self.archive,
+            prices: Some(&self.prices),
+        }
     }
 }
 
@@ -319,7 +349,8 @@ fn of_project(args: &Args, path: &Path) -> bool {
 }
 
 fn open(app: &App, input: &Input, state: State) -> Result<RenderSource> {
-    let (config, version) = (&app.config, state.version());
+    let config = &app.config;
+    let version = state.version();
     let reading = match input {
         Input::Stdin => RenderSource::of_bytes(config, read_stdin()?, app.agent(), version)?,
         Input::File(path) => RenderSource::of_version(config, path, app.agent(), version)?,
@@ -389,10 +420,9 @@ fn told_turns(
         Format::Terminal => terminal(turns, text::columns()),
         Format::File(Rendered::Html) => {
             let alone = Html::whole(turns, Vec::new()).page(0);
-            let is_sent =
-                |(anchor, _): &(String, _)| alone.contains(&format!("href=\"#{anchor}\""));
             let parts = parts.iter().enumerate().map(|(number, story)| (anchor(number), story));
-            let parts: Vec<_> = parts.filter(is_sent).collect();
+            let sent = parts.filter(|(anchor, _)| alone.contains(&format!("href=\"#{anchor}\"")));
+            let parts: Vec<_> = sent.collect();
             if parts.is_empty() { alone } else { Html::whole(turns, parts).page(0) }
         }
         Format::File(Rendered::Markdown) => markdown(turns),
@@ -408,12 +438,12 @@ fn print(app: &App, format: Format, text: &str) -> Result<()> {
     }
 }
 
-fn write<'a>(
+fn write(
     app: &App,
     out: &Path,
     (inputs, state): (&[Input], State),
     formats: &[Format],
-    telling: &dyn Fn(Format) -> RenderOptions<'a>,
+    choice: &Choice,
 ) -> Result<()> {
     let files: Vec<Rendered> = formats
         .iter()
@@ -426,7 +456,7 @@ fn write<'a>(
         return Err(Failure::usage("--out writes files: choose a --format for them")
             .hint("--format html, --format markdown"));
     }
-    let how = telling(Format::File(files[0]));
+    let how = choice.options(Format::File(files[0]));
     let mut listings = Vec::new();
     let mut left_out = 0;
     for input in inputs {

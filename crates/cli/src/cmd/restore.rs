@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::ErrorKind;
-use epitome::archive::Generation;
 use epitome::ops::{
     Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What, session_text,
 };
@@ -119,12 +118,11 @@ fn several(app: &App, args: &Args) -> Result<()> {
     if !all && since.is_none() && run.is_none() {
         return Err(Failure::usage("--project needs --all, --since or --run"));
     }
-    let is_meant = |generation: &Generation| {
-        since.is_none_or(|since| generation.made >= since)
-            && run.as_ref().is_none_or(|run| generation.is_of(&run.id))
-    };
     let ArchivedSessions { mut paths, unread } =
-        archived_sessions(&app.config, app.agent(), is_meant)?;
+        archived_sessions(&app.config, app.agent(), |generation| {
+            since.is_none_or(|since| generation.made >= since)
+                && run.as_ref().is_none_or(|run| generation.is_of(&run.id))
+        })?;
     if let Some(project) = project {
         paths.retain(|path| {
             let session = OpenSession::of_agent(&app.config, path, app.agent());
@@ -135,7 +133,8 @@ fn several(app: &App, args: &Args) -> Result<()> {
     }
     let what = What::Session(RestoreTarget::Original);
     let wanted: Vec<Wanted<'_>> = paths.into_iter().map(|path| Wanted { path, what }).collect();
-    let (done, verb) = ("restored", "restore");
+    let done = "restored";
+    let verb = "restore";
     let Args { dry_run, force, yes, partial, .. } = *args;
     let how = many::How { done, verb, dry_run, force, yes, partial };
     many::give_back(app, &how, &wanted, unread)
@@ -170,7 +169,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     let restore = Restore { what, force: args.force, damage };
     let session = OpenSession::of_agent(&app.config, &path, app.agent());
     let asked = |done: &[GivenBack]| {
-        app.check_is_read()?;
+        app.check_output_has_reader()?;
         imported(app, done, args.yes)
     };
     app.warn_of_no_parts(&session);

@@ -109,10 +109,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::new(Status::Found, "found", what)
             .hint("`epitome redact` writes a copy of a session without it"));
     }
-    let unread = |failure: Failure| {
-        Failure::new(failure.status, failure.kind, "some sessions could not be read")
-    };
-    worst.map_or(Ok(()), |failure| Err(unread(failure)))
+    match worst {
+        None => Ok(()),
+        Some(Failure { status, kind, .. }) => {
+            Err(Failure::new(status, kind, "some sessions could not be read"))
+        }
+    }
 }
 
 /// The number of places found in a session; none if the session is not of the project.

@@ -78,12 +78,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 fn query(app: &App, args: &Args) -> Result<Query> {
-    let wrong = |err: epitome_search::BadQuery| {
-        Failure::usage(err.to_string()).hint("`epitome search --help` describes queries")
-    };
-    let mut query = Query::parse(&args.words.join(" ")).map_err(wrong)?;
+    let mut query = Query::parse(&args.words.join(" ")).map_err(wrong_query)?;
     if let Some(agent) = app.agent() {
-        query = query.of_agent(agent).map_err(wrong)?;
+        query = query.of_agent(agent).map_err(wrong_query)?;
     }
     let Some(project) = &args.which.project else { return Ok(query) };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
@@ -91,6 +88,10 @@ fn query(app: &App, args: &Args) -> Result<Query> {
     // `components` drops the trailing slash that a user may type.
     let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
     Ok(query.of_folders(folders.to_vec()))
+}
+
+fn wrong_query(err: epitome_search::BadQuery) -> Failure {
+    Failure::usage(err.to_string()).hint("`epitome search --help` describes queries")
 }
 
 fn look(
@@ -101,8 +102,8 @@ fn look(
     limit: u16,
 ) -> std::result::Result<(Hits, Update), SearchError> {
     let search = Search::open(config, Scope::Machine)?;
-    let (begin, bar) =
-        (Instant::now(), app.bar("indexing {bar:30} {pos}/{len} sessions {elapsed}", 0));
+    let begin = Instant::now();
+    let bar = app.bar("indexing {bar:30} {pos}/{len} sessions {elapsed}", 0);
     let standing = search.update(files, &|progress: Progress| {
         if begin.elapsed() > PATIENCE {
             bar.set_length(progress.of as u64);
@@ -166,16 +167,17 @@ fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
 fn fit(snippet: &[Run], room: usize) -> String {
     let chars: Vec<(char, bool)> =
         snippet.iter().flat_map(|run| run.text.chars().map(|c| (c, run.marked))).collect();
-    let width =
-        |chars: &[(char, bool)]| chars.iter().map(|(c, _)| c.width().unwrap_or(0)).sum::<usize>();
     let first = chars.iter().position(|(_, marked)| *marked).unwrap_or(0);
     let mut start = 0;
     while start < first && width(&chars) > room && width(&chars[start..first]) > room / 3 {
         start += 1;
     }
     let mut end = chars.len();
-    let dots = |start: usize, end: usize| usize::from(start > 0) + usize::from(end < chars.len());
-    while end > start && width(&chars[start..end]) + dots(start, end) > room {
+    loop {
+        let dots = usize::from(start > 0) + usize::from(end < chars.len());
+        if end == start || width(&chars[start..end]) + dots <= room {
+            break;
+        }
         end -= 1;
     }
     let mut shown = String::from(if start > 0 { "…" } else { "" });
@@ -194,20 +196,22 @@ fn fit(snippet: &[Run], room: usize) -> String {
     shown
 }
 
+fn width(chars: &[(char, bool)]) -> usize {
+    chars.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
+}
+
 fn failure(err: SearchError) -> Failure {
-    let failure = |status, kind| {
-        let failure = Failure::new(status, kind, err.to_string());
-        match std::error::Error::source(&err) {
-            Some(cause) => failure.because(cause),
-            None => failure,
-        }
-    };
-    match err {
-        SearchError::Busy => failure(Status::Refused, "locked"),
+    let (status, kind) = match err {
+        SearchError::Library(err) => return err.into(),
+        SearchError::Busy => (Status::Refused, "locked"),
         SearchError::Damaged | SearchError::Index(_) | SearchError::Folder(_) => {
-            failure(Status::Disk, "disk")
+            (Status::Disk, "disk")
         }
-        SearchError::Rules(_) => failure(Status::Usage, "usage"),
-        SearchError::Library(err) => err.into(),
+        SearchError::Rules(_) => (Status::Usage, "usage"),
+    };
+    let failure = Failure::new(status, kind, err.to_string());
+    match std::error::Error::source(&err) {
+        Some(cause) => failure.because(cause),
+        None => failure,
     }
 }

@@ -96,7 +96,8 @@ pub fn options(app: &App, which: Which, redaction: &Redaction) -> Result<Options
     // The search index uses the same redaction rules as the pages.
     config.rules = redaction.more.files(app)?;
     let settings = app.settings()?.clone();
-    let (finder, counter) = (redaction.finder(app)?, app.counter());
+    let finder = redaction.finder(app)?;
+    let counter = app.counter();
     Ok(Options { config, settings, which, finder, counter })
 }
 
@@ -116,20 +117,22 @@ fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
 pub fn open_address(
     address: &str,
 ) -> Result<std::result::Result<NamedTempFile, opener::OpenError>> {
-    let written = || -> std::io::Result<NamedTempFile> {
-        let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;
-        write!(
-            file,
-            "<!doctype html><meta charset=\"utf-8\">\
-             <meta name=\"referrer\" content=\"no-referrer\">\
-             <meta http-equiv=\"refresh\" content=\"0;url={address}\"><title>epitome</title>"
-        )?;
-        file.flush()?;
-        Ok(file)
-    };
-    let file = written().map_err(|err| {
+    let file = redirecting_page(address).map_err(|err| {
         Failure::new(Status::Disk, "disk", "cannot write the file that opens the viewer")
             .because(&err)
     })?;
     Ok(opener::open(file.path()).map(|()| file))
+}
+
+/// A page that leads to an address, so that the address is in no list of processes.
+fn redirecting_page(address: &str) -> std::io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;
+    write!(
+        file,
+        "<!doctype html><meta charset=\"utf-8\">\
+<meta name=\"referrer\" content=\"no-referrer\">\
+<meta http-equiv=\"refresh\" content=\"0;url={address}\"><title>epitome</title>"
+    )?;
+    file.flush()?;
+    Ok(file)
 }

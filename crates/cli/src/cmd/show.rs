@@ -100,7 +100,8 @@ fn describe(found: &ReferencedBytes, screen: &Screen) -> String {
         let damaged = "its description is damaged, so this is the raw text of the file";
         return format!("{DIM}a removed piece, {}, of {of}: {damaged}{DIM:#}", found.raw_len);
     }
-    let (what, line) = (field(&screen.text(&about.what)), about.line);
+    let what = field(&screen.text(&about.what));
+    let line = about.line;
     let mut text = format!("{what}, {}, line {line} of {of}", found.raw_len);
     if let Some(reference) = &about.reference {
         text.push_str(&file_state(reference));
@@ -164,14 +165,17 @@ fn parse_name(text: &str) -> std::result::Result<Name, String> {
 
 /// A name in the form in which it is typed.
 fn written(name: &Name) -> String {
-    let range = |mark: char, first: u64, last: u64| match first == last {
-        true => format!("{mark}{first}"),
-        false => format!("{mark}{first}-{last}"),
-    };
     match name {
         Name::Calls(numbers) => range('#', *numbers.start(), *numbers.end()),
         Name::Responses(numbers) => range('@', *numbers.start(), *numbers.end()),
         Name::Text(reference) => reference.to_string(),
+    }
+}
+
+fn range(mark: char, first: u64, last: u64) -> String {
+    match first == last {
+        true => format!("{mark}{first}"),
+        false => format!("{mark}{first}-{last}"),
     }
 }
 

@@ -106,7 +106,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         })
         .collect();
     steps.clear();
-    let (mut simulated, mut failed) = (Vec::new(), 0);
+    let mut simulated = Vec::new();
+    let mut failed = 0;
     for done in done {
         match done {
             Ok(session) => simulated.push(session),
@@ -197,11 +198,12 @@ fn table_of(path: &Path) -> Result<Catalogue> {
 /// The sessions of this machine that were written in the last days.
 fn of_last_days(app: &App) -> Vec<Input> {
     let now = SystemTime::from(app.config.now());
-    let recent = |modified: SystemTime| {
-        now.duration_since(modified).unwrap_or_default() <= Duration::from_secs(DAYS * 86_400)
-    };
-    let found = session::all(app).sessions.into_iter();
-    found.filter(|file| recent(file.modified)).map(|file| Input::File(file.path)).collect()
+    let longest = Duration::from_secs(DAYS * 86_400);
+    let recent = session::all(app)
+        .sessions
+        .into_iter()
+        .filter(|file| now.duration_since(file.modified).unwrap_or_default() <= longest);
+    recent.map(|file| Input::File(file.path)).collect()
 }
 
 fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
@@ -216,18 +218,17 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
 fn table(report: &SimulateReport) -> String {
     let mut sides = [Side::Right; RecipeReport::HEADS.len()];
     sides[0] = Side::Left;
-    let at = |head| RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column");
-    let least_needed = ["far", "call", "bp", "over", "in line", "recoverable", "pins"].map(at);
-    let table = Table::new(&sides, &RecipeReport::HEADS).shrinks(at("recipe"), 16);
-    let mut table = table.leaves_out(&least_needed);
+    let least_needed = ["far", "call", "bp", "over", "in line", "recoverable", "pins"];
+    let table = Table::new(&sides, &RecipeReport::HEADS).shrinks(column("recipe"), 16);
+    let mut table = table.leaves_out(&least_needed.map(column));
     report.rows().into_iter().for_each(|cells| table.row(cells));
-    let is_shown = |head| table.is_shown(at(head));
-    let legend = RecipeReport::LEGEND.iter().filter(|(head, _)| is_shown(head));
+    let legend = RecipeReport::LEGEND.iter().filter(|(head, _)| table.is_shown(column(head)));
     let width = RecipeReport::LEGEND.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let legend: String =
         legend.map(|(head, is)| format!("{DIM}{head:<width$}  {is}{DIM:#}\n")).collect();
     let sessions = count(report.sessions.len() as u64, "session");
-    let (calls, cuts) = (count(report.calls, "call"), count(report.cuts, "forced compaction"));
+    let calls = count(report.calls, "call");
+    let cuts = count(report.cuts, "forced compaction");
     let tokens = report.tokens;
     format!(
         "{}{DIM}{sessions}, {calls}, {tokens} tokens, {cuts}{DIM:#}\n\n{legend}",
@@ -235,12 +236,18 @@ fn table(report: &SimulateReport) -> String {
     )
 }
 
+fn column(head: &str) -> usize {
+    RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column")
+}
+
 /// What the last days would have cost, as a paragraph.
 fn month(report: &SimulateReport) -> String {
     let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
-    let (sessions, calls) = (report.sessions.len() as u64, report.calls);
+    let sessions = report.sessions.len() as u64;
+    let calls = report.calls;
     let told = recipes.iter().map(|recipe| {
-        let (name, dollars) = (field(&recipe.recipe), recipe.micro_dollars);
+        let name = field(&recipe.recipe);
+        let dollars = recipe.micro_dollars;
         let change = recipe.cost.map_or_else(String::new, |cost| {
             let more = if cost > 1.0 { "more" } else { "less" };
             format!(" ({:.0}% {more})", (cost - 1.0).abs() * 100.0)
@@ -254,7 +261,8 @@ fn month(report: &SimulateReport) -> String {
         });
         format!("With {name} they would have cost {dollars}{change}{far}.")
     });
-    let (sessions, calls) = (count(sessions, "session"), count(calls, "call"));
+    let sessions = count(sessions, "session");
+    let calls = count(calls, "call");
     let first = format!(
         "In the last {DAYS} days, {sessions} with {calls} would have cost {} at list prices \
          without any compaction.",

@@ -49,9 +49,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         None => log.last_in_effect()?,
     };
     if let Some(run) = &run {
-        let (id, command) = (&run.id, &run.command);
-        let (when, sessions) =
-            (age(app.config.now(), run.at), count(run.sessions.len() as u64, "session"));
+        let id = &run.id;
+        let command = &run.command;
+        let when = age(app.config.now(), run.at);
+        let sessions = count(run.sessions.len() as u64, "session");
         app.note(&format!("{DIM}run {id}: {command}, {when}, {sessions}{DIM:#}"));
     }
     let sessions = run.as_ref().map(|run| run.sessions.as_slice()).unwrap_or_default();

@@ -53,7 +53,8 @@ struct Done<'a> {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let (project, out) = (args.project.as_deref(), args.out.as_deref());
+    let project = args.project.as_deref();
+    let out = args.out.as_deref();
     let plans = Uninstall::plan(&app.config, app.agent(), project, out)?;
     if plans.is_empty() {
         let none = "nothing is installed\n";

@@ -118,8 +118,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         older_than: args.older_than.unwrap_or(OVER),
     };
     let mut watch = Watch::new(&app.config, trigger, args.min_saving);
-    (watch.agent, watch.project) = (app.agent(), args.which.project.as_deref());
-    let (run, sum) = (app.config.begin_run("watch"), Sum::default());
+    watch.agent = app.agent();
+    watch.project = args.which.project.as_deref();
+    let run = app.config.begin_run("watch");
+    let sum = Sum::default();
     let mut reports = Reports { app, run, args, recipe: &recipe, sum };
     if args.once {
         reports.ask(&watch)?;
@@ -239,7 +241,8 @@ impl Reports<'_> {
 
 fn message(report: &CompactReport) -> String {
     let verb = if report.dry_run { "would compact" } else { "compacted" };
-    let (tokens, bytes) = (report.tokens(), report.disk_bytes());
+    let tokens = report.tokens();
+    let bytes = report.disk_bytes();
     format!(
         "{verb} {BOLD}{} {}{BOLD:#}  context {} → {} tokens ({})  disk {}\n",
         report.file.agent,

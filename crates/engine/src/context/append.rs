@@ -1,6 +1,6 @@
 //! Adding messages: each entry is written to the log, counted, and truncated before it is sent.
 
-use epitome_formats::epitome::{Said, Speaker};
+use epitome_formats::epitome::{MessagePart, Speaker};
 use epitome_model::{Role, Tokens, Usage};
 use tracing::trace_span;
 
@@ -27,20 +27,20 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
     pub fn user(&mut self, words: &str) -> Result<()> {
-        self.push(&Speaker::default(), &[Said::text(words)])
+        self.push(&Speaker::default(), &[MessagePart::text(words)])
     }
 
     /// Adds a response of the model: its texts, reasoning and calls in order.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("What is in a.rs?")?;
-    /// let call = Said::call("c1", "Read", r#"{"path":"a.rs"}"#);
-    /// context.assistant(&[Said::text("I read it."), call])?;
+    /// let call = MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#);
+    /// context.assistant(&[MessagePart::text("I read it."), call])?;
     /// assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -48,7 +48,7 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn assistant(&mut self, said: &[Said<'_>]) -> Result<()> {
+    pub fn assistant(&mut self, said: &[MessagePart<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
     }
 
@@ -57,14 +57,14 @@ impl Context {
     ///
     /// ```
     /// use epitome_model::{Tokens, Usage};
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("Hello.")?;
     /// let usage = Usage { input: 15_000, output: 20, ..Usage::default() };
-    /// context.response(&[Said::text("Hi.")], "claude-opus-4-8", usage)?;
+    /// context.response(&[MessagePart::text("Hi.")], "claude-opus-4-8", usage)?;
     /// assert_eq!(context.usage().tokens, Tokens(15_020));
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -72,23 +72,24 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn response(&mut self, said: &[Said<'_>], model: &str, usage: Usage) -> Result<()> {
+    pub fn response(&mut self, said: &[MessagePart<'_>], model: &str, usage: Usage) -> Result<()> {
         let role = Role::Assistant;
-        let (model, usage) = (Some(model), Some(usage));
+        let model = Some(model);
+        let usage = Some(usage);
         self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
     }
 
     /// Adds results of calls. A result names the id of its call.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("What is in a.rs?")?;
-    /// # context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-    /// context.tool(&[Said::failure("c1", "a.rs does not exist")])?;
+    /// # context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// context.tool(&[MessagePart::failure("c1", "a.rs does not exist")])?;
     /// assert!(context.open_calls().is_empty());
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -96,7 +97,7 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn tool(&mut self, said: &[Said<'_>]) -> Result<()> {
+    pub fn tool(&mut self, said: &[MessagePart<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
     }
 
@@ -105,13 +106,13 @@ impl Context {
     /// ```
     /// use epitome_engine::Speaker;
     /// use epitome_model::Role;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-    /// context.push(&prompt, &[Said::text("Be brief.")])?;
+    /// context.push(&prompt, &[MessagePart::text("Be brief.")])?;
     /// context.user("Hello.")?;
     /// let sent = context.view()?.body("anthropic")?.body;
     /// assert!(sent.contains(r#""system""#) && sent.contains("Be brief."));
@@ -121,14 +122,18 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<()> {
+    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<()> {
         let item = self.log_entry(speaker, said)?;
         self.take_entry(item, speaker)
     }
 
     /// Writes an entry to the log and returns its item. The caller must pass the item to
     /// `take_entry` next.
-    pub(super) fn log_entry(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
+    pub(super) fn log_entry(
+        &mut self,
+        speaker: &Speaker<'_>,
+        said: &[MessagePart<'_>],
+    ) -> Result<usize> {
         // Consecutive entries of the model are one response, and have the same group.
         let last = self.transcript().context().next_back().map(|(_, entry)| entry);
         let before =

@@ -39,7 +39,8 @@ impl Context {
         self.log.flush()?;
         self.add_line(&line, &mut plan)?;
         if let Some(steps) = &mut self.attempt.steps {
-            let (recipe, continues) = (recipe.map(str::to_owned), self.attempt.has_begun);
+            let recipe = recipe.map(str::to_owned);
+            let continues = self.attempt.has_begun;
             steps.push(PreparedStep::Apply { plan: Box::new(plan), recipe, continues });
         }
         self.attempt.has_begun = true;
@@ -53,7 +54,8 @@ impl Context {
     ///
     /// `Refused`, with the edit that cannot be written.
     pub(super) fn line_of(&self, plan: &Plan, what: Batch<'_>) -> Result<Vec<u8>> {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         batch(transcript, source, &plan.edits(), what)
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
@@ -105,7 +107,8 @@ impl Changed<'_> {
         invariants: &dyn Invariants,
         counter: &dyn Counter,
     ) -> Vec<Violation> {
-        let (old, new) = (self.trial.sent(), &*self.transcript.context);
+        let old = self.trial.sent();
+        let new = &*self.transcript.context;
         let items = plan.block_edits().map(|planned| planned.edit.at.item());
         let edited: HashSet<usize> = items.collect();
         let (was, is) = if plan.block_edits().count() == plan.edits.len() {
@@ -119,36 +122,34 @@ impl Changed<'_> {
         items.retain(|&item| item < self.trial.items());
         let before = Excerpt::new(self.transcript, items, was);
         let plan = moved(plan, |item| before.place(item));
-        let side = |excerpt| Side { transcript: Excerpt::transcript(excerpt), source };
-        let mode = WriteMode::Append;
-        verify(side(&before), side(&after), &plan, mode, invariants, counter)
+        let before = Side { transcript: before.transcript(), source };
+        let after = Side { transcript: after.transcript(), source };
+        verify(before, after, &plan, WriteMode::Append, invariants, counter)
     }
 }
 
 /// The plan with each item replaced by `place(item)`. Edits of items for which `place` returns
 /// `None` are left out.
 pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
-    let places = |items: &[usize]| items.iter().filter_map(|&item| place(item)).collect();
-    let edit = |planned: &PlannedEdit| {
-        let Edit { at, verb, pass } = &planned.edit;
-        let verb = match verb {
-            Verb::Replace(_) | Verb::Drop => verb.clone(),
-            Verb::Cut(cut) => Verb::Cut(Cut { items: places(&cut.items), ..cut.clone() }),
+    let edits = plan.edits.iter().filter_map(|PlannedEdit { edit, tokens }| {
+        let at = edit.at.with_item(place(edit.at.item())?);
+        let verb = match &edit.verb {
+            Verb::Replace(_) | Verb::Drop => edit.verb.clone(),
+            Verb::Cut(cut) => {
+                let items = cut.items.iter().filter_map(|&item| place(item)).collect();
+                Verb::Cut(Cut { items, ..cut.clone() })
+            }
             Verb::Summarise(summary) => {
-                Verb::Summarise(Summary { kept: places(&summary.kept), ..summary.clone() })
+                let kept = summary.kept.iter().filter_map(|&item| place(item)).collect();
+                Verb::Summarise(Summary { kept, ..summary.clone() })
             }
         };
-        let at = at.with_item(place(at.item())?);
-        Some(PlannedEdit { edit: Edit { at, verb, pass }, tokens: planned.tokens })
-    };
+        Some(PlannedEdit { edit: Edit { at, verb, pass: edit.pass }, tokens: *tokens })
+    });
     let counted = plan.counted.iter();
     let counted =
         counted.filter_map(|(&(item, block), tokens)| Some(((place(item)?, block), *tokens)));
-    Plan {
-        edits: plan.edits.iter().filter_map(edit).collect(),
-        counted: counted.collect(),
-        ..Plan::default()
-    }
+    Plan { edits: edits.collect(), counted: counted.collect(), ..Plan::default() }
 }
 
 #[cfg(test)]

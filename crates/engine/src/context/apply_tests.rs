@@ -5,7 +5,7 @@ use epitome_model::{
 use epitome_passes::{Event, EventReason, built_in};
 use proptest::prelude::*;
 
-use super::super::{Said, Setup, Speaker};
+use super::super::{MessagePart, Setup, Speaker};
 use super::*;
 
 const USER: usize = 1;
@@ -249,18 +249,20 @@ fn context_of(steps: &[Step]) -> Context {
     for (n, step) in steps.iter().enumerate() {
         let words = "word ".repeat(20);
         let (role, said) = match step {
-            Step::User => (Role::User, vec![Said::text(words)]),
+            Step::User => (Role::User, vec![MessagePart::text(words)]),
             Step::Response { calls: many } => {
                 let new: Vec<String> = (0..*many).map(|call| format!("c{n}_{call}")).collect();
-                let call = |id: &String| Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
-                let said = [Said::Thinking("hm".into()), Said::text(words)].into_iter();
+                let call =
+                    |id: &String| MessagePart::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+                let said =
+                    [MessagePart::Thinking("hm".into()), MessagePart::text(words)].into_iter();
                 let said = said.chain(new.iter().map(call)).collect();
                 calls.extend(new);
                 (Role::Assistant, said)
             }
             Step::Result { of } => {
                 let call = calls.iter().rev().nth(*of).cloned();
-                let output = Said::output(call.unwrap_or_else(|| "none".to_owned()), words);
+                let output = MessagePart::output(call.unwrap_or_else(|| "none".to_owned()), words);
                 (Role::Tool, vec![output])
             }
         };

@@ -1,6 +1,6 @@
 //! Finds where the part of a context ends that a summary replaces, and the kept part begins.
 
-use epitome_model::{Block, Role, Source, Transcript};
+use epitome_model::{Block, Entry, Role, Source, Transcript};
 
 /// A position at which an unfinished turn is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,26 +24,40 @@ pub(super) fn with_reasoning(
     most: usize,
 ) -> CutPlace {
     let context = &transcript.context;
-    let entry = |at: usize| context.get(at).and_then(|&item| transcript.items[item].entry());
-    let asks = |at: &usize| {
-        entry(*at).is_some_and(|entry| {
+    let turn = (0..context.len()).rev().find(|&at| {
+        sent_at(transcript, at).is_some_and(|entry| {
             entry.role == Role::User && entry.blocks.iter().any(|it| matches!(it, Block::Text(_)))
         })
-    };
-    let turn = (0..context.len()).rev().find(asks).map_or(0, |at| at + 1);
+    });
+    let turn = turn.map_or(0, |at| at + 1);
     if end <= turn {
         return CutPlace::At(end);
     }
-    let thinks = |at: &usize| {
-        let group = |at: usize| entry(at).and_then(|entry| entry.group.as_deref());
-        let begins = *at == 0 || group(*at).is_none() || group(*at) != group(*at - 1);
-        let first = entry(*at).filter(|it| it.role == Role::Assistant && begins);
-        matches!(first.and_then(|it| it.blocks.first()), Some(Block::Thinking(thinking))
-            if source.at(thinking.whole).starts_with(b"{"))
-    };
-    let near = (turn.max(least)..=end).rev().find(thinks);
-    if let Some(at) = near.or_else(|| (end..=most).find(thinks)) {
+    let begins = |at: &usize| begins_with_reasoning(transcript, source, *at);
+    let near = (turn.max(least)..=end).rev().find(begins);
+    if let Some(at) = near.or_else(|| (end..=most).find(begins)) {
         return CutPlace::At(at);
     }
-    (turn..least).rev().find(thinks).map_or(CutPlace::At(end), CutPlace::Before)
+    (turn..least).rev().find(begins).map_or(CutPlace::At(end), CutPlace::Before)
+}
+
+/// The entry at a place of the context.
+fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
+    transcript.items[*transcript.context.get(at)?].entry()
+}
+
+/// Whether a response begins here, with reasoning in the API's own format.
+fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize) -> bool {
+    let Some(entry) = sent_at(transcript, at).filter(|it| it.role == Role::Assistant) else {
+        return false;
+    };
+    let is_continued = at > 0
+        && entry.group.is_some()
+        && sent_at(transcript, at - 1).is_some_and(|before| before.group == entry.group);
+    match entry.blocks.first() {
+        Some(Block::Thinking(thinking)) if !is_continued => {
+            source.at(thinking.whole).starts_with(b"{")
+        }
+        Some(_) | None => false,
+    }
 }

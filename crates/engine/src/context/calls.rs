@@ -56,11 +56,13 @@ impl OpenCalls {
     /// Removes the call that a result answers, and returns the id of the call. A result names its
     /// call by id, or only by tool.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
-        let find = |is: &dyn Fn(&OpenCall) -> bool| self.0.iter().position(is);
         let name = id.strip_prefix(NO_CALL);
-        let found = find(&|open| *open.id == *id)
-            .or_else(|| find(&|open| open.id.len() > id.len() && without_again(&open.id) == id))
-            .or_else(|| find(&|open| Some(&*open.tool) == name))?;
+        let mut open = self.0.iter();
+        let found = open.clone().position(|open| *open.id == *id);
+        let found = found.or_else(|| {
+            open.clone().position(|open| open.id.len() > id.len() && without_again(&open.id) == id)
+        });
+        let found = found.or_else(|| open.position(|open| Some(&*open.tool) == name))?;
         Some(self.0.remove(found).id)
     }
 
@@ -133,7 +135,8 @@ impl Calls {
             };
             let what = epitome_model::short(&what, 80).into();
             let number = self.ids.len() as u64 + 1;
-            let (kind, at) = (call.kind, (item, block));
+            let kind = call.kind;
+            let at = (item, block);
             let new = KnownCall { what, kind, at, number };
             match self.known.entry(call.id.clone()) {
                 // The position and the number of the first occurrence stay.

@@ -80,8 +80,8 @@ impl Context {
                 *blocks += 1;
             }
         }
-        let share = |(content, (tokens, blocks))| Share { content, tokens, blocks };
-        sums.into_iter().map(share).collect()
+        let shares = sums.into_iter();
+        shares.map(|(content, (tokens, blocks))| Share { content, tokens, blocks }).collect()
     }
 }
 
@@ -101,7 +101,7 @@ fn from_block(block: &Block, role: Role) -> Content {
 
 #[cfg(test)]
 mod tests {
-    use epitome_formats::epitome::{Said, Speaker};
+    use epitome_formats::epitome::{MessagePart, Speaker};
     use epitome_passes::built_in;
 
     use super::*;
@@ -112,11 +112,11 @@ mod tests {
         let setup = Setup::new(built_in("s06").expect("a recipe")).with_overhead(Tokens(100));
         let mut context = Context::in_memory(setup);
         let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-        context.push(&prompt, &[Said::text("Be brief.")]).expect("memory");
+        context.push(&prompt, &[MessagePart::text("Be brief.")]).expect("memory");
         context.user("What is in a.rs?").expect("memory");
-        let call = Said::call("c1", "Read", r#"{"path":"a.rs"}"#);
-        context.assistant(&[Said::text("I look."), call]).expect("memory");
-        context.tool(&[Said::output("c1", "fn main() {}")]).expect("memory");
+        let call = MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#);
+        context.assistant(&[MessagePart::text("I look."), call]).expect("memory");
+        context.tool(&[MessagePart::output("c1", "fn main() {}")]).expect("memory");
         let contents = context.contents();
         let kinds: Vec<(Content, u64)> =
             contents.iter().map(|it| (it.content, it.blocks)).collect();

@@ -84,14 +84,11 @@ impl Counts {
         counter: &dyn Counter,
     ) {
         self.know(new, transcript, source, counter);
-        let (was, is) = (self.item(old), self.item(new));
+        let was = self.item(old);
+        let is = self.item(new);
         self.total.tokens = self.total.tokens - was + is;
-        let bytes = |item: usize| {
-            transcript.items[item].entry().map_or(0, |entry| {
-                entry.blocks.iter().map(|block| size(block, source)).sum::<u64>()
-            })
-        };
-        self.total.bytes = self.total.bytes - bytes(old) + bytes(new);
+        self.total.bytes = self.total.bytes - bytes_of(transcript, old, source)
+            + bytes_of(transcript, new, source);
         self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
@@ -140,8 +137,8 @@ impl Counts {
         let total = &mut self.total;
         let frames = Tokens(TOKENS_AROUND.0 * entry.blocks.len() as u64);
         total.frames += frames;
-        let is_result = |block: &&Block| matches!(block, Block::Output(_));
-        total.results += entry.blocks.iter().filter(is_result).count() as u64;
+        let results = entry.blocks.iter().filter(|block| matches!(block, Block::Output(_)));
+        total.results += results.count() as u64;
         total.bytes += entry.blocks.iter().map(|block| size(block, source)).sum::<u64>();
         total.chars += self.chars[item];
         total.turns += u64::from(is_turn(entry));
@@ -158,9 +155,8 @@ fn is_turn(entry: &Entry) -> bool {
 }
 
 fn size(block: &Block, source: &dyn Source) -> u64 {
-    let text = |text: &Text| text.span().map_or_else(|| text.read(source).len() as u64, Span::len);
     match block {
-        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Text(words) | Block::Summary(words) => text_size(words, source),
         Block::Thinking(thinking) => thinking.whole.len(),
         Block::Call(call) => call.arguments.len(),
         Block::Output(output) => Output::size(output),
@@ -168,4 +164,13 @@ fn size(block: &Block, source: &dyn Source) -> u64 {
         Block::Opaque(span) => span.len(),
         _ => 0,
     }
+}
+
+fn bytes_of(transcript: &Transcript, item: usize, source: &dyn Source) -> u64 {
+    let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    blocks.iter().map(|block| size(block, source)).sum()
+}
+
+fn text_size(text: &Text, source: &dyn Source) -> u64 {
+    text.span().map_or_else(|| text.read(source).len() as u64, Span::len)
 }

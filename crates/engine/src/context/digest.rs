@@ -18,10 +18,11 @@ fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool
 /// The index in the context of the first user message that the model has not answered; the length
 /// of the context if there is none.
 fn current_request(transcript: &Transcript) -> usize {
-    let is_user = |&&item: &&usize| {
+    let context = transcript.context.iter();
+    let request = context.rev().take_while(|&&item| {
         transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
-    };
-    transcript.context.len() - transcript.context.iter().rev().take_while(is_user).count()
+    });
+    transcript.context.len() - request.count()
 }
 
 /// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
@@ -84,7 +85,8 @@ impl Context {
         if self.counts.total().tokens <= budget {
             return Ok(false);
         }
-        let (transcript, source) = (self.transcript(), self.log.bytes());
+        let transcript = self.transcript();
+        let source = self.log.bytes();
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);

@@ -3,7 +3,7 @@ use epitome_model::{StopReason, Tokens};
 use epitome_passes::{BUILT_IN, Event, NoReply, Recipe, Reply, built_in};
 use epitome_tokens::Estimate;
 
-use super::super::{Context, Next, Recovery, Said, Setup};
+use super::super::{Context, MessagePart, Next, Recovery, Setup};
 use crate::Journal;
 
 /// A journal that discards all lines.
@@ -46,7 +46,7 @@ const BAD: [Bad; 8] = [
 impl Bad {
     fn answer(self) -> Result<Reply, NoReply> {
         match self {
-            Bad::Absent => Err(NoReply::Nobody),
+            Bad::Absent => Err(NoReply::NoModel),
             Bad::Down => Err(NoReply::Failed("no answer in time".into())),
             Bad::TooLong => Err(NoReply::TooLong),
             Bad::Says(text, stopped) => {
@@ -88,11 +88,12 @@ fn lines(n: usize, lines: usize) -> String {
 
 fn reads(context: &mut Context, n: usize, results: usize, length: usize) {
     let id = |k: usize| format!("c{n}x{k}");
-    let mut said = vec![Said::text(format!("I read part {n}, and think of it. ").repeat(20))];
+    let mut said =
+        vec![MessagePart::text(format!("I read part {n}, and think of it. ").repeat(20))];
     let path = |k: usize| format!(r#"{{"path":"src/f{n}_{k}.rs"}}"#);
-    said.extend((0..results).map(|k| Said::call(id(k), "Read", path(k))));
+    said.extend((0..results).map(|k| MessagePart::call(id(k), "Read", path(k))));
     context.assistant(&said).expect("memory");
-    let outputs = (0..results).map(|k| Said::output(id(k), lines(n * 10 + k, length)));
+    let outputs = (0..results).map(|k| MessagePart::output(id(k), lines(n * 10 + k, length)));
     context.tool(&outputs.collect::<Vec<_>>()).expect("memory");
 }
 
@@ -105,7 +106,7 @@ fn play(recipe: &str, model: Bad, window: u64) {
         request(&mut context, model);
         fits(&context, &about);
         if n % 5 == 4 {
-            context.assistant(&[Said::text("It is so. ".repeat(200))]).expect("memory");
+            context.assistant(&[MessagePart::text("It is so. ".repeat(200))]).expect("memory");
             context.user(&format!("Go on with part {n}.")).expect("memory");
             request(&mut context, model);
             fits(&context, &about);

@@ -19,7 +19,8 @@ impl Context {
     /// Truncates the results in an entry before the entry is first sent.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
         let Some(rule) = self.setup.recipe.stages.live.ingest else { return Ok(()) };
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
         let mut edits = Vec::new();
         for (block, said) in entry.blocks.iter().enumerate() {
@@ -63,13 +64,11 @@ impl Context {
             })
             .collect();
         let texts: Vec<String> = results.iter().map(|(_, it)| it.text(source)).collect();
-        let may = |at: usize| {
-            let (place, output) = results[at];
-            let new = place.item() >= self.attempt.sent && only_text(output).is_some();
-            new && Stub::parse(&texts[at]).is_none()
-        };
-        let all: Vec<(&str, bool)> =
-            texts.iter().enumerate().map(|(at, text)| (&**text, may(at))).collect();
+        let all = results.iter().zip(&texts).map(|((place, output), text)| {
+            let is_new = place.item() >= self.attempt.sent && only_text(output).is_some();
+            (&**text, is_new && Stub::parse(text).is_none())
+        });
+        let all: Vec<(&str, bool)> = all.collect();
         let edits: Vec<Edit> = rule
             .too_much(&all)
             .into_iter()
@@ -170,7 +169,8 @@ impl Context {
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         let new = transcript.items.len() - edited.len()..transcript.items.len();
         for (old, new) in edited.into_iter().zip(new) {
             self.counts.replace(old, new, transcript, source, &*self.setup.counter);
@@ -187,9 +187,10 @@ impl Context {
             return;
         }
         let mut index = std::mem::take(&mut self.known.index);
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let entry_of = |item: usize| transcript.items[item].entry();
-        let blocks = entry_of(item).into_iter().flat_map(|entry| &entry.blocks);
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
+        let entry = transcript.items[item].entry();
+        let blocks = entry.into_iter().flat_map(|entry| &entry.blocks);
         for (block, said) in blocks.enumerate() {
             // A call is complete when its result is there.
             let (at, number, result) = match said {
@@ -200,7 +201,7 @@ impl Context {
                 },
                 _ => ((item, block), 0, None),
             };
-            let Some(entry) = entry_of(at.0) else { continue };
+            let Some(entry) = transcript.items[at.0].entry() else { continue };
             let blocks = self.counts.items().get(at.0);
             let tokens = blocks.and_then(|it| it.get(at.1)).copied().unwrap_or_default();
             let complete = Complete { at, entry, number, result, tokens };
@@ -215,7 +216,7 @@ mod tests {
     use epitome_model::Tokens;
     use epitome_passes::{Recipe, built_in};
 
-    use super::super::{Said, Setup};
+    use super::super::{MessagePart, Setup};
     use super::*;
 
     /// A recipe that previews results longer than 3,000 characters and leaves out repeated lines.
@@ -239,12 +240,12 @@ mod tests {
         context.user("Read all.").expect("memory");
         for n in 0..12_usize {
             let ids = [format!("a{n}"), format!("b{n}")];
-            let call = |id: &String| Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+            let call = |id: &String| MessagePart::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
             context.assistant(&ids.iter().map(call).collect::<Vec<_>>()).expect("memory");
             let again = lines(n.saturating_sub(1), 0..20);
             let texts = [lines(n, 0..30) + &again, lines(n, 20..20 + 5 * n)];
             for (id, text) in ids.iter().zip(texts) {
-                context.tool(&[Said::output(id.clone(), text)]).expect("memory");
+                context.tool(&[MessagePart::output(id.clone(), text)]).expect("memory");
             }
             context.view().expect("memory");
             let known =

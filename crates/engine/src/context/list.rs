@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::{Said, Speaker, Undone, back, blocks_of, line, said_again, undo};
+use epitome_formats::epitome::{
+    MessagePart, Speaker, Undone, back, blocks_of, line, said_again, undo,
+};
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
 use serde::Serialize;
 
@@ -120,9 +122,11 @@ impl Context {
             context.tie_all(&mut new, known, messages.len())?;
             context.push_all(&new, billed)
         })?;
-        let count = |messages: usize| messages as u64;
-        let (left, new) = (count(before - known), count(messages.len() - known));
-        Ok(ListChange { known: count(known), left, new })
+        Ok(ListChange {
+            known: known as u64,
+            left: (before - known) as u64,
+            new: (messages.len() - known) as u64,
+        })
     }
 
     /// The longest beginning of a list that the context has already.
@@ -131,7 +135,8 @@ impl Context {
         let mut known = std::mem::take(&mut self.known.bytes);
         let said = self.log.log().message_items();
         // The calls without a result after the messages compared so far.
-        let (mut open, mut linked) = (OpenCalls::default(), 0);
+        let mut open = OpenCalls::default();
+        let mut linked = 0;
         for (at, (message, items)) in messages.iter().zip(said).enumerate() {
             let hash = hash_of(message);
             if !known.is_known(at, hash) {
@@ -171,11 +176,8 @@ impl Context {
             let (Some(said), Some(id), true) = (said, id, was_prompt == *is_prompt) else {
                 return Compared::Other;
             };
-            let spelled = |entry, source, answers: &mut dyn FnMut(&str) -> Option<Box<str>>| {
-                spelled(entry, *is_prompt, source, answers)
-            };
-            let was = spelled(said, self.log.bytes(), &mut |id| Some(id.into()));
-            let is = spelled(entry, &parsed.source(), &mut |id| open.answer(id));
+            let was = spelled(said, *is_prompt, self.log.bytes(), &mut |id| Some(id.into()));
+            let is = spelled(entry, *is_prompt, &parsed.source(), &mut |id| open.answer(id));
             match (was == is, entry.blocks.as_slice()) {
                 (true, _) => {}
                 (false, [Block::Text(text)]) if *is_prompt && items.len() == 1 => {
@@ -191,7 +193,7 @@ impl Context {
     /// Goes back to the state after the first `messages` messages: later ones are no longer part of
     /// the conversation, and compactions of them are undone.
     fn go_back(&mut self, messages: usize) -> Result<()> {
-        self.leave();
+        self.drop_question();
         let gone = self.said_behind(messages);
         for _ in 0..self.log.log().steps_about(&gone) {
             self.log.append(undo(Undone::Refused).as_bytes())?;
@@ -203,7 +205,8 @@ impl Context {
         if let Some(asked) = &mut self.ask.request {
             asked.retain_calls(|id| self.known.calls.get(id).is_some());
         }
-        (self.attempt.has_begun, self.attempt.overflows) = (false, 0);
+        self.attempt.has_begun = false;
+        self.attempt.overflows = 0;
         self.recount();
         Ok(())
     }
@@ -216,8 +219,8 @@ impl Context {
             log.message_items()[messages..].iter().flatten().copied().collect();
         items.extend(log.unnumbered());
         let end = log.message_items()[..messages].last().and_then(|items| items.last().copied());
-        let is_own = |item: &usize| {
-            let entry = self.transcript().items[*item].entry();
+        let own = items.iter().take_while(|&&item| {
+            let entry = self.transcript().items[item].entry();
             entry.is_some_and(|entry| {
                 entry.blocks.iter().all(|block| match block {
                     Block::Output(output) => {
@@ -228,8 +231,8 @@ impl Context {
                     _ => false,
                 })
             })
-        };
-        let own = items.iter().take_while(|item| is_own(item)).count();
+        });
+        let own = own.count();
         items.split_off(own).into_iter().collect()
     }
 }
@@ -245,8 +248,8 @@ fn spelled(
     let mut blocks = blocks_of(entry, source);
     for block in &mut blocks {
         match block {
-            Said::Call { id, .. } => *id = without_again(id).to_owned().into(),
-            Said::Output { call, .. } => *call = answers(call)?.into_string().into(),
+            MessagePart::Call { id, .. } => *id = without_again(id).to_owned().into(),
+            MessagePart::Output { call, .. } => *call = answers(call)?.into_string().into(),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The log of a context: in memory, and in a journal if there is one.
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::{Log, Origin, Said, Speaker, add_line, header};
+use epitome_formats::epitome::{Log, MessagePart, Origin, Speaker, add_line, header};
 use epitome_formats::{Line, lines};
 use epitome_model::{Record, Span};
 
@@ -74,7 +74,8 @@ impl ContextLog {
     /// A copy without a journal.
     pub fn copy(&self) -> ContextLog {
         let ContextLog { bytes, log, lines, .. } = self;
-        let (bytes, log) = (bytes.clone(), log.clone());
+        let bytes = bytes.clone();
+        let log = log.clone();
         ContextLog { bytes, log, lines: *lines, ..ContextLog::default() }
     }
 
@@ -89,7 +90,7 @@ impl ContextLog {
     }
 
     /// Adds an entry. Returns its item.
-    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
+    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<usize> {
         // Items are never removed, so their number is an unused id.
         let item = self.log.transcript().items.len();
         // A message may have hundreds of megabytes: it is copied only once.
@@ -124,7 +125,8 @@ impl ContextLog {
     /// [discard](ContextLog::discard) it.
     pub fn try_line(&mut self, line: &[u8]) -> Trial {
         let transcript = self.log.transcript();
-        let (items, sent) = (transcript.items.len(), transcript.context.clone());
+        let items = transcript.items.len();
+        let sent = transcript.context.clone();
         let trial = Trial { start: self.bytes.len(), items, sent };
         self.bytes.extend_from_slice(line);
         self.take(trial.start);

@@ -58,8 +58,7 @@ impl Context {
     /// `Disk` if the log cannot be written.
     pub fn replace_prompt(&mut self, text: &str) -> Result<bool> {
         let transcript = self.transcript();
-        let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
-        let prompt = transcript.context().find(|(item, _)| is_prompt(item));
+        let prompt = transcript.context().find(|(item, _)| transcript.head.prompt.contains(item));
         let Some(id) = prompt.and_then(|(_, entry)| entry.id.clone()) else { return Ok(false) };
         self.append_line(&said_again(&id, text))?;
         Ok(true)
@@ -78,7 +77,7 @@ mod tests {
     use epitome_passes::built_in;
 
     use super::*;
-    use crate::{Said, Setup, Speaker};
+    use crate::{MessagePart, Setup, Speaker};
 
     fn origin(cwd: &str, model: &str) -> Origin {
         let recipe = Some("s06".to_owned());
@@ -101,7 +100,7 @@ mod tests {
         let mut context = Context::in_memory(setup);
         assert!(!context.replace_prompt("none").unwrap());
         let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-        context.push(&speaker, &[Said::text("You work in /a.")]).unwrap();
+        context.push(&speaker, &[MessagePart::text("You work in /a.")]).unwrap();
         context.user("Hello.").unwrap();
         let before = context.log().len();
         context.set_origin(Origin::default()).unwrap();

@@ -54,15 +54,15 @@ impl Context {
     ///
     /// ```
     /// use epitome_engine::Recovery;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// let other = context.refused(Some(429), r#"{"error":{"message":"slow down"}}"#)?;
     /// assert_eq!(other, Recovery::NotAnOverflow);
@@ -85,7 +85,7 @@ impl Context {
             return Ok(Recovery::Final { because: self.largest() });
         }
         // A pending question is about the context as it was before this change.
-        self.leave();
+        self.drop_question();
         let before = self.tokens();
         let wanted = self.fitting(&told);
         let stands = self.log.log().compactions();
@@ -107,7 +107,8 @@ impl Context {
             }
         }
         if self.setup.writer.is_some() && self.setup.recipe.stages.live.summary.is_some() {
-            let (gauge, after) = (self.gauge(), self.tokens());
+            let gauge = self.gauge();
+            let after = self.tokens();
             self.machine.fell_short(EventReason::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });
         }
@@ -187,14 +188,14 @@ impl Context {
     /// The size, in tokens as epitome counts them, that a request may have after an overflow.
     fn fitting(&self, told: &Overflow) -> Tokens {
         let now = self.tokens();
-        let share = |tokens: Tokens| Tokens(tokens.0 * MARGIN / 100);
         // The limit is converted by the ratio of the two counts of the refused request.
         let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
             Some(asked) => super::size::scaled(limit, now, asked),
             None => limit,
         });
         let reserved = self.machine.usable();
-        [Some(now), limit, reserved].into_iter().flatten().map(share).min().unwrap_or(now)
+        let sizes = [Some(now), limit, reserved].into_iter().flatten();
+        sizes.map(|tokens| Tokens(tokens.0 * MARGIN / 100)).min().unwrap_or(now)
     }
 
     /// Descriptions of the largest parts of the context.

@@ -13,7 +13,7 @@ use super::{Attempt, Context, Next, Pending, Question, Summarising};
 /// then adopts the result with [`Context::swap`].
 ///
 /// ```
-/// use epitome_engine::{Context, Said, Setup};
+/// use epitome_engine::{Context, MessagePart, Setup};
 /// use epitome_model::Tokens;
 /// use epitome_passes::Recipe;
 ///
@@ -29,14 +29,14 @@ use super::{Attempt, Context, Next, Pending, Question, Summarising};
 /// "#)?;
 /// let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(9_000)));
 /// context.user("What is in a.rs?")?;
-/// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-/// context.tool(&[Said::output("c1", "fn main() {}\n".repeat(225))])?;
+/// context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+/// context.tool(&[MessagePart::output("c1", "fn main() {}\n".repeat(225))])?;
 /// context.step()?;
 /// let mut prepared = context.prepare().expect("its trigger is near");
 /// // In another thread:
 /// prepared.work();
 /// // Meanwhile:
-/// context.assistant(&[Said::text("The function main.")])?;
+/// context.assistant(&[MessagePart::text("The function main.")])?;
 /// let before = context.usage().tokens;
 /// assert!(context.swap(prepared)?);
 /// assert!(context.usage().tokens < before);
@@ -134,7 +134,8 @@ impl Context {
         copy.asked_by(EventReason::Background, Vec::new());
         copy.machine.force(EventReason::Background);
         let sent = self.transcript().context.clone();
-        let (read, items) = (self.log.bytes().len(), self.transcript().items.len());
+        let read = self.log.bytes().len();
+        let items = self.transcript().items.len();
         Some(Preparation { copy, read, items, sent, question: None, is_done: false })
     }
 
@@ -192,11 +193,11 @@ impl Context {
         let Preparation { copy, items, sent, .. } = prepared;
         let since = self.transcript().items.len() - items;
         let new = self.transcript().context[sent.len()..].to_vec();
-        let place = |item: usize| Some(if item < *items { item } else { item + since });
         for step in copy.attempt.steps.iter().flatten() {
             match step {
                 PreparedStep::Apply { plan, recipe, continues } => {
-                    let mut plan = moved(plan, place);
+                    let mut plan =
+                        moved(plan, |item| Some(if item < *items { item } else { item + since }));
                     for planned in &mut plan.edits {
                         if let Verb::Summarise(summary) = &mut planned.edit.verb {
                             summary.kept.extend(&new);

@@ -1,7 +1,7 @@
 use epitome_model::{Block, StopReason, Tokens};
 use epitome_passes::{Event, Recipe, built_in};
 
-use super::super::{Said, Setup};
+use super::super::{MessagePart, Setup};
 use super::*;
 
 /// A context near its trigger, in a window of 30,000 tokens of which 14,000 are the reserve.
@@ -21,11 +21,11 @@ fn near(recipe: Recipe) -> Context {
 
 fn more(context: &mut Context, n: usize) {
     let id = n.to_string();
-    let call = Said::call(id.clone(), "Read", format!(r#"{{"path":"src/part_{n}.rs"}}"#));
+    let call = MessagePart::call(id.clone(), "Read", format!(r#"{{"path":"src/part_{n}.rs"}}"#));
     context.assistant(&[call]).expect("memory");
     let line = |line: usize| format!("let value_{n}_{line} = computeAll(input, {line})?;\n");
     let text: String = (0..60).map(line).collect();
-    context.tool(&[Said::output(id, text)]).expect("memory");
+    context.tool(&[MessagePart::output(id, text)]).expect("memory");
 }
 
 fn recipe(name: &str) -> Recipe {

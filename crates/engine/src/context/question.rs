@@ -49,7 +49,8 @@ impl Pending {
 
     pub(super) fn question(&self) -> Question {
         let Pending { why, items, kept, writing } = self;
-        let (items, kept) = (items.clone(), kept.clone());
+        let items = items.clone();
+        let kept = kept.clone();
         Question { why: *why, ask: writing.ask().clone(), items, kept }
     }
 }
@@ -82,7 +83,7 @@ impl Context {
         let asked = self.ask.pending.take();
         let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
         let Pending { why, items, kept, writing } = pending;
-        let nobody = matches!(reply, Err(NoReply::Nobody));
+        let nobody = matches!(reply, Err(NoReply::NoModel));
         let span = debug_span!("live.answer", ?why, read = Empty, written = Empty, came_to = Empty);
         let _span = span.clone().entered();
         if let Some(used) = reply.as_ref().ok().and_then(|reply| reply.used) {
@@ -131,7 +132,7 @@ impl Context {
     }
 
     /// Drops the pending question. What its earlier answers cost is still counted.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn drop_question(&mut self) {
         if let Some(pending) = self.ask.pending.take() {
             self.ask.spent += pending.spent();
         }
@@ -143,7 +144,8 @@ impl Context {
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
         rule.protected.extend(self.setup.protected.iter().cloned());
         let log = self.log.log();
-        let (transcript, source) = (log.transcript(), self.log.bytes());
+        let transcript = log.transcript();
+        let source = self.log.bytes();
         let format = named("epitome").expect("our own format is one of them");
         let options = Options {
             kind: ContextKind::Live,
@@ -173,7 +175,8 @@ impl Context {
     /// nearest to `end` that is not before `least` and divides no response. `least`, `end` and
     /// `unseen` are indices into the context.
     pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         // The last response stays, with its results, until it has all of them. Results that the
         // model has not seen stay as well, if the recipe keeps them and their response begins at or
         // after `unseen`.
@@ -213,16 +216,21 @@ impl Context {
 
     /// Replaces these items by a summary with this text.
     pub(super) fn put(&mut self, text: &str, items: &[usize]) -> Result<()> {
-        let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
         let sent: Vec<usize> = self.transcript().context.clone();
         let goes: HashSet<usize> = items.iter().copied().collect();
         let places: Vec<usize> = (0..sent.len()).filter(|&at| goes.contains(&sent[at])).collect();
         let (Some(last), true) = (places.last(), places.len() == goes.len()) else {
-            return Err(refuse("the context has changed since it was asked"));
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "the context has changed since it was asked",
+            ));
         };
         let stands_for: Tokens = items.iter().map(|&item| self.counts.item(item)).sum();
         if self.setup.counter.count(text) >= stands_for {
-            return Err(refuse("the summary is longer than what it stands for"));
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "the summary is longer than what it stands for",
+            ));
         }
         let total = self.counts.total();
         let tokens = total.tokens - total.frames;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use epitome_model::{Block, Image, Part, Ref, Source, decode};
+use epitome_model::{Block, Image, Output, Part, Ref, Source, Transcript, decode};
 use epitome_passes::{
     Name, SaidText, call_numbers, is_digest, named_calls, named_texts, response_name,
     response_numbers, results_of_calls, texts_at_calls, texts_of_responses,
@@ -44,15 +44,15 @@ impl Context {
     ///
     /// ```
     /// use epitome_model::{Ref, Tokens};
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// context.compact_to(None, Some(Tokens(0)))?;
     /// let (call, reference) = context.references().remove(0);
@@ -97,15 +97,15 @@ impl Context {
     ///
     /// ```
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// assert!(context.references().is_empty());
     /// context.compact_to(None, Some(Tokens(0)))?;
@@ -114,18 +114,15 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn references(&self) -> Vec<(&str, Ref)> {
-        let (log, source) = (self.log.log(), self.log.bytes());
-        let outputs = |item: usize| {
-            let entry = self.transcript().items[item].entry();
-            entry.into_iter().flat_map(|entry| &entry.blocks).filter_map(|block| match block {
-                Block::Output(output) => Some(output),
-                _ => None,
-            })
-        };
+        let log = self.log.log();
+        let source = self.log.bytes();
         let sent = self.transcript().context().map(|(item, _)| item);
         let pairs = sent.filter(|&item| log.as_said(item) != item).flat_map(|item| {
-            let whole = outputs(log.as_said(item));
-            whole.map(move |whole| (whole, outputs(item).find(|now| now.call == whole.call)))
+            let whole = outputs_of(self.transcript(), log.as_said(item));
+            whole.map(move |whole| {
+                let mut now = outputs_of(self.transcript(), item);
+                (whole, now.find(|now| now.call == whole.call))
+            })
         });
         pairs
             .filter(|(whole, now)| now.is_some_and(|it| it.text(source) != whole.text(source)))
@@ -138,19 +135,20 @@ impl Context {
     /// such content.
     ///
     /// ```
-    /// use epitome_engine::{Context, Said, Setup};
+    /// use epitome_engine::{Context, MessagePart, Setup};
     /// use epitome_passes::{Name, built_in};
     ///
     /// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a recipe")));
     /// context.user("Why is it slow?")?;
-    /// context.assistant(&[Said::text("The lock is taken twice.")])?;
+    /// context.assistant(&[MessagePart::text("The lock is taken twice.")])?;
     /// let name = Name::parse("@1").expect("the name of a response");
     /// let recalled = context.recall_name(&name).expect("it was said");
     /// assert_eq!(recalled.text, "The lock is taken twice.");
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn recall_name(&self, name: &Name) -> Option<Recalled> {
-        let (transcript, source) = (self.transcript(), self.log.bytes());
+        let transcript = self.transcript();
+        let source = self.log.bytes();
         match name {
             Name::Text(reference) => {
                 self.recall(reference).map(|text| Recalled { text, said: Vec::new() })
@@ -163,8 +161,8 @@ impl Context {
             }
             Name::Responses(wanted) => {
                 let said = texts_of_responses(transcript, source, |it| wanted.contains(&it));
-                let named = |it: SaidText| (response_name(it.response), it.text);
-                let text = named_texts(said.into_iter().map(named).collect())?;
+                let named = said.into_iter().map(|it| (response_name(it.response), it.text));
+                let text = named_texts(named.collect())?;
                 Some(Recalled { text, said: Vec::new() })
             }
         }
@@ -175,15 +173,15 @@ impl Context {
     /// result.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// assert_eq!(context.recall_calls(2..=2), Some("fn main() {}\n".repeat(90)));
     /// let both = context.recall_calls(4..=9).expect("two of these exist");
@@ -207,15 +205,15 @@ impl Context {
     /// occurrence. Results of the recall tool are not searched.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// let hits = context.search("FN MAIN", 10);
     /// assert_eq!((hits.len(), &*hits[0].name, hits[0].line), (1, "#1", 1));
@@ -223,8 +221,10 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn search(&self, text: &str, most: usize) -> Vec<Hit> {
-        let (transcript, source) = (self.transcript(), self.log.bytes());
-        let (calls, responses) = (call_numbers(transcript), response_numbers(transcript));
+        let transcript = self.transcript();
+        let source = self.log.bytes();
+        let calls = call_numbers(transcript);
+        let responses = response_numbers(transcript);
         let wanted = text.to_lowercase();
         let mut hits = Vec::new();
         let mut known = HashSet::new();
@@ -281,13 +281,13 @@ impl Context {
     /// [`recall_name`](Context::recall_name) returns such a text by the number of its response.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("What is in a.rs?")?;
-    /// context.assistant(&[Said::text("The function main.")])?;
+    /// context.assistant(&[MessagePart::text("The function main.")])?;
     /// assert!(context.unsent_texts().is_empty(), "all of it is sent");
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -299,9 +299,11 @@ impl Context {
                 sent.extend(text.read(source).lines().map(|line| line.trim().to_owned()));
             }
         }
-        let is_sent = |line: &str| line.trim().is_empty() || sent.contains(line.trim());
         let mut texts = texts_of_responses(self.transcript(), source, |_| true);
-        texts.retain(|said| !said.text.lines().all(is_sent));
+        texts.retain(|said| {
+            let mut lines = said.text.lines().map(str::trim);
+            !lines.all(|line| line.is_empty() || sent.contains(line))
+        });
         texts
     }
 
@@ -329,6 +331,14 @@ impl Context {
         let named = named.into_iter();
         named.filter_map(|(number, name)| Some((self.known.calls.id(number)?, name))).collect()
     }
+}
+
+fn outputs_of(transcript: &Transcript, item: usize) -> impl Iterator<Item = &Output> {
+    let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    blocks.iter().filter_map(|block| match block {
+        Block::Output(output) => Some(output),
+        _ => None,
+    })
 }
 
 fn url(image: &Image, source: &dyn Source) -> String {

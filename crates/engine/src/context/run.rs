@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use epitome_formats::epitome::FORMAT;
-use epitome_model::{At, Edit, Tokens};
-use epitome_passes::{ContextKind, EventReason, Options, PerKind, Plan, Recipe, Target, compact};
+use epitome_model::{At, Tokens};
+use epitome_passes::{
+    ContextKind, EventReason, Options, PerKind, Plan, PlannedEdit, Recipe, Target, compact,
+};
 use tracing::debug_span;
 use tracing::field::Empty;
 
@@ -81,7 +83,8 @@ impl Context {
 
     /// Runs the passes of a recipe and writes their plan. Returns the number of edits of each pass.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         let options = Options {
             kind: ContextKind::Live,
             counter: &*self.setup.counter,
@@ -90,8 +93,9 @@ impl Context {
         };
         let mut plan = compact(transcript, source, recipe, &options);
         let sent: Vec<bool> = self.counts.sent(transcript);
-        let is_sent = |edit: &Edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. });
-        plan.edits.retain(|it| is_sent(&it.edit));
+        plan.edits.retain(|PlannedEdit { edit, .. }| {
+            sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. })
+        });
         // Edits that save nothing would only invalidate the prompt cache.
         if plan.edits.iter().all(|it| it.tokens == Tokens(0)) {
             return Ok(BTreeMap::new());
@@ -112,7 +116,7 @@ impl Context {
 mod tests {
     use epitome_passes::{Reply, StopReason, built_in};
 
-    use super::super::{Next, Said, Setup};
+    use super::super::{MessagePart, Next, Setup};
     use super::*;
     use crate::Journal;
 
@@ -136,9 +140,9 @@ mod tests {
         context.user("Read them all.").expect("memory");
         for n in 0..6 {
             let id = format!("c{n}");
-            let call = Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+            let call = MessagePart::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
             context.assistant(&[call]).expect("memory");
-            context.tool(&[Said::output(id, "fn main() {}\n".repeat(90))]).expect("memory");
+            context.tool(&[MessagePart::output(id, "fn main() {}\n".repeat(90))]).expect("memory");
         }
         let before = context.as_it_is().messages();
         context.ask_for_compaction(None, Some(Tokens(0)));

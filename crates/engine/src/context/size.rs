@@ -39,9 +39,9 @@ impl Bill {
     /// The error of epitome's count, in thousandths of the provider's.
     fn error(&self) -> Option<i64> {
         let Counted { by_provider, by_us } = self.last?;
-        let signed = |tokens: Tokens| i64::try_from(tokens.0).unwrap_or(i64::MAX);
-        let off = signed(by_us).saturating_sub(signed(by_provider));
-        Some(off.saturating_mul(1_000) / signed(by_provider).max(1))
+        let by_us = i64::try_from(by_us.0).unwrap_or(i64::MAX);
+        let by_provider = i64::try_from(by_provider.0).unwrap_or(i64::MAX);
+        Some(by_us.saturating_sub(by_provider).saturating_mul(1_000) / by_provider.max(1))
     }
 }
 
@@ -91,7 +91,8 @@ impl Context {
         let tokens = self.tokens();
         let usable = self.machine.usable();
         let percent = usable.map(|usable| tokens.0 * 100 / usable.0.max(1));
-        let (billed, error) = (self.bill.of_context.is_some(), self.bill.error());
+        let billed = self.bill.of_context.is_some();
+        let error = self.bill.error();
         WindowUse { tokens, usable, percent, billed, error }
     }
 
@@ -99,15 +100,15 @@ impl Context {
     ///
     /// ```
     /// # use epitome_model::Tokens;
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// # context.user("Read them.")?;
     /// # for n in 0..5 {
-    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
-    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
     /// context.compact_to(None, Some(Tokens(0)))?;
     /// let report = context.report();
@@ -140,8 +141,11 @@ impl Context {
 
     pub(super) fn gauge(&self) -> ContextSize {
         let total = self.counts.total();
-        let (bytes, results, turns) = (total.bytes, total.results, total.turns);
-        let (messages, counted) = (total.messages, self.counted());
+        let bytes = total.bytes;
+        let results = total.results;
+        let turns = total.turns;
+        let messages = total.messages;
+        let counted = self.counted();
         let chars = total.chars;
         ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
@@ -167,7 +171,8 @@ impl Context {
     }
 
     pub(super) fn count(&mut self, item: usize) {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         self.counts.add(item, transcript, source, &*self.setup.counter);
         if let Some(entry) = transcript.items[item].entry() {
             self.known.calls.add(item, entry, source);
@@ -178,18 +183,21 @@ impl Context {
     /// to an earlier state.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let transcript = self.log.log().transcript();
+        let source = self.log.bytes();
         self.counts.all(transcript, source, &*self.setup.counter);
         self.known.calls.reopen(transcript);
         if self.setup.recipe.stages.live.ingest.is_some() {
-            let (mut seen, mut answered) = (SeenLines::default(), SeenMark::default());
+            let mut seen = SeenLines::default();
+            let mut answered = SeenMark::default();
             for (_, entry) in transcript.context() {
                 self.see(&mut seen, entry);
                 if entry.role == Role::Assistant {
                     answered = seen.mark();
                 }
             }
-            (self.known.seen, self.known.answered) = (seen, answered);
+            self.known.seen = seen;
+            self.known.answered = answered;
         }
     }
 }

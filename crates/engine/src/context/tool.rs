@@ -10,7 +10,7 @@ use epitome_model::{Block, Call, Role, Tokens, ToolKind, Transcript};
 use epitome_passes::EventReason;
 use serde::Serialize;
 
-use super::{Context, Said, Speaker};
+use super::{Context, MessagePart, Speaker};
 
 /// The definition of the tool with which a model requests a compaction: an element of `tools` in a
 /// request to this API (`anthropic`, `openai-chat`, `openai-responses`, `gemini-api`).
@@ -37,7 +37,8 @@ use super::{Context, Said, Speaker};
 pub fn compact_tool(wire: &str) -> Result<String> {
     let text = epitome_passes::compact_tool();
     let parameters = text_argument(text.argument, text.argument_about);
-    let (name, description) = (text.name, text.about);
+    let name = text.name;
+    let description = text.about;
     let tool = Tool { name, description, parameters: &parameters };
     Ok((super::wire::named(wire)?.tool)(&tool))
 }
@@ -212,7 +213,8 @@ impl Context {
     /// Records that a compaction was requested.
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
-        let (before, by_tier) = (self.tokens(), BTreeMap::new());
+        let before = self.tokens();
+        let by_tier = BTreeMap::new();
         let target = self.machine.aim();
         let not_done = None;
         self.ask.request =
@@ -222,7 +224,7 @@ impl Context {
 
     /// Looks for calls of the tool in the last response, once all other calls of the response have
     /// results. If the context is small already, the calls are answered at once.
-    pub(super) fn notice(&mut self) -> Result<()> {
+    pub(super) fn notice_tool_calls(&mut self) -> Result<()> {
         if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
         }
@@ -269,14 +271,15 @@ impl Context {
         self.ask.focus = None;
         let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
         let transcript = self.transcript();
-        let is_user = |item: usize| {
-            transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
-        };
-        let all = sent.iter().filter(|&&item| is_user(item)).count() as u64;
+        let all = sent.iter().filter(|&&item| is_user(transcript, item)).count() as u64;
         let context = &transcript.context;
-        let kept = context.iter().filter(|item| sent.contains(item) && is_user(**item)).count();
+        let kept = context
+            .iter()
+            .filter(|item| sent.contains(item) && is_user(transcript, **item))
+            .count();
         let last = context.iter().rev().take_while(|item| sent.contains(item)).count() as u64;
-        let (after, user) = (self.tokens(), (kept as u64, all));
+        let after = self.tokens();
+        let user = (kept as u64, all);
         let usable = self.machine.usable();
         let outcome = Outcome { why, before, after, by_tier, user, last, not_done, target, usable };
         for (n, call) in calls.iter().enumerate() {
@@ -285,7 +288,7 @@ impl Context {
                 _ => "Done with the call before.".to_owned(),
             };
             let speaker = Speaker { role: Role::Tool, ..Speaker::default() };
-            self.push(&speaker, &[Said::output(&**call, text)])?;
+            self.push(&speaker, &[MessagePart::output(&**call, text)])?;
         }
         self.ask.outcome = Some(outcome);
         Ok(())
@@ -304,6 +307,10 @@ impl Context {
         });
         (open.into_iter().map(|call| call.id.clone()).collect(), focus)
     }
+}
+
+fn is_user(transcript: &Transcript, item: usize) -> bool {
+    transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
 }
 
 /// The last response of the model, if only its results follow it in the context.

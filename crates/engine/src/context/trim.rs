@@ -29,10 +29,17 @@ impl Context {
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
             return Ok(());
         };
-        let tokens = |item: usize| self.counts.item(item);
         let log = self.log.log();
-        let (rule, counter) = ((&rule, &self.setup.recipe.rule_files), &*self.setup.counter);
-        let cut = middle_cut(log, self.log.bytes(), rule, |_| false, tokens, counter);
+        let rule = (&rule, &self.setup.recipe.rule_files);
+        let counter = &*self.setup.counter;
+        let cut = middle_cut(
+            log,
+            self.log.bytes(),
+            rule,
+            |_| false,
+            |item| self.counts.item(item),
+            counter,
+        );
         let Some(cut) = cut else { return Ok(()) };
         let before = self.tokens();
         let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();
@@ -58,7 +65,8 @@ impl Context {
     /// All messages that were cut out under a reference, in Anthropic's format.
     pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
         let log = self.log.log();
-        let (transcript, source) = (log.transcript(), self.log.bytes());
+        let transcript = log.transcript();
+        let source = self.log.bytes();
         let item = log.cuts().find(|&item| {
             let entry = transcript.items[item].entry();
             let Some([Block::Text(text)]) = entry.map(|it| it.blocks.as_slice()) else {

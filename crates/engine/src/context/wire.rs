@@ -187,7 +187,8 @@ impl Context {
         add: impl FnOnce(&mut Context) -> Result<()>,
     ) -> Result<()> {
         let from = self.log.bytes().len();
-        let (bill, overflows) = (self.bill, self.attempt.overflows);
+        let bill = self.bill;
+        let overflows = self.attempt.overflows;
         self.log.gather();
         let added = add(self).and_then(|()| self.log.write_gathered());
         if added.is_err() {
@@ -296,14 +297,14 @@ impl Context {
     /// The calls without a result, in order: the id of each, and the name of its tool.
     ///
     /// ```
-    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
-    /// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// context.assistant(&[MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
     /// assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
-    /// context.tool(&[Said::output("c1", "fn main() {}")])?;
+    /// context.tool(&[MessagePart::output("c1", "fn main() {}")])?;
     /// assert!(context.open_calls().is_empty());
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -314,7 +315,8 @@ impl Context {
     fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
             let message = message.filter(|_| idx + 1 == heard.entries.len());
-            let (model, usage) = (entry.model.as_deref(), entry.usage);
+            let model = entry.model.as_deref();
+            let usage = entry.usage;
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
             // The text is copied into the log; the parsed message is dropped.
@@ -446,12 +448,13 @@ impl<'m> ParsedMessage<'m> {
             return Err(fault.what.clone());
         }
         let Transcript { head, mut items, context } = transcript;
-        let none = || Item::Kept(HiddenRecord::default());
-        let take = |item: usize| match std::mem::replace(&mut items[item], none()) {
-            Item::Entry(entry) => Some((head.prompt.contains(&item), *entry)),
-            Item::Kept(_) => None,
-        };
-        let entries = context.into_iter().filter_map(take).collect();
+        let entries = context.into_iter().filter_map(|item| {
+            match std::mem::replace(&mut items[item], Item::Kept(HiddenRecord::default())) {
+                Item::Entry(entry) => Some((head.prompt.contains(&item), *entry)),
+                Item::Kept(_) => None,
+            }
+        });
+        let entries = entries.collect();
         let source = Cow::Borrowed(body.as_bytes());
         Ok(ParsedMessage { source, entries, hash: None })
     }
@@ -469,7 +472,8 @@ impl<'m> ParsedMessage<'m> {
 /// Whether JSON contains an escape of an unpaired surrogate (one half of a character), which no
 /// text can contain.
 fn has_half_a_character(json: &str) -> bool {
-    let (mut rest, mut begun) = (json, false);
+    let mut rest = json;
+    let mut begun = false;
     while let Some(at) = rest.find('\\') {
         let escape = &rest[at + 1..];
         let digits = escape.strip_prefix('u').and_then(|it| it.get(..4));

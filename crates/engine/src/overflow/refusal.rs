@@ -67,8 +67,8 @@ impl Refusal {
                 refusal.kinds.extend(kind.map(str::to_lowercase));
             }
         }
-        let count = |member: &str| error[member].as_u64().map(Tokens);
-        (refusal.limit, refusal.asked) = (count("n_ctx"), count("n_prompt_tokens"));
+        refusal.limit = error["n_ctx"].as_u64().map(Tokens);
+        refusal.asked = error["n_prompt_tokens"].as_u64().map(Tokens);
         let words = [&error["message"], &error["msg"], error];
         if let Some(words) = words.iter().find_map(|it| it.as_str()) {
             refusal.add_message(words, depth);
@@ -100,7 +100,8 @@ impl Refusal {
         if let Some(inner) = value.and_then(|value| Refusal::from_value(&value, depth)) {
             self.kinds.extend(inner.kinds);
             self.message = inner.message;
-            (self.limit, self.asked) = (self.limit.or(inner.limit), self.asked.or(inner.asked));
+            self.limit = self.limit.or(inner.limit);
+            self.asked = self.asked.or(inner.asked);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use epitome_error::{ErrorKind, Result};
 use epitome_formats::Loaded;
-use epitome_model::{Source, Tokens, Transcript, Unit, undivided, units};
+use epitome_model::{Source, Tokens, Transcript, undivided, units};
 use epitome_passes::{DigestRule, FactIndex, Kept, Plan, View, history};
 
 use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
@@ -35,9 +35,11 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
         let tail = undivided(transcript, tail);
         let digesting = Digesting { rule, view, end: tail, budget, around: AROUND };
-        let said = |old: &[usize], _: &[usize]| history(transcript, source, old);
-        let tokens = |item| view.item_tokens(item);
-        let chosen = digesting.choose(&mut FactIndex::default(), said, tokens)?;
+        let chosen = digesting.choose(
+            &mut FactIndex::default(),
+            |old, _| history(transcript, source, old),
+            |item| view.item_tokens(item),
+        )?;
         let Some(Chosen { digest, .. }) = chosen else { return Ok(None) };
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
@@ -48,8 +50,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
             Ok(planned) => {
                 notes.extend(planned.notes);
-                let is_digest = |it| StandsFor { kind: StandIn::Digest, ..it };
-                let stands_for = planned.stands_for.map(is_digest);
+                let stands_for =
+                    planned.stands_for.map(|it| StandsFor { kind: StandIn::Digest, ..it });
                 Ok(Some(CompactionPlan { notes: Vec::new(), stands_for, ..planned }))
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
@@ -65,8 +67,9 @@ impl<'a, S: Source> Stages<'a, '_, S> {
 /// on everything stays unchanged.
 fn first_kept(transcript: &Transcript, kept: &Kept) -> usize {
     let units = units(transcript);
-    let is_kept = |unit: &Unit| unit.items.iter().any(|item| kept.items.contains(item));
-    let first = units.iter().find(|unit| is_kept(unit)).and_then(|unit| unit.items.first());
-    let place = |first: &usize| transcript.context.iter().position(|item| item == first);
-    first.and_then(place).unwrap_or(transcript.context.len())
+    let mut first =
+        units.iter().filter(|unit| unit.items.iter().any(|item| kept.items.contains(item)));
+    let first = first.next().and_then(|unit| unit.items.first());
+    let place = first.and_then(|first| transcript.context.iter().position(|item| item == first));
+    place.unwrap_or(transcript.context.len())
 }

@@ -64,17 +64,17 @@ pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> 
 /// Removes all edits and adds a note, if an appended record would save too little.
 pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     let Loaded { format, source, .. } = planned.session;
-    let before = planned.compaction.tokens_before;
+    let before = planned.plan.tokens_before;
     let saved = before - planned.tokens_after;
     if planned.is_empty() || pays(planned.way, format, saved, before) {
         return;
     }
     let bytes = planned.bytes_after - Bytes(source.len());
     planned.notes.push(Note::DoesNotPay { saved, of: before, bytes });
-    planned.compaction.edits.clear();
+    planned.plan.edits.clear();
     planned.stands_for = None;
     planned.splices.clear();
-    planned.removed.clear();
+    planned.unsent.clear();
     planned.violations.clear();
     planned.after = (format.read)(source, &mut ());
     planned.tokens_after = before;
@@ -125,8 +125,10 @@ fn only_what_is_marked<S: Source>(
             return false;
         }
         let said = transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
-        let count = || said.map(|block| block_tokens(block, source, counter));
-        let tokens = counted.get(&(item, block)).copied().or_else(count).unwrap_or_default();
+        let tokens = match counted.get(&(item, block)) {
+            Some(tokens) => *tokens,
+            None => said.map(|block| block_tokens(block, source, counter)).unwrap_or_default(),
+        };
         planned.edit.verb = Verb::Replace(mark.sent.to_owned());
         planned.tokens = tokens - sent;
         tokens > sent
@@ -138,9 +140,8 @@ fn only_what_is_marked<S: Source>(
 fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
     let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
-    let reasons = |block: &Block| matches!(block, Block::Thinking(_));
     behind
-        .filter(|(_, entry)| entry.blocks.iter().any(reasons))
+        .filter(|(_, entry)| entry.blocks.iter().any(|block| matches!(block, Block::Thinking(_))))
         .filter_map(|(_, entry)| entry.model.as_deref())
         .find(|model| (session.format.thinking_is_bound)(model))
 }

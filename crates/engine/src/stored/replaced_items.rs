@@ -29,7 +29,8 @@ pub enum StandIn {
 impl StandsFor {
     /// Counts the calls and texts in these items.
     pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> StandsFor {
-        let (mut calls, mut texts) = (0, 0);
+        let mut calls = 0;
+        let mut texts = 0;
         let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));
         let entries = old.filter_map(|&item| transcript.items[item].entry());
         for block in entries.flat_map(|entry| &entry.blocks) {
@@ -51,7 +52,8 @@ impl fmt::Display for StandsFor {
             StandIn::Digest => "digest",
             StandIn::Summary => "summary",
         };
-        let plural = |n: u64| if n == 1 { "" } else { "s" };
-        write!(f, "1 {kind} of {calls} call{} and {texts} text{}", plural(calls), plural(texts))
+        let calls_end = if calls == 1 { "" } else { "s" };
+        let texts_end = if texts == 1 { "" } else { "s" };
+        write!(f, "1 {kind} of {calls} call{calls_end} and {texts} text{texts_end}")
     }
 }

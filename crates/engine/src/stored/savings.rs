@@ -71,7 +71,7 @@ impl<S: Source> CompactionPlan<'_, S> {
         let view = View::new(transcript, source, counter);
         let mut tools: BTreeMap<String, (u64, Tokens)> = BTreeMap::new();
         let mut files = tools.clone();
-        for edit in self.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0)) {
+        for edit in self.plan.edits.iter().filter(|edit| edit.tokens > Tokens(0)) {
             let call = view.call_at(edit.edit.at);
             let tool = call.map_or_else(|| kind_at(&view, edit.edit.at), |call| &call.name);
             let file = call.and_then(|call| view.file_of(call));
@@ -102,8 +102,8 @@ fn kind_at(view: &View<'_>, at: At) -> &'static str {
 }
 
 fn largest_first(sums: BTreeMap<String, (u64, Tokens)>) -> Vec<Saving> {
-    let of = |(of, (edits, tokens))| Saving { of, edits, tokens };
-    let mut all: Vec<Saving> = sums.into_iter().map(of).collect();
+    let savings = sums.into_iter().map(|(of, (edits, tokens))| Saving { of, edits, tokens });
+    let mut all: Vec<Saving> = savings.collect();
     all.sort_by_key(|saving| Reverse(saving.tokens));
     all
 }

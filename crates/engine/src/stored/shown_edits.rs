@@ -32,7 +32,7 @@ impl<S: Source> CompactionPlan<'_, S> {
         &'p self,
         counter: &'p dyn Counter,
     ) -> impl ExactSizeIterator<Item = ShownEdit> {
-        let mut edits: Vec<_> = self.compaction.block_edits().collect();
+        let mut edits: Vec<_> = self.plan.block_edits().collect();
         edits.sort_by_key(|edit| edit.edit.at.item());
         self.described(edits, counter)
     }
@@ -43,7 +43,7 @@ impl<S: Source> CompactionPlan<'_, S> {
         counter: &'p dyn Counter,
     ) -> impl ExactSizeIterator<Item = ShownEdit> {
         let mut edits: Vec<_> =
-            self.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0)).collect();
+            self.plan.edits.iter().filter(|edit| edit.tokens > Tokens(0)).collect();
         edits.sort_by_key(|edit| (Reverse(edit.tokens), edit.edit.at.item()));
         self.described(edits, counter)
     }

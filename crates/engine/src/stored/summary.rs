@@ -87,13 +87,13 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         }
         let old = &transcript.context[..transcript.context.len() - kept.len()];
         if !says_more_than_a_summary(transcript, old) || self.is_there_already(text)? {
-            return self.attempt(Way::Summary, plan);
+            return self.write_and_verify(Way::Summary, plan);
         }
         let tokens = plan.tokens_before;
         let summary = Summary { text: text.to_owned(), kept: kept.to_vec(), tokens };
         let edit = Edit::summary(summary, &transcript.context, stage);
         plan.edits.extend(edit.map(PlannedEdit::uncounted));
-        let mut planned = self.attempt(Way::Summary, plan)?;
+        let mut planned = self.write_and_verify(Way::Summary, plan)?;
         if planned.violations.is_empty() && planned.tokens_after >= tokens {
             return Err(too_long());
         }
@@ -125,11 +125,14 @@ impl<'a, S: Source> Stages<'a, '_, S> {
 
 /// A note that names the rules which are removed and not in the summary; `None` if all are in it.
 fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = words(text);
-    let missing = pins.iter().filter(|pin| !text.contains(&words(&pin.text)));
+    let text = one_line(text);
+    let missing = pins.iter().filter(|pin| !text.contains(&one_line(&pin.text)));
     let names = names_of_pins(&Vec::from_iter(missing.cloned()));
     (!names.is_empty()).then_some(Note::RulesLeftOut { names })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn first_summary(transcript: &Transcript, source: &dyn Source) -> Option<String> {

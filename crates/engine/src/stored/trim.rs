@@ -31,8 +31,8 @@ impl<S: Source> Stages<'_, '_, S> {
             notes.push(Note::NoTrim { agent: format.name, why });
             return None;
         }
-        let is_kept = |item: usize| kept.items.contains(&item);
-        stored_middle_cut(source, (rule, &self.recipe.rule_files), is_kept, self.counter)
+        let rule = (rule, &self.recipe.rule_files);
+        stored_middle_cut(source, rule, |item| kept.items.contains(&item), self.counter)
     }
 
     /// The plan of a cut, followed by the edits that the passes plan for what the cut leaves.

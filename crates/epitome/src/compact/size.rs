@@ -26,7 +26,8 @@ pub fn pack_len<S: Source>(
     if planned.is_empty() {
         return Ok(Bytes(0));
     }
-    let (source, spliced) = (&planned.session.source, planned.spliced()?);
+    let source = &planned.session.source;
+    let spliced = planned.spliced()?;
     let way = WayBack::between(source, &spliced)?;
     // The hashes of the removed bytes, in the order of the splices.
     let blobs = way.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);

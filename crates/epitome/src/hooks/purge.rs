@@ -26,10 +26,11 @@ impl Purge {
     /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
     pub fn plan(config: &Config, rules: &[Rule]) -> Result<Vec<Purge>> {
         let left = Record::load(config)?.rules;
-        let is_used =
-            |rule: &Rule| left.iter().any(|other| other.out == rule.out && !rules.contains(other));
+        let unused = rules.iter().filter(|rule| {
+            !left.iter().any(|other| other.out == rule.out && !rules.contains(other))
+        });
         let mut plans: Vec<Purge> = Vec::new();
-        for rule in rules.iter().filter(|rule| !is_used(rule)) {
+        for rule in unused {
             if !plans.iter().any(|it| it.rule.out == rule.out) {
                 let files = rendered_in(&rule.out);
                 plans.push(Purge { rule: rule.clone(), files });

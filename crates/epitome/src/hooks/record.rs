@@ -148,10 +148,9 @@ impl Record {
             };
         }
         disk::private_folder(&folder)?;
-        let broken = |err| {
+        let text = serde_json::to_string_pretty(self).map_err(|err| {
             Error::new(ErrorKind::Broken, "what was installed cannot be written").because(err)
-        };
-        let text = serde_json::to_string_pretty(self).map_err(broken)?;
+        })?;
         write_over(&path(config), |out| Ok(writeln!(out, "{text}")?))
     }
 }

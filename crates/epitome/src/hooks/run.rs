@@ -47,8 +47,8 @@ pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf
         let id = ended.id.as_deref()?;
         match agents::meant(&config.agents, id, Some(agent)) {
             SessionMatch::File(path) => {
-                let is_one = |it: &agents::SessionFile| it.path == path;
-                agents::sessions(&config.agents, Some(agent)).iter().any(is_one).then_some(path)
+                let sessions = agents::sessions(&config.agents, Some(agent));
+                sessions.iter().any(|session| session.path == path).then_some(path)
             }
             SessionMatch::AnyOf(_) | SessionMatch::Nothing => None,
         }

@@ -2,7 +2,7 @@
 //! stays as it is.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 /// Why an entry cannot be added.
@@ -41,16 +41,15 @@ pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, u
         return Ok((format!("{whole:#}\n"), list.len()));
     }
     let root = parse(text)?;
-    let other = |key: &str| Unfit::Other(key.to_owned());
-    let mut object = root.object_value().ok_or_else(|| other("the whole"))?;
+    let mut object = root.object_value().ok_or_else(|| unfit("the whole"))?;
     let (last, before) = list.split_last().expect("a list has a name");
     let mut made = 0;
     for key in before {
         made += usize::from(object.get(key).is_none());
-        object = object.object_value_or_create(key).ok_or_else(|| other(key))?;
+        object = object.object_value_or_create(key).ok_or_else(|| unfit(key))?;
     }
     made += usize::from(object.get(last).is_none());
-    let array = object.array_value_or_create(last).ok_or_else(|| other(last))?;
+    let array = object.array_value_or_create(last).ok_or_else(|| unfit(last))?;
     array.append(input(entry));
     let after = root.to_string();
     let is_so = value(&after).zip(value(text)).is_some_and(|(after, before)| {
@@ -61,25 +60,26 @@ pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, u
     });
     // The editor of JSON is another project's code, so its result is compared with the intended
     // value.
-    is_so.then_some((after, made)).ok_or_else(|| other(last))
+    is_so.then_some((after, made)).ok_or_else(|| unfit(last))
+}
+
+fn unfit(key: &str) -> Unfit {
+    Unfit::Other(key.to_owned())
 }
 
 /// Removes an entry, and the last `made` of the keys that lead to its list, if they are empty then.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
-    let is_it = |node: &CstNode| node.to_serde_value().as_ref() == Some(entry);
-    let Some(found) = array.elements().into_iter().rfind(is_it) else {
+    let mut elements = array.elements().into_iter();
+    let found = elements.rfind(|node| node.to_serde_value().as_ref() == Some(entry));
+    let Some(found) = found else {
         let commands = commands(entry);
-        let calls = |node: CstNode| {
+        let is_called = array.elements().into_iter().any(|node| {
             let text = node.to_string();
             commands.iter().any(|command| text.contains(&Value::from(*command).to_string()))
-        };
-        return if array.elements().into_iter().any(calls) {
-            RemovedEntry::Changed
-        } else {
-            RemovedEntry::Missing
-        };
+        });
+        return if is_called { RemovedEntry::Changed } else { RemovedEntry::Missing };
     };
     found.remove();
     for depth in (list.len().saturating_sub(made)..list.len()).rev() {
@@ -101,15 +101,14 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Rem
 /// Whether two texts have the same value, except for an entry that `after` lacks and keys that are
 /// empty without it.
 pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value) -> bool {
-    let (Some(after), Some(mut expect)) = (value(after), value(before)) else { return false };
+    let Some(mut after) = value(after) else { return false };
+    let Some(mut expect) = value(before) else { return false };
     let all = expect_list(&mut expect, list);
     let Some(at) = all.iter().rposition(|it| it == entry) else { return false };
     all.remove(at);
-    let pruned = |mut value: Value| {
-        prune(&mut value, list);
-        value
-    };
-    pruned(after) == pruned(expect)
+    prune(&mut after, list);
+    prune(&mut expect, list);
+    after == expect
 }
 
 /// The value of a JSON text. An empty text is an empty object.

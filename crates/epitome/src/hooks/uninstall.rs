@@ -68,7 +68,8 @@ impl Uninstall {
         out: Option<&Path>,
     ) -> Result<Vec<Uninstall>> {
         let Record { installed, rules, replaced, .. } = Record::load(config)?;
-        let (project, out) = (project.map(real), out.map(real));
+        let project = project.map(real);
+        let out = out.map(real);
         let is_meant = |rule: &Rule| {
             (project.is_none() || rule.project == project)
                 && out.as_ref().is_none_or(|out| *out == real(&rule.out))

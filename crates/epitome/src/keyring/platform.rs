@@ -142,8 +142,9 @@ mod service {
     fn connected<T: Send>(
         call: impl FnOnce(&SecretService<'_>) -> Result<T, Failed> + Send,
     ) -> Result<T, NoKeyring> {
-        let calling = || call(&SecretService::connect(EncryptionType::Dh)?);
-        let done = std::thread::scope(|scope| scope.spawn(calling).join());
+        let done = std::thread::scope(|scope| {
+            scope.spawn(|| call(&SecretService::connect(EncryptionType::Dh)?)).join()
+        });
         match done {
             Ok(done) => done.map_err(|err| NoKeyring(err.to_string())),
             Err(panic) => std::panic::resume_unwind(panic),

@@ -57,8 +57,11 @@ pub(super) fn usage(
         sum.input += Tokens(used.input);
         sum.cached += Tokens(used.cache.map_or(0, |cache| cache.read));
         sum.output += Tokens(used.output);
-        let listed = || prices?.cost(request.model?, &used.tokens()?);
-        match (used.cost, listed()) {
+        let listed = match (prices, request.model, used.tokens()) {
+            (Some(prices), Some(model), Some(tokens)) => prices.cost(model, &tokens),
+            _ => None,
+        };
+        match (used.cost, listed) {
             (Some(cost), _) => sum.cost += cost,
             (None, Some(cost)) => {
                 sum.cost += cost;
@@ -68,11 +71,11 @@ pub(super) fn usage(
         }
     }
     let names: Vec<String> = models.iter().map(|model| name(model, screen)).collect();
-    let named = |((day, model), sum): ((_, Option<usize>), DayUsage)| {
-        let model = model.map(|at| names[at].clone());
+    let days = sums.into_iter().map(|((day, model), sum)| {
+        let model = model.map(|at: usize| names[at].clone());
         DayUsage { day, model, ..sum }
-    };
-    sums.into_iter().map(named).collect()
+    });
+    days.collect()
 }
 
 /// The name of a model as it is displayed and stored.

@@ -85,8 +85,12 @@ struct Written {
 impl<'a> Compact<'a> {
     /// The defaults of `epitome compact SESSION`, without options and settings.
     pub fn new(recipe: &'a Recipe, counter: &'a dyn Counter, run: &'a Run) -> Compact<'a> {
-        let (way, summary, backup, out) = (None, None, None, None);
-        let (least, window) = (None, None);
+        let way = None;
+        let summary = None;
+        let backup = None;
+        let out = None;
+        let least = None;
+        let window = None;
         Compact { recipe, counter, run, way, summary, force: false, backup, out, least, window }
     }
 
@@ -118,7 +122,7 @@ impl<'a> Compact<'a> {
     /// let session = OpenSession::at(&config, &path);
     /// let mut edits = 0;
     /// let report = Compact::new(&recipe, &counter, &run)
-    ///     .plan(&session, |_path, plan| edits += plan.compaction.edits.len())?;
+    ///     .plan(&session, |_path, plan| edits += plan.plan.edits.len())?;
     /// report.check()?;
     /// assert!(edits > 0 && report.dry_run);
     /// assert_eq!(report.file.outcome, Outcome::Planned);
@@ -134,7 +138,8 @@ impl<'a> Compact<'a> {
         session: &OpenSession<'_>,
         mut look: impl FnMut(&Path, &CompactionPlan<'_, FileSource>),
     ) -> Result<CompactReport> {
-        let (config, path) = (session.config, session.path());
+        let config = session.config;
+        let path = session.path();
         if self.out.is_some() {
             return self.plan_loaded(config, path, session.loaded()?, look);
         }
@@ -192,10 +197,10 @@ impl<'a> Compact<'a> {
         mut look: impl FnMut(&Path, &CompactionPlan<'_, S>),
     ) -> Result<CompactReport> {
         let mut models = None;
-        let planned = self.planned(config, path, session, &mut models)?;
-        look(path, &planned);
-        let mut file = self.report_of(config, path, &planned);
-        file.archive_bytes = if_read(&session.source, pack_len(&planned, path, self.counter))?;
+        let plan = self.plan_file(config, path, session, &mut models)?;
+        look(path, &plan);
+        let mut file = self.report_of(config, path, &plan);
+        file.archive_bytes = if_read(&session.source, pack_len(&plan, path, self.counter))?;
         let mut report = self.report(file, models);
         report.dry_run = true;
         report.out = self.out.map(Path::to_owned);
@@ -240,18 +245,18 @@ impl<'a> Compact<'a> {
         out: &Path,
     ) -> Result<CompactReport> {
         let mut models = None;
-        let planned = self.planned(config, path, session, &mut models)?;
-        planned.check_invariants(path)?;
+        let plan = self.plan_file(config, path, session, &mut models)?;
+        plan.check_invariants(path)?;
         if out.symlink_metadata().is_ok() {
             let what = "there is something of that name already";
             return Err(Error::new(ErrorKind::Exists, what).at(out));
         }
         let archive = config.archive();
-        let made =
+        let info =
             CompactionInfo { run: Some(self.run.clone()), ..CompactionInfo::from(config.now()) };
         let generation =
-            apply_to(&planned, out, &archive, self.counter, made).map_err(Error::while_writing)?;
-        let mut file = self.report_of(config, path, &planned);
+            apply_to(&plan, out, &archive, self.counter, info).map_err(Error::while_writing)?;
+        let mut file = self.report_of(config, path, &plan);
         file.set_done(&generation, archive.pack_len(&generation.key(), generation.number)?);
         let mut report = self.report(file, models);
         report.run = Some(self.run.id.clone());
@@ -326,26 +331,27 @@ impl<'a> Compact<'a> {
             let copied = self.copy_loaded(session.config, session.path(), session.loaded()?, out);
             return Ok(copied?);
         }
-        let taken = self.take(session)?;
+        let locked_files = self.lock_files(session)?;
         let mut sessions = Vec::new();
-        for (n, one) in taken.iter().enumerate() {
-            match Loaded::read(one.source(), session.agent) {
-                Ok(loaded) => sessions.push((one, loaded)),
+        for (n, locked) in locked_files.iter().enumerate() {
+            match Loaded::read(locked.source(), session.agent) {
+                Ok(loaded) => sessions.push((locked, loaded)),
                 Err(err) if n > 0 && is_no_part(&err) => {}
-                Err(err) => return Err(err.at(&one.path).into()),
+                Err(err) => return Err(err.at(&locked.path).into()),
             }
         }
-        let (mut planned, mut models) = (Vec::new(), None);
-        for (one, loaded) in &sessions {
-            let plan = self.planned(session.config, &one.path, loaded, &mut models)?;
-            plan.check_invariants(&one.path)?;
-            planned.push((*one, plan));
+        let mut plans = Vec::new();
+        let mut models = None;
+        for (locked, loaded) in &sessions {
+            let plan = self.plan_file(session.config, &locked.path, loaded, &mut models)?;
+            plan.check_invariants(&locked.path)?;
+            plans.push((*locked, plan));
         }
-        let mut files: Vec<CompactedFile> = planned
+        let mut files: Vec<CompactedFile> = plans
             .iter()
-            .map(|(one, plan)| CompactedFile {
-                is_conversation: one.is_conversation,
-                ..self.report_of(session.config, &one.path, plan)
+            .map(|(locked, plan)| CompactedFile {
+                is_conversation: locked.is_conversation,
+                ..self.report_of(session.config, &locked.path, plan)
             })
             .collect();
         let mut report = self.report(files.remove(0), models);
@@ -355,7 +361,7 @@ impl<'a> Compact<'a> {
         if report.too_little {
             return Ok(report);
         }
-        let written = self.write(session.config, &planned, before_writing)?;
+        let written = self.write(session.config, &plans, before_writing)?;
         let files = std::iter::once(&mut report.file).chain(&mut report.files);
         for (file, Written { generation, pack, backup }) in files.zip(written) {
             file.backup = backup;
@@ -388,18 +394,18 @@ impl<'a> Compact<'a> {
     }
 
     /// Locks each file of a session against changes by other processes.
-    fn take(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
-        let mut taken = Vec::new();
+    fn lock_files(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
+        let mut locked_files = Vec::new();
         for (n, part) in self.members(session)?.into_iter().enumerate() {
-            let one = check_writable(part, session.agent)
-                .and_then(|()| LockedFile::take(session.config, part, None, self.force));
-            match one {
-                Ok(one) => taken.push(one),
+            let locked = check_writable(part, session.agent)
+                .and_then(|()| LockedFile::lock(session.config, part, None, self.force));
+            match locked {
+                Ok(locked) => locked_files.push(locked),
                 Err(err) if n > 0 && is_no_part(&err) => {}
                 Err(err) => return Err(err),
             }
         }
-        Ok(taken)
+        Ok(locked_files)
     }
 
     /// The files to compact, the session first.
@@ -411,15 +417,15 @@ impl<'a> Compact<'a> {
     }
 
     /// Plans the compaction of one file. `models` is set if models are called for it.
-    fn planned<'s, S: Source>(
+    fn plan_file<'s, S: Source>(
         &self,
         config: &Config,
         path: &Path,
         session: &'s Loaded<S>,
         models: &mut Option<AskedModels>,
     ) -> Result<CompactionPlan<'s, S>> {
-        let planned = match self.summary {
-            None => self.planned_by_recipe(config, session),
+        let plan = match self.summary {
+            None => self.plan_by_recipe(config, session),
             Some(SummaryFrom::Text(text)) => {
                 CompactionPlan::summarised(text, session, self.recipe, self.counter)
             }
@@ -431,16 +437,16 @@ impl<'a> Compact<'a> {
                     on(path, event);
                 };
                 check_holds_a_summary(session, self.recipe, self.counter)
-                    .and_then(|()| request.written(config, self.counter, session, self.recipe, on))
+                    .and_then(|()| request.write(config, self.counter, session, self.recipe, on))
                     .and_then(|text| {
                         CompactionPlan::summarised(&text, session, self.recipe, self.counter)
                     })
             }
         };
-        planned.map_err(|err| err.with_path(path))
+        plan.map_err(|err| err.with_path(path))
     }
 
-    fn planned_by_recipe<'s, S: Source>(
+    fn plan_by_recipe<'s, S: Source>(
         &self,
         config: &Config,
         session: &'s Loaded<S>,
@@ -451,12 +457,12 @@ impl<'a> Compact<'a> {
             None if self.out.is_some() => Some(Way::Rewrite),
             way => way,
         };
-        let mut planned = match way {
+        let mut plan = match way {
             None => CompactionPlan::as_usual(session, &recipe, self.counter)?,
             Some(way) => CompactionPlan::by(way, session, &recipe, self.counter)?,
         };
-        planned.notes.extend(note);
-        Ok(planned)
+        plan.notes.extend(note);
+        Ok(plan)
     }
 
     /// The recipe, with percentages converted for the window of the session's model if the recipe
@@ -490,14 +496,14 @@ impl<'a> Compact<'a> {
         &self,
         config: &Config,
         path: &Path,
-        planned: &CompactionPlan<'_, S>,
+        plan: &CompactionPlan<'_, S>,
     ) -> CompactedFile {
-        let mut file = CompactedFile::from_plan(path, planned, self.counter);
-        let fit = calibration_of_plan(planned, config, path, self.counter);
+        let mut file = CompactedFile::from_plan(path, plan, self.counter);
+        let fit = calibration_of_plan(plan, config, path, self.counter);
         // An error in the user's table is reported where prices are needed.
         let prices = catalogue(config).ok();
         file.quote =
-            prices.and_then(|prices| quote_of(&prices, planned, fit, self.counter, config.now()));
+            prices.and_then(|prices| quote_of(&prices, plan, fit, self.counter, config.now()));
         file.set_billed(fit);
         file.hide_secrets(&Screen::new(config));
         file
@@ -527,64 +533,68 @@ impl<'a> Compact<'a> {
     fn write<E: From<Error>>(
         &self,
         config: &Config,
-        planned: &[Plan<'_>],
+        plans: &[Plan<'_>],
         before_writing: impl FnOnce() -> Result<(), E>,
     ) -> Result<Vec<Written>, E> {
         let mut changes = Vec::new();
-        for (one, planned) in planned.iter().filter(|(_, planned)| !planned.is_empty()) {
-            let splices: Vec<Splice> = planned.splices.iter().map(|(it, _)| it.clone()).collect();
-            one.file.check_comes_back(&splices)?;
-            let change = one.change(splices, planned.way == Way::Rewrite);
+        for (locked, plan) in plans.iter().filter(|(_, plan)| !plan.is_empty()) {
+            let splices: Vec<Splice> = plan.splices.iter().map(|(it, _)| it.clone()).collect();
+            locked.file.check_comes_back(&splices)?;
+            let change = locked.change(splices, plan.way == Way::Rewrite);
             changes.push(change.map_err(Error::while_writing)?);
         }
         if changes.is_empty() {
             return Ok(Vec::new());
         }
         before_writing()?;
-        let written = self.archive_all(config, planned).map_err(Error::while_writing)?;
+        let written = self.archive_all(config, plans).map_err(Error::while_writing)?;
         // The session itself is replaced last, because agents read it first.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
-            for ((one, _), made) in planned.iter().zip(&written) {
-                if let Some(generation) = &made.generation {
-                    config.archive().withdraw_if_unused(generation, one.file.path());
+            for ((locked, _), written) in plans.iter().zip(&written) {
+                if let Some(generation) = &written.generation {
+                    config.archive().withdraw_if_unused(generation, locked.file.path());
                 }
             }
             return Err(err.while_writing().into());
         }
-        let made = written.iter().filter_map(|it| it.generation.as_ref());
-        made.for_each(|generation| config.archive().remove_repeated(generation));
+        for generation in written.iter().filter_map(|it| it.generation.as_ref()) {
+            config.archive().remove_repeated(generation);
+        }
         Ok(written)
     }
 
     /// Archives everything that is removed. If that fails, the archive is as it was before.
-    fn archive_all(&self, config: &Config, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
-        let whose =
-            planned.first().map(|(one, it)| crate::session::key_of(it.session, one.file.path()));
-        let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
+    fn archive_all(&self, config: &Config, plans: &[Plan<'_>]) -> Result<Vec<Written>> {
+        let main_key = plans
+            .first()
+            .map(|(locked, plan)| crate::session::key_of(plan.session, locked.file.path()));
+        let mut written: Vec<Written> = plans.iter().map(|_| Written::default()).collect();
         let mut parts = Vec::new();
         // The other files are archived first, because the session's generation names their
         // generations.
-        for (n, (one, planned)) in planned.iter().enumerate().rev() {
-            if planned.is_empty() {
+        for (n, (locked, plan)) in plans.iter().enumerate().rev() {
+            if plan.is_empty() {
                 continue;
             }
-            let made = CompactionInfo {
+            let info = CompactionInfo {
                 at: config.now(),
                 run: Some(self.run.clone()),
-                part_of: whose.clone().filter(|_| n > 0),
+                part_of: main_key.clone().filter(|_| n > 0),
                 parts: if n == 0 { std::mem::take(&mut parts) } else { Vec::new() },
             };
-            written[n] = match self.archive_one(config, one, planned, made) {
+            written[n] = match self.archive_one(config, locked, plan, info) {
                 Ok(done) => done,
                 Err(err) => {
-                    let made = written.iter().filter_map(|it| it.generation.as_ref());
-                    made.for_each(|generation| config.archive().withdraw(generation));
+                    for generation in written.iter().filter_map(|it| it.generation.as_ref()) {
+                        config.archive().withdraw(generation);
+                    }
                     return Err(err);
                 }
             };
-            if let (true, Some(made)) = (n > 0, &written[n].generation) {
-                parts.push(Part { key: made.key(), generation: made.number, before: made.before });
+            if let Some(generation) = written[n].generation.as_ref().filter(|_| n > 0) {
+                let Generation { number, before, .. } = *generation;
+                parts.push(Part { key: generation.key(), generation: number, before });
             }
         }
         Ok(written)
@@ -593,16 +603,18 @@ impl<'a> Compact<'a> {
     fn archive_one(
         &self,
         config: &Config,
-        one: &LockedFile,
-        planned: &CompactionPlan<'_, &FileSource>,
-        made: CompactionInfo,
+        locked: &LockedFile,
+        plan: &CompactionPlan<'_, &FileSource>,
+        info: CompactionInfo,
     ) -> Result<Written> {
-        let key = crate::session::key_of(planned.session, one.file.path());
-        let keep = |place| keep_backup(config, one.source(), &key, place);
-        let backup = self.backup.map(keep).transpose()?;
+        let key = crate::session::key_of(plan.session, locked.file.path());
+        let backup = match self.backup {
+            Some(place) => Some(keep_backup(config, locked.source(), &key, place)?),
+            None => None,
+        };
         let archive = config.archive();
         let generation =
-            archive_generation(planned, one.file.path(), &archive, self.counter, made)?;
+            archive_generation(plan, locked.file.path(), &archive, self.counter, info)?;
         let pack = archive.pack_len(&key, generation.number)?;
         Ok(Written { generation: Some(generation), pack, backup })
     }

@@ -110,8 +110,12 @@ impl CompactionLosses {
     /// The removed texts of the model: first those that state a decision, then short ones, which
     /// are conclusions however they are worded, then the others. In each group the newest is first.
     pub fn texts_of_the_model(&self) -> Vec<&Piece> {
-        let is_text = |it: &&Piece| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply);
-        let mut texts: Vec<&Piece> = self.pieces.iter().rev().filter(is_text).collect();
+        let texts = self
+            .pieces
+            .iter()
+            .rev()
+            .filter(|it| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply));
+        let mut texts: Vec<&Piece> = texts.collect();
         texts.sort_by_key(|it| match it.lost.kind {
             LostKind::Decision => 0,
             _ if it.is_short() => 1,
@@ -124,18 +128,20 @@ impl CompactionLosses {
     /// unresolved error`. Results that can be read or run again, and resolved errors, are not
     /// included.
     pub fn may_matter(&self) -> Vec<String> {
-        let of = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
         // If an error was removed in part, the lines that say what failed were kept.
-        let is_open = |it: &&Piece| it.lost.resolved == Some(false) && !it.lost.partly;
-        let open = self.pieces.iter().filter(is_open).count() as u64;
-        let is_short = |it: &&Piece| it.lost.kind == LostKind::Reply && it.is_short();
-        let short = self.pieces.iter().filter(is_short).count() as u64;
+        let open =
+            self.pieces.iter().filter(|it| it.lost.resolved == Some(false) && !it.lost.partly);
+        let open = open.count() as u64;
+        let short =
+            self.pieces.iter().filter(|it| it.lost.kind == LostKind::Reply && it.is_short());
+        let short = short.count() as u64;
+        let amount = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
         let counts = [
-            (of(LostKind::Rule), "rule", ""),
-            (of(LostKind::Plan), "plan", ""),
-            (of(LostKind::User), "message", " of yours"),
+            (amount(LostKind::Rule), "rule", ""),
+            (amount(LostKind::Plan), "plan", ""),
+            (amount(LostKind::User), "message", " of yours"),
             (open, "unresolved error", ""),
-            (of(LostKind::Decision), "text", " with decisions"),
+            (amount(LostKind::Decision), "text", " with decisions"),
             (short, "short text", " of the model"),
             (self.changed_files.len() as u64, "file", " read and changed"),
         ];
@@ -263,11 +269,10 @@ pub fn session_losses(
     let mut compactions = Vec::new();
     for found in timeline.found() {
         let moment = timeline.at(&found);
-        let of = |transcript, source| {
-            View::new(transcript, source, counter).with_rule_files(&rule_files)
-        };
-        let before = of(&moment.before.0, &moment.before.1);
-        let after = of(&moment.after.0, &moment.after.1);
+        let before = View::new(&moment.before.0, &moment.before.1, counter);
+        let before = before.with_rule_files(&rule_files);
+        let after = View::new(&moment.after.0, &moment.after.1, counter);
+        let after = after.with_rule_files(&rule_files);
         let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
         let lost = losses(&before, &after, &whole, &found.later);
         if lost.pieces.is_empty() && found.generation.is_none() {
@@ -320,22 +325,26 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
     let loaded = session.loaded()?;
     let timeline = Timeline::from_session(loaded, &session.config.archive(), session.path())?;
     let view = View::new(&timeline.transcript, timeline.whole(), &const { Estimate::new() });
-    let (transcript, source) = (view.transcript, view.source);
-    let said = |texts: Vec<SaidText>| {
-        texts.into_iter().map(|it| (response_name(it.response), it.text)).collect::<Vec<_>>()
-    };
+    let transcript = view.transcript;
+    let source = view.source;
     Ok(match name {
         Name::Text(reference) => text_named(&view, reference),
         Name::Responses(wanted) => {
-            named_texts(said(texts_of_responses(transcript, source, |it| wanted.contains(&it))))
+            let texts = texts_of_responses(transcript, source, |it| wanted.contains(&it));
+            named_texts(by_name(texts))
         }
         Name::Calls(calls) => {
-            let mut texts = said(texts_at_calls(transcript, source, calls));
+            let mut texts = by_name(texts_at_calls(transcript, source, calls));
             let results = results_of_calls(transcript, source, calls);
             texts.extend(results.into_iter().map(|(number, text)| (format!("#{number}"), text)));
             named_texts(texts)
         }
     })
+}
+
+/// The texts with the names of their responses.
+fn by_name(texts: Vec<SaidText>) -> Vec<(String, String)> {
+    texts.into_iter().map(|it| (response_name(it.response), it.text)).collect()
 }
 
 /// What a planned compaction would remove from the context of the session at `path`. Rule files are
@@ -354,16 +363,14 @@ pub fn planned_losses<S: Source>(
     let prices = catalogue(config)?;
     let loaded = plan.session;
     let spliced = plan.spliced()?;
-    let of = |transcript, source| {
-        View::new(transcript, source, counter).with_rule_files(&plan.recipe.rule_files)
-    };
-    let before = of(&loaded.transcript, &loaded.source);
-    let after = of(&plan.after, &spliced);
+    let files = &plan.recipe.rule_files;
+    let before = View::new(&loaded.transcript, &loaded.source, counter).with_rule_files(files);
+    let after = View::new(&plan.after, &spliced, counter).with_rule_files(files);
     let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
     let lost = losses(&before, &after, &before, &[]);
     let removed = match plan.way {
         Way::Rewrite => {
-            plan.removed.iter().map(|(span, _)| Ref::from_bytes(&loaded.source.at(*span))).collect()
+            plan.unsent.iter().map(|(span, _)| Ref::from_bytes(&loaded.source.at(*span))).collect()
         }
         Way::Native | Way::Summary => Vec::new(),
     };
@@ -384,8 +391,8 @@ pub fn planned_losses<S: Source>(
     };
     let model = model_of(&loaded.transcript);
     let changed = changed_files(&before);
-    let is_changed = |it: &&LostPiece| it.kind == LostKind::Read && changed.contains(&it.name);
-    let read = lost.pieces.iter().filter(is_changed);
+    let read =
+        lost.pieces.iter().filter(|it| it.kind == LostKind::Read && changed.contains(&it.name));
     let changed_files = read.map(|it| screen.text(&it.name)).collect();
     let losses = reported(lost, tokens, model, &made, &prices, &mut screen);
     Ok(CompactionLosses { changed_files, ..losses })
@@ -514,17 +521,12 @@ fn model_of(transcript: &Transcript) -> Option<String> {
 /// The name of a session on a command line: its id if that resolves to this file, otherwise the
 /// path.
 fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
-    let is_plain = |text: &str| {
-        !text.is_empty()
-            && !text.starts_with('-')
-            && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./#".contains(&it))
-    };
-    let is_this = |id: &&str| match agents::meant(&config.agents, id, None) {
+    let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
+    let found = id.filter(|id| match agents::meant(&config.agents, id, None) {
         SessionMatch::File(found) => is_same_file(&found, path),
         SessionMatch::AnyOf(_) | SessionMatch::Nothing => false,
-    };
-    let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
-    if let Some(id) = id.filter(is_this) {
+    });
+    if let Some(id) = found {
         return id.to_owned();
     }
     let path = path.to_string_lossy();
@@ -534,4 +536,11 @@ fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     // A path that begins with a hyphen would be parsed as an option.
     let here = if path.starts_with('-') { "./" } else { "" };
     format!("'{here}{}'", path.replace('\'', r"'\''"))
+}
+
+/// Whether a text needs no quotes in a shell, and is no option.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./#".contains(&it))
 }

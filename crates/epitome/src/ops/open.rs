@@ -110,13 +110,12 @@ impl<'c> OpenSession<'c> {
 
     /// Paths at which a file of the session is expected, but at which there is no file.
     pub fn no_parts(&self) -> Vec<&Path> {
-        let is_none = |part: &&SessionPart| match part.place {
+        let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
             // The rows were listed just now, so they exist.
             Place::Rows(_) => false,
             Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
-        };
-        let parts = self.parts().unwrap_or_default().iter();
-        parts.filter(is_none).map(|part| part.path.as_path()).collect()
+        });
+        missing.map(|part| part.path.as_path()).collect()
     }
 
     /// The session's own file.
@@ -211,8 +210,11 @@ pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
     match project.canonicalize() {
         Ok(real) => cwd.starts_with(given) || cwd.starts_with(real),
         Err(_) => {
-            let is_name = |it: &Path| project == Path::new(&agents::dashed(&it.to_string_lossy()));
-            cwd.starts_with(given) || cwd.ancestors().any(|it| it.ends_with(project) || is_name(it))
+            cwd.starts_with(given)
+                || cwd.ancestors().any(|it| {
+                    it.ends_with(project)
+                        || project == Path::new(&agents::dashed(&it.to_string_lossy()))
+                })
         }
     }
 }

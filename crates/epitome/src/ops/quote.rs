@@ -77,11 +77,12 @@ pub(super) fn quote_of<S: Source>(
     if plan.is_empty() {
         return None;
     }
-    let (before, spliced) = (plan.session, plan.spliced().ok()?);
-    let tokens = (plan.compaction.tokens_before, plan.tokens_after);
+    let before = plan.session;
+    let spliced = plan.spliced().ok()?;
+    let tokens = (plan.plan.tokens_before, plan.tokens_after);
     let before = Side { transcript: &before.transcript, source: &before.source, tokens: tokens.0 };
     let after = Side { transcript: &plan.after, source: &spliced, tokens: tokens.1 };
-    let counting = Counting { counter, counted: &plan.compaction.counted, fit };
+    let counting = Counting { counter, counted: &plan.plan.counted, fit };
     counting.quote(prices, &before, &after, now)
 }
 
@@ -121,14 +122,14 @@ pub fn compaction_prices(
     let mut all = Vec::new();
     for (n, one) in found.iter().enumerate() {
         let moment = timeline.at(one);
-        let (before, after) = (&moment.before, &moment.after);
-        let weigh = |it: &Transcript, source| epitome_model::weigh(it, source, counter).total();
-        let fit = fitted(&before.0, &before.1, counter);
+        let (transcript, source) = &moment.before;
+        let fit = fitted(transcript, source, counter);
         let counting = Counting { counter, counted: &BTreeMap::new(), fit };
-        let before =
-            Side { transcript: &before.0, source: &before.1, tokens: weigh(&before.0, &before.1) };
-        let after =
-            Side { transcript: &after.0, source: &after.1, tokens: weigh(&after.0, &after.1) };
+        let tokens = epitome_model::weigh(transcript, source, counter).total();
+        let before = Side { transcript, source, tokens };
+        let (transcript, source) = &moment.after;
+        let tokens = epitome_model::weigh(transcript, source, counter).total();
+        let after = Side { transcript, source, tokens };
         let made = one.time.as_deref().and_then(timestamp);
         let quote = made.and_then(|made| counting.quote(&prices, &before, &after, made));
         let end = found.get(n + 1).map_or(u64::MAX, |next| next.ends.0);
@@ -164,21 +165,22 @@ impl Counting<'_> {
         after: &Side<'_>,
         now: Timestamp,
     ) -> Option<Quote> {
-        let responses = || {
-            let entries = before.transcript.context().rev().map(|(_, entry)| entry);
-            entries.filter(|entry| entry.role == Role::Assistant)
-        };
-        let model = responses().find_map(|entry| entry.model.as_deref())?;
+        let context: Vec<(usize, &Entry)> = before.transcript.context().collect();
+        let newest = context.iter().rev().map(|(_, entry)| entry);
+        let mut responses = newest.filter(|entry| entry.role == Role::Assistant);
+        let model = responses.clone().find_map(|entry| entry.model.as_deref())?;
         let known = prices.named(model)?;
-        let assumed = || Calibration { fixed: PROMPT, ..Calibration::for_family(family(model)) };
-        let billed = self.fit.unwrap_or_else(assumed);
+        let billed = self.fit.unwrap_or_else(|| Calibration {
+            fixed: PROMPT,
+            ..Calibration::for_family(family(model))
+        });
         let sent = self.sent(before);
         let same = Tokens(self.same(before, after).0.min(sent.0));
         let request = Change {
             before: NextRequest { input: billed.apply(before.tokens), cached: billed.apply(sent) },
             after: NextRequest { input: billed.apply(after.tokens), cached: billed.apply(same) },
         };
-        let time = responses().find_map(|entry| timestamp(entry.time.as_deref()?));
+        let time = responses.find_map(|entry| timestamp(entry.time.as_deref()?));
         let cache = CacheState::after(time.map(|time| now.as_second() - time.as_second()));
         Quote::new(known, self.fit.is_some(), cache, request)
     }
@@ -191,8 +193,10 @@ impl Counting<'_> {
             behind += self.tokens(before, item, entry);
             if entry.role == Role::Assistant {
                 // All records of one response belong to one request.
-                let goes_on = |next: &Entry| entry.group.is_some() && next.group == entry.group;
-                if context.peek().is_none_or(|(_, next)| !goes_on(next)) {
+                let goes_on = context
+                    .peek()
+                    .is_some_and(|(_, next)| entry.group.is_some() && next.group == entry.group);
+                if !goes_on {
                     break;
                 }
             }
@@ -257,6 +261,8 @@ fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -
 
 /// Parses a time, in RFC 3339 or as milliseconds since 1970.
 pub(crate) fn timestamp(time: &str) -> Option<Timestamp> {
-    let millis = || Timestamp::from_millisecond(time.parse().ok()?).ok();
-    time.parse().ok().or_else(millis)
+    match time.parse() {
+        Ok(time) => Some(time),
+        Err(_) => Timestamp::from_millisecond(time.parse().ok()?).ok(),
+    }
 }

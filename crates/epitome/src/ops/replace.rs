@@ -39,7 +39,7 @@ impl LockedFile {
     /// Locks a file of a session that no other process uses. With `force`, another process may have
     /// it open. `rows` are the rows of a database, if they were read already: they are compared
     /// with those in the database when they are replaced.
-    pub(super) fn take(
+    pub(super) fn lock(
         config: &Config,
         part: &SessionPart,
         rows: Option<FileSource>,

@@ -267,7 +267,7 @@ impl CompactedFile {
         counter: &dyn Counter,
     ) -> CompactedFile {
         let session = planned.session;
-        let compaction = &planned.compaction;
+        let compaction = &planned.plan;
         let edits = compaction.by_pass();
         CompactedFile {
             session: path.display().to_string(),

@@ -84,10 +84,10 @@ impl Restore<'_> {
         Ok(match self.what {
             What::Session(RestoreTarget::Original) => session.members()?.cloned().collect(),
             What::Run { files, .. } => {
-                let part = |path: &PathBuf| {
+                let parts = files.iter().map(|path| {
                     if *path == own.path { own.clone() } else { SessionPart::at(path) }
-                };
-                files.iter().map(part).collect()
+                });
+                parts.collect()
             }
             // A generation's number and a reference belong to this file only.
             What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
@@ -181,9 +181,10 @@ impl Restore<'_> {
         let mut taken = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
             let rows = matches!(part.place, Place::Rows(_)).then_some(source);
-            taken.push((LockedFile::take(config, &part, rows, self.force)?, known));
+            taken.push((LockedFile::lock(config, &part, rows, self.force)?, known));
         }
-        let (mut done, mut changes) = (Vec::new(), Vec::new());
+        let mut done = Vec::new();
+        let mut changes = Vec::new();
         for (one, known) in &taken {
             let (back, splices) = self.plan_file(config, &one.path, one.source(), known.clone())?;
             if !splices.is_empty() {
@@ -222,7 +223,8 @@ impl Restore<'_> {
         out: &Path,
         before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
     ) -> Result<RestoreReport, E> {
-        let (config, own) = (session.config, session.own());
+        let config = session.config;
+        let own = session.own();
         let source = own.open()?;
         check_writable(own, session.agent)?;
         let known = known_of(session, own, &source)?.ok_or_else(|| not_archived(&own.path))?;
@@ -381,8 +383,10 @@ impl Restore<'_> {
         let undone = outcome.undone();
         let of = generations.iter().filter(|generation| undone.contains(&generation.number));
         let edits = of.map(|generation| generation.records.len() as u64).sum();
-        let (path, bytes_before) = (path.to_owned(), Bytes(Source::len(source)));
-        let (generation, damaged) = (None, known.damaged);
+        let path = path.to_owned();
+        let bytes_before = Bytes(Source::len(source));
+        let generation = None;
+        let damaged = known.damaged;
         Ok((
             GivenBack {
                 path,
@@ -435,7 +439,8 @@ fn known_of(
     part: &SessionPart,
     source: &FileSource,
 ) -> Result<Option<Known>> {
-    let (config, path) = (session.config, part.path.as_path());
+    let config = session.config;
+    let path = part.path.as_path();
     let loaded = Loaded::read(source, session.agent);
     let has_id = loaded.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
     let by_key = match &loaded {
@@ -477,31 +482,20 @@ fn undo_run(
     run: &str,
     restored_to: impl Fn(RestoreTarget) -> Result<Restoration>,
 ) -> Result<Restoration> {
-    let of_run = |number: u64| {
-        let it = generations.iter().find(|generation| generation.number == number);
-        let is_twin = |it: &Generation| {
-            generations.iter().any(|other| other.is_of(run) && other.is_twin_of(it))
-        };
-        it.is_some_and(|it| it.is_of(run) || is_twin(it))
-    };
-    let refused = |what: &str| {
-        Err(Error::new(ErrorKind::Changed, what)
-            .with_hint("`epitome restore SESSION` restores what is still as epitome left it"))
-    };
     let whole = restored_to(RestoreTarget::Original)?;
     let Restored::Exact { undone } = &whole.outcome else {
-        return refused("the session was changed by another program since that run");
-    };
-    let is_put_back = |number: u64| {
-        let it = generations.iter().find(|generation| generation.number == number);
-        it.is_some_and(Generation::is_way_back)
+        return Err(not_undone("the session was changed by another program since that run"));
     };
     // The newest generation is first.
-    let newest = undone.iter().take_while(|&&number| of_run(number) || is_put_back(number));
+    let newest = undone.iter().take_while(|&&number| {
+        is_of_run(generations, number, run)
+            || generations.iter().any(|it| it.number == number && it.is_way_back())
+    });
     let newest: Vec<u64> = newest.copied().collect();
-    let last = newest.iter().rposition(|&number| of_run(number)).map_or(0, |at| at + 1);
-    if undone[last..].iter().any(|&number| of_run(number)) {
-        return refused("the session was compacted again since that run");
+    let last = newest.iter().rposition(|&number| is_of_run(generations, number, run));
+    let last = last.map_or(0, |at| at + 1);
+    if undone[last..].iter().any(|&number| is_of_run(generations, number, run)) {
+        return Err(not_undone("the session was compacted again since that run"));
     }
     match undone.get(last) {
         // The run was undone already, or was never written.
@@ -512,6 +506,19 @@ fn undo_run(
         None => Ok(whole),
         Some(&older) => restored_to(RestoreTarget::Generation(older)),
     }
+}
+
+/// Whether a run made this generation, or one like it.
+fn is_of_run(generations: &[Generation], number: u64, run: &str) -> bool {
+    let Some(found) = generations.iter().find(|generation| generation.number == number) else {
+        return false;
+    };
+    found.is_of(run) || generations.iter().any(|other| other.is_of(run) && other.is_twin_of(found))
+}
+
+fn not_undone(what: &str) -> Error {
+    Error::new(ErrorKind::Changed, what)
+        .with_hint("`epitome restore SESSION` restores what is still as epitome left it")
 }
 
 fn not_archived(session: &Path) -> Error {

@@ -77,7 +77,8 @@ impl CompactReport {
     /// The sizes of the session with the files that belong to it, in sum; empty if there are none.
     pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
         let Some(parts) = self.parts() else { return Vec::new() };
-        let (disk, net) = (self.disk_bytes(), self.net_bytes());
+        let disk = self.disk_bytes();
+        let net = self.net_bytes();
         let tokens = SizeRow::of_tokens("messages", self.tokens(), format!("tokens, {parts}"));
         let mut rows = vec![tokens, SizeRow::of_bytes("disk", disk, parts.clone())];
         if net != disk {

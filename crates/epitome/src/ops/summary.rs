@@ -158,7 +158,7 @@ impl ModelRequest {
     }
 
     /// Has the summary written by a model. The text is empty if there is nothing to summarise.
-    pub(super) fn written<S: Source>(
+    pub(super) fn write<S: Source>(
         &self,
         config: &Config,
         counter: &dyn Counter,
@@ -202,7 +202,8 @@ impl ModelRequest {
             cost: known.map(|known| known.cost(&used)),
             prices_of: table.date().to_owned(),
         };
-        let (session, recipe) = (path.display().to_string(), recipe.name.clone());
+        let session = path.display().to_string();
+        let recipe = recipe.name.clone();
         Ok(WouldAsk { session, recipe, dry_run: true, would_ask })
     }
 }

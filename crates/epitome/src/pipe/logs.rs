@@ -60,8 +60,8 @@ impl Logs {
     /// The numbers in the names of existing logs of a session.
     fn numbers(&self, name: &str) -> Vec<u64> {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
-        let number = |file: std::fs::DirEntry| {
-            let file = file.file_name();
+        let numbers = files.filter_map(|file| {
+            let file = file.ok()?.file_name();
             let rest = file.to_str()?.strip_suffix(".jsonl")?.strip_prefix(name)?;
             match rest.strip_prefix('-') {
                 None if rest.is_empty() => Some(1),
@@ -71,8 +71,8 @@ impl Logs {
                 }
                 Some(_) | None => None,
             }
-        };
-        files.filter_map(|file| number(file.ok()?)).collect()
+        });
+        numbers.collect()
     }
 }
 
@@ -85,8 +85,11 @@ pub fn id(path: &Path) -> Option<String> {
 
 /// The name of a file for a session with this name. It cannot lead out of the folder.
 fn file_name(session: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = session.chars().take(NAME).map(|c| if fits(c) { c } else { '_' }).collect();
+    let name = session.chars().take(NAME).map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => c,
+        _ => '_',
+    });
+    let name: String = name.collect();
     let name = name.trim_start_matches('.').to_owned();
     if name.is_empty() { "session".to_owned() } else { name }
 }

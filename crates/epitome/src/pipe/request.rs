@@ -259,15 +259,15 @@ impl Answer {
             Stop::Call => StopReason::Call,
             Stop::Refused => StopReason::Refused,
         };
-        let used = |Billed { input, output }: Billed| TokenUsage {
-            input: Tokens(input),
-            output: Tokens(output),
-            ..TokenUsage::default()
-        };
         if let Some(usage) = usage {
             usage.sum()?;
         }
-        Ok(Ok(Reply { text, stopped, used: usage.map(used) }))
+        let used = usage.map(|Billed { input, output }| TokenUsage {
+            input: Tokens(input),
+            output: Tokens(output),
+            ..TokenUsage::default()
+        });
+        Ok(Ok(Reply { text, stopped, used }))
     }
 }
 

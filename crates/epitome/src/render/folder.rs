@@ -89,7 +89,8 @@ pub fn render_into(
     // the agents' folders.
     disk::sweep(folder, GcMode::Remove);
     let Names { main, parts, origin } = names(reading, &known);
-    let (mut listings, mut found) = (Vec::new(), Vec::new());
+    let mut listings = Vec::new();
+    let mut found = Vec::new();
     for &format in formats {
         let file = |name: &PageName| format!("{}.{}", name.stem(), format.extension());
         let (written, in_this) = reading.with_stories(
@@ -104,7 +105,8 @@ pub fn render_into(
                     .collect::<Result<Vec<_>>>()
             },
         )?;
-        (listings, found) = (written?, in_this);
+        listings = written?;
+        found = in_this;
     }
     for listing in &mut listings {
         listing.files = formats
@@ -133,7 +135,8 @@ fn write(
     };
     if format != Rendered::Html {
         put(&format!("{}.{}", name.stem(), format.extension()), &format.bytes(story))?;
-        let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::from_story(story));
+        let name = name.stem().to_owned();
+        let facts = epitome_render::Facts::from_story(story);
         return Ok(Listing { name, facts, ..Listing::default() });
     }
     let up = if name == main {
@@ -150,7 +153,8 @@ fn write(
     while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
         beyond += 1;
     }
-    let (name, facts) = (name.stem().to_owned(), html.facts().clone());
+    let name = name.stem().to_owned();
+    let facts = html.facts().clone();
     Ok(Listing { name, facts, ..Listing::default() })
 }
 
@@ -189,7 +193,8 @@ pub fn upsert(
     let _lock = lock(folder)?;
     let mut sessions = ours(folder)?;
     let Names { main, origin, .. } = names(reading, &sessions);
-    (listing.name, listing.origin) = (main.stem().to_owned(), origin);
+    listing.name = main.stem().to_owned();
+    listing.origin = origin;
     listing.files = vec![href.to_owned()];
     if let Some(known) = sessions.iter().find(|it| it.name == listing.name) {
         let others = known.files.iter().filter(|file| *file != href);
@@ -209,8 +214,11 @@ pub fn upsert(
 pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listing> {
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
-    let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::from_story);
-    let (facts, _) = reading.with_stories(how, |_| String::new(), facts)?;
+    let (facts, _) = reading.with_stories(
+        how,
+        |_| String::new(),
+        |stories| stories.first().map(epitome_render::Facts::from_story),
+    )?;
     Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }
 
@@ -304,7 +312,8 @@ fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
         let others = files.iter().filter(|other| is_of(other, &name));
         let all = std::iter::once(file).chain(others);
         listing.files = all.map(|file| format!("{prefix}{file}")).collect();
-        (listing.name, listing.facts) = (name, facts);
+        listing.name = name;
+        listing.facts = facts;
     }
 }
 
@@ -347,9 +356,11 @@ fn lock(_: &Path) -> Result<()> {
 /// Whether an address in a manifest is a path below its folder.
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
-    let is_name = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    let mut parts = path.components();
     // A colon may be the one in a URL.
-    !file.is_empty() && !file.contains([':', '"', '<', '>']) && path.components().all(is_name)
+    !file.is_empty()
+        && !file.contains([':', '"', '<', '>'])
+        && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
 fn is_there(folder: &Path, file: &str) -> bool {
@@ -366,8 +377,9 @@ fn is_of(file: &str, name: &str) -> bool {
 }
 
 fn write_index(folder: &Path, index: Index) -> Result<Index> {
-    let broken = |err| Error::new(ErrorKind::Broken, "the manifest cannot be written").because(err);
-    let text = serde_json::to_string_pretty(&index).map_err(broken)?;
+    let text = serde_json::to_string_pretty(&index).map_err(|err| {
+        Error::new(ErrorKind::Broken, "the manifest cannot be written").because(err)
+    })?;
     let mut text = epitome_render::inert_json(text);
     text.push('\n');
     for (name, text) in [(MANIFEST, text), (INDEX, index.page())] {
@@ -386,11 +398,6 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
 ///
 /// `Exists` if another program wrote one; `NewerFormat`; `Unreadable` if the manifest is damaged.
 pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
-    let foreign = |path: &Path| {
-        Error::new(ErrorKind::Exists, "this file is not epitome's, and would be replaced")
-            .at(path)
-            .with_hint("choose another folder")
-    };
     let index = folder.join(INDEX);
     let page = match regular::read(&index) {
         Ok(page) => Some(page),
@@ -422,6 +429,12 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
         Ok(None) => Err(foreign(&path)),
         Err(err) => Err(damaged(err)),
     }
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::new(ErrorKind::Exists, "this file is not epitome's, and would be replaced")
+        .at(path)
+        .with_hint("choose another folder")
 }
 
 /// The files in a folder that epitome rendered: their names follow from those in its manifest, and
@@ -456,8 +469,9 @@ pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
 /// `.md`, `.json`.
 fn is_ending(rest: &str) -> bool {
     let Some((number, extension)) = rest.rsplit_once('.') else { return false };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    let is_page = number.strip_prefix('-').is_some_and(is_number) && extension == "html";
+    let page = number.strip_prefix('-').unwrap_or_default();
+    let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
+    let is_page = is_number && extension == "html";
     is_page || number.is_empty() && ["html", "md", "json", "jsonl"].contains(&extension)
 }
 

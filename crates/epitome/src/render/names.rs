@@ -42,44 +42,49 @@ pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
 
 /// A name for a session that no session in `known` has.
 fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageName {
-    let is_free = |name: &PageName| {
-        known.iter().all(|it| {
-            let is_other = match (it.origin.as_deref(), origin) {
-                // A session from a pipe has no origin, and neither has one that an earlier version
-                // rendered: such a session is assumed to be the same.
-                (None, _) | (_, None) => it.name != name.stem(),
-                (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
-            };
-            !is_other || !it.name.eq_ignore_ascii_case(name.stem())
-        })
-    };
     // A dot in a name separates the session from a sub-agent.
     let plain = PageName::exact(&format!("{agent}-{id}"))
         .filter(|name| !id.contains('.') && name.stem().len() <= LONGEST);
-    if let Some(name) = plain.filter(&is_free) {
+    if let Some(name) = plain.filter(|name| is_free(name, origin, known)) {
         return name;
     }
     let whole = format!("{agent}-{}", id.replace('.', "-"));
     let whole: String = whole.chars().take(LONGEST - DIGITS - "-h".len()).collect();
     let name = PageName::tagged(&whole, &tag(id));
-    if is_free(&name) {
+    if is_free(&name, origin, known) {
         return name;
     }
     PageName::tagged(&whole, &tag(&format!("{id}\0{}", origin.unwrap_or_default())))
 }
 
+/// Whether no other session has this name.
+fn is_free(name: &PageName, origin: Option<&str>, known: &[Listing]) -> bool {
+    known.iter().all(|it| {
+        let is_other = match (it.origin.as_deref(), origin) {
+            // A session from a pipe has no origin, and neither has one that an earlier version
+            // rendered: such a session is assumed to be the same.
+            (None, _) | (_, None) => it.name != name.stem(),
+            (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
+        };
+        !is_other || !it.name.eq_ignore_ascii_case(name.stem())
+    })
+}
+
+/// Whether no other part of the session has this name.
+fn is_free_part(name: &PageName, others: &[PageName]) -> bool {
+    !others.iter().any(|other| other.stem().eq_ignore_ascii_case(name.stem()))
+}
+
 /// The name of a sub-agent's files.
 fn part(main: &PageName, member: &Member, others: &[PageName]) -> PageName {
     let name = member.part_name();
-    let is_free =
-        |wanted: &PageName| !others.iter().any(|it| it.stem().eq_ignore_ascii_case(wanted.stem()));
     let whole = format!("{}.{}", main.stem(), name.replace('.', "-"));
     let plain = PageName::exact(&whole).filter(|_| !name.contains('.'));
-    if let Some(name) = plain.filter(&is_free) {
+    if let Some(name) = plain.filter(|name| is_free_part(name, others)) {
         return name;
     }
     let tagged = PageName::tagged(&whole, &tag(&name));
-    if is_free(&tagged) {
+    if is_free_part(&tagged, others) {
         return tagged;
     }
     let path = member.path.as_deref().and_then(origin).unwrap_or_default();

@@ -24,21 +24,21 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
 
 /// Parses a value from the environment or the command line.
 pub(super) fn value_of(key: &Key, text: &str) -> Value {
-    let plain = || Value::String(text.to_owned());
     if key.words.iter().any(|word| word == text) {
-        return plain();
+        return Value::String(text.to_owned());
     }
     if key.list && !text.starts_with('[') && !matches!(text, "true" | "false") {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         return Value::Array(words.map(|word| Value::String(word.to_owned())).collect());
     }
-    let thousands = |text: &str| Some(text.strip_suffix(['k', 'K'])?.parse::<i64>().ok()? * 1_000);
-    match thousands(text) {
+    let thousands = text.strip_suffix(['k', 'K']).and_then(|digits| digits.parse::<i64>().ok());
+    match thousands.and_then(|number| number.checked_mul(1_000)) {
         Some(number) => Value::Integer(number),
         // Everything that is not a number, a boolean or a list is a text.
         None => {
             let parsed: Option<Table> = format!("value = {text}").parse().ok();
-            parsed.and_then(|mut table| table.remove("value")).unwrap_or_else(plain)
+            let value = parsed.and_then(|mut table| table.remove("value"));
+            value.unwrap_or_else(|| Value::String(text.to_owned()))
         }
     }
 }
@@ -186,7 +186,8 @@ impl Reader<'_> {
         }
         for (key, span) in spans {
             let word: &str = key.get_ref();
-            let (by, place) = (format!("{}.{word}", foreign.table), self.place(key));
+            let by = format!("{}.{word}", foreign.table);
+            let place = self.place(key);
             let name = foreign.name(word).ok_or_else(|| {
                 let near = nearest(word, foreign.names.iter().map(|name| &*name.name));
                 let near = near.map(|near| format!("{}.{near}", foreign.table));

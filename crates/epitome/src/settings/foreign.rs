@@ -85,17 +85,14 @@ impl Foreign {
 impl Name {
     /// The settings that a value of this name sets, or what is wrong with the value.
     pub fn set(&self, value: &Value) -> Result<Vec<(&str, Value)>, String> {
-        let number = |value: &Value| value.as_integer().filter(|it| *it >= 0);
-        let truth = |value: &Value| value.as_bool().ok_or_else(|| "is true or false".to_owned());
-        let positive = || "is a number".to_owned();
         match &self.to {
             To::Key(key) => Ok(vec![(key, value.clone())]),
             To::Positive(key) => {
-                let number = number(value).ok_or_else(positive)?;
+                let number = number(value)?;
                 Ok(Vec::from_iter((number > 0).then_some((&**key, value.clone()))))
             }
             To::Times(key, times) => {
-                let number = number(value).ok_or_else(positive)?;
+                let number = number(value)?;
                 let times = number.checked_mul(*times).ok_or_else(|| "is too large".to_owned())?;
                 Ok(vec![(key, Value::Integer(times))])
             }
@@ -133,6 +130,15 @@ impl Name {
     }
 }
 
+fn number(value: &Value) -> Result<i64, String> {
+    let number = value.as_integer().filter(|number| *number >= 0);
+    number.ok_or_else(|| "is a number".to_owned())
+}
+
+fn truth(value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| "is true or false".to_owned())
+}
+
 impl Foreign {
     /// The JSON Schema of the table, made from the schema of epitome's own keys.
     pub(super) fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
@@ -149,24 +155,13 @@ impl Foreign {
 
 impl Name {
     fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
-        let of_key = |key: &str| {
-            let mut place = ours;
-            for part in key.split('.') {
-                place = &place["properties"][part];
-            }
-            let mut schema = place.clone();
-            if let Some(schema) = schema.as_object_mut() {
-                schema.retain(|name, _| !name.starts_with("x-") && name != "default");
-            }
-            schema
-        };
         let mut schema = match &self.to {
-            To::Key(key) => of_key(key),
+            To::Key(key) => schema_of(ours, key),
             To::Positive(_) | To::Times(..) => json!({ "type": "integer", "minimum": 0 }),
             To::IfTrue(_) | To::Either(..) => json!({ "type": "boolean" }),
             To::Exactly(text) => json!({ "const": text }),
             To::Within(names) => {
-                let names = names.iter().map(|(name, key)| (name.clone(), of_key(key)));
+                let names = names.iter().map(|(name, key)| (name.clone(), schema_of(ours, key)));
                 let names: serde_json::Map<String, serde_json::Value> = names.collect();
                 json!({ "type": "object", "additionalProperties": false, "properties": names })
             }
@@ -175,16 +170,29 @@ impl Name {
                     json!({
                         "type": "object",
                         "required": ["type", "value"],
-                        "properties": { "type": { "const": name }, "value": of_key(key) },
+                        "properties": { "type": { "const": name }, "value": schema_of(ours, key) },
                     })
                 });
-                let plain = of_key(&types[0].1);
+                let plain = schema_of(ours, &types[0].1);
                 json!({ "anyOf": std::iter::once(plain).chain(typed).collect::<Vec<_>>() })
             }
         };
         schema["description"] = self.message().into();
         schema
     }
+}
+
+/// The schema of one of our own keys.
+fn schema_of(ours: &serde_json::Value, key: &str) -> serde_json::Value {
+    let mut place = ours;
+    for part in key.split('.') {
+        place = &place["properties"][part];
+    }
+    let mut schema = place.clone();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.retain(|name, _| !name.starts_with("x-") && name != "default");
+    }
+    schema
 }
 
 /// The settings for a nested table of another program.
@@ -210,19 +218,20 @@ fn typed<'n>(
     types: &'n [(String, String)],
     value: &Value,
 ) -> Result<Vec<(&'n str, Value)>, String> {
-    let names: Vec<&str> = types.iter().map(|(name, _)| &**name).collect();
-    let wrong = || format!("is a number, or {{ type, value }} with a type of {}", names.join(", "));
     let (name, number) = match value {
-        Value::Integer(_) => (names[0], Some(value)),
+        Value::Integer(_) => (&*types[0].0, Some(value)),
         Value::Table(table) => {
             (table.get("type").and_then(Value::as_str).unwrap_or_default(), table.get("value"))
         }
-        _ => return Err(wrong()),
+        _ => ("", None),
     };
     let key = types.iter().find(|(known, _)| known == name).map(|(_, key)| &**key);
     match (key, number) {
         (Some(key), Some(number @ Value::Integer(_))) => Ok(vec![(key, number.clone())]),
-        _ => Err(wrong()),
+        _ => {
+            let names: Vec<&str> = types.iter().map(|(name, _)| &**name).collect();
+            Err(format!("is a number, or {{ type, value }} with a type of {}", names.join(", ")))
+        }
     }
 }
 

@@ -81,9 +81,9 @@ pub fn named(name: &str) -> Option<&'static Key> {
 
 /// A description of the values that a schema allows.
 pub(super) fn takes(schema: &Value) -> String {
-    let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
-    let (names, one_of, any_of) =
-        (list(&schema["enum"]), list(&schema["oneOf"]), list(&schema["anyOf"]));
+    let names = list(&schema["enum"]);
+    let one_of = list(&schema["oneOf"]);
+    let any_of = list(&schema["anyOf"]);
     if let Some(takes) = schema["x-takes"].as_str() {
         return takes.to_owned();
     }
@@ -102,7 +102,8 @@ pub(super) fn takes(schema: &Value) -> String {
     if any_of.len() > 1 {
         return any_of.iter().map(takes).collect::<Vec<_>>().join(", or ");
     }
-    let (least, most) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
+    let least = schema["minimum"].as_u64();
+    let most = schema["maximum"].as_u64();
     match (schema["type"].as_str(), least.filter(|it| *it > 0), most) {
         (Some("integer"), None, None) => "a whole number".to_owned(),
         (Some("integer"), Some(least), None) => format!("a whole number from {least}"),
@@ -117,6 +118,10 @@ pub(super) fn takes(schema: &Value) -> String {
         _ if schema["x-path"].is_string() => "a path".to_owned(),
         _ => "a text".to_owned(),
     }
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
 }
 
 fn one_of_names<'n>(names: impl Iterator<Item = &'n str>) -> String {

@@ -2,15 +2,18 @@
 
 /// The most similar name, if one is similar enough.
 pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let likeness = |known: &str| {
+    let scored = known.map(|known| {
         // The last word of a name may be right although its table is wrong.
-        let same_word = if last(name) == last(known) { 0.9 } else { 0.0 };
-        strsim::jaro_winkler(name, known).max(same_word)
-    };
-    let scored = known.map(|known| (likeness(known), known)).filter(|(score, _)| *score > 0.75);
+        let same_word = if last_word(name) == last_word(known) { 0.9 } else { 0.0 };
+        (strsim::jaro_winkler(name, known).max(same_word), known)
+    });
+    let scored = scored.filter(|(score, _)| *score > 0.75);
     // If several names are equally similar, the first.
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+}
+
+fn last_word(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -79,9 +79,10 @@ const BOUNDS: &[Bound] = &[
 
 /// Checks values that limit each other, wherever each of them is set.
 pub(super) fn together(settings: &Settings) -> Result<()> {
-    let set = |key: &str| settings.set.get(key).and_then(|sets| sets.first());
     for bound in BOUNDS {
-        let (Some(one), Some(other)) = (set(bound.less), set(bound.than)) else { continue };
+        let less = settings.set.get(bound.less).and_then(|sets| sets.first());
+        let than = settings.set.get(bound.than).and_then(|sets| sets.first());
+        let (Some(one), Some(other)) = (less, than) else { continue };
         let numbers = one.value.as_integer().zip(other.value.as_integer());
         let Some((small, large)) = numbers else { continue };
         if small < large || (bound.or_equal && small == large) {

@@ -16,8 +16,8 @@ const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 /// folder of a repository, and below the user's home folder. A link to a file outside of the
 /// project is ignored and reported in `notes`.
 pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
-    let is_repository = |folder: &&Path| folder.join(".git").exists();
-    let repository = here.ancestors().take_while(|it| *it != home).find(is_repository);
+    let mut folders = here.ancestors().take_while(|it| *it != home);
+    let repository = folders.find(|folder| folder.join(".git").exists());
     for folder in here.ancestors() {
         if folder == home {
             return None;
@@ -38,10 +38,14 @@ pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) ->
 /// Who a settings file belongs to: the project, trusted by the user or not.
 pub(super) fn scope_of(file: &Path, trust: &Trust) -> Scope {
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = real(folder);
-    let trusted = trust.projects.iter().flatten().any(|project| folder.starts_with(real(project)));
+    let mut trusted = trust.projects.iter().flatten();
+    let trusted = trusted.any(|project| folder.starts_with(real(project)));
     if trusted { Scope::TrustedProject } else { Scope::Project }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The folder to which paths are relative, and the scope of their file.

@@ -336,9 +336,12 @@ pub struct Trust {
 /// with the same values.
 pub fn words<T: JsonSchema>() -> Vec<(String, String)> {
     let schema = Value::from(schemars::schema_for!(T));
-    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let words = schema["oneOf"].as_array().into_iter().flatten();
-    words.map(|word| (text(&word["const"]), text(&word["description"]))).collect()
+    let words = words.map(|word| {
+        let text = |key: &str| word[key].as_str().unwrap_or_default().to_owned();
+        (text("const"), text("description"))
+    });
+    words.collect()
 }
 
 /// The JSON Schema of `epitome.toml`, including the tables with other programs' names.

@@ -34,7 +34,8 @@ pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<Know
     let history = History::from_transcript(&session.transcript, &session.source, &counter);
     let needs = Needs::from_history(&history);
     let mut context = Context::in_memory(Setup::new(Recipe::default()).with_counter(counter));
-    let (mut said, mut cuts) = (0, Vec::new());
+    let mut said = 0;
+    let mut cuts = Vec::new();
     for &cut in &needs.cuts {
         let entry = history.calls[cut].entry;
         say(&mut context, &history.entries[said..entry], &session.source)?;

@@ -20,7 +20,9 @@ impl SimulateReport {
         longest.sort_by_key(|it| std::cmp::Reverse(it.report.calls));
         let mut plots = vec![self.kept(simulated), self.cost(simulated)];
         plots.extend(longest.into_iter().take(PLOTTED).map(|session| self.context(session)));
-        let (sessions, calls, cuts) = (self.sessions.len(), self.calls, self.cuts);
+        let sessions = self.sessions.len();
+        let calls = self.calls;
+        let cuts = self.cuts;
         Figures {
             title: "What recipes keep and cost".to_owned(),
             about: format!(

@@ -116,7 +116,8 @@ fn compactions(transcript: &Transcript) -> u64 {
     let replaces = |entry: &Entry| {
         entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
     };
-    let (mut count, mut is_within) = (0, false);
+    let mut count = 0;
+    let mut is_within = false;
     for entry in transcript.items.iter().filter_map(Item::entry) {
         if replaces(entry) {
             count += u64::from(!is_within);

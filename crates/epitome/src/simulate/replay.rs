@@ -40,7 +40,8 @@ impl Job<'_> {
         let mut replay = self.replay();
         let mut pool = self.pool();
         let mut context = Context::in_memory(self.setup(recipe));
-        let (mut said, mut calls) = (0, Vec::new());
+        let mut said = 0;
+        let mut calls = Vec::new();
         for (call, place) in self.history.calls.iter().enumerate() {
             self.say(&mut context, said..place.entry)?;
             said = place.entry;

@@ -340,7 +340,8 @@ impl SimulateReport {
             format!("keeps {:.1}% of what was needed later, ", recall * 100.0)
         });
         let costs = first.cost.map_or_else(String::new, |cost| {
-            let (with, without) = (first.micro_dollars, none.micro_dollars);
+            let with = first.micro_dollars;
+            let without = none.micro_dollars;
             format!("costs {} of no compaction ({with} of {without}), ", share(cost))
         });
         let over = match first.over {
@@ -408,7 +409,8 @@ fn compare(recipes: &mut [RecipeReport]) {
 }
 
 fn mean(shares: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0_u64);
+    let mut sum = 0.0;
+    let mut count = 0_u64;
     for share in shares {
         sum += share;
         count += 1;

@@ -33,7 +33,8 @@ impl Pool {
 
     /// The blocks of a view.
     pub fn pieces(&mut self, view: Outgoing<'_>, counter: &dyn Counter) -> Pieces {
-        let (transcript, source) = (view.transcript(), view.source());
+        let transcript = view.transcript();
+        let source = view.source();
         self.items.resize(transcript.items.len(), None);
         let mut pieces = Vec::new();
         for (item, entry) in transcript.context() {

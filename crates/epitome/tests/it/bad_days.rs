@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use epitome::live::{self, Context, Said, Setup};
+use epitome::live::{self, Context, MessagePart, Setup};
 use epitome::models::summary_writer;
 use epitome_llm::{Catalogue, Client, ClientSetup, Clock, Key, ModelName, RetryingModel, Stop};
 use epitome_model::{Block, Tokens};
@@ -54,11 +54,11 @@ fn work(context: &mut Context) -> epitome::Result<()> {
     for n in 0..6 {
         let (id, path) = (format!("c{n}"), format!(r#"{{"file_path":"src/date{n}.rs"}}"#));
         let words = format!("I look at month {n}, and at what is said of it. ").repeat(40);
-        context.assistant(&[Said::text(words), Said::call(&id, "Read", &path)])?;
+        context.assistant(&[MessagePart::text(words), MessagePart::call(&id, "Read", &path)])?;
         let text = format!("fn days(month: u8) -> u8 {{ {n} }}\n").repeat(90);
-        context.tool(&[Said::output(&id, text)])?;
+        context.tool(&[MessagePart::output(&id, text)])?;
     }
-    context.assistant(&[Said::text("It passes now: `days` gave 30 for every month.")])?;
+    context.assistant(&[MessagePart::text("It passes now: `days` gave 30 for every month.")])?;
     context.user("Good. Now February.")?;
     context.ask_for_compaction(None, Some(Tokens(0)));
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use epitome::live::{Context, Said, Setup};
+use epitome::live::{Context, MessagePart, Setup};
 use epitome_model::{Block, Counter, Entry, Role, Source, Tokens, Transcript};
 use epitome_passes::{Recipe, Target, built_in};
 use epitome_tokens::Estimate;
@@ -83,12 +83,12 @@ fn what_the_model_concluded_survives_five_digests_in_a_row() {
                 let id = format!("c{round}-{n}");
                 let text = text.replace("{}", &round.to_string());
                 let path = format!(r#"{{"path":"src/mod_{round}/file_{n}.rs"}}"#);
-                let said = [Said::text(&*text), Said::call(&*id, "Read", path)];
+                let said = [MessagePart::text(&*text), MessagePart::call(&*id, "Read", path)];
                 context.assistant(&said).expect("memory is written");
                 let lines: String = (0..150)
                     .map(|k| format!("let value_{round}_{n}_{k} = parse(src/len_{k}.rs);\n"))
                     .collect();
-                context.tool(&[Said::output(&*id, lines)]).expect("memory is written");
+                context.tool(&[MessagePart::output(&*id, lines)]).expect("memory is written");
                 all.push(text);
             }
             for again in [false, true] {
@@ -115,10 +115,10 @@ fn of_three_topics() -> Context {
             .map(|k| format!("src/file_{n}_{k}.rs: the {topic} of value_{n}_{k}\n"))
             .collect();
         let id = format!("c{n}");
-        context.assistant(&[Said::call(&*id, "Bash", "{}")]).expect("memory is written");
-        context.tool(&[Said::output(&*id, lines)]).expect("memory is written");
+        context.assistant(&[MessagePart::call(&*id, "Bash", "{}")]).expect("memory is written");
+        context.tool(&[MessagePart::output(&*id, lines)]).expect("memory is written");
     }
-    context.assistant(&[Said::text("All three are read.")]).expect("memory is written");
+    context.assistant(&[MessagePart::text("All three are read.")]).expect("memory is written");
     context
 }
 

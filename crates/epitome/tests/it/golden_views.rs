@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use epitome::live::{Context, Next, Said, Setup};
+use epitome::live::{Context, MessagePart, Next, Setup};
 use epitome_model::{Block, Role, Tokens};
 use epitome_passes::{Recipe, Reply, StopReason, built_in};
 use epitome_tokens::Estimate;
@@ -20,15 +20,15 @@ fn text(name: &str, bytes: usize) -> String {
     text
 }
 
-fn call(context: &mut Context, id: &str, tool: &str, given: &str, result: &Said<'_>) {
-    context.assistant(&[Said::call(id, tool, given)]).expect("memory is written");
+fn call(context: &mut Context, id: &str, tool: &str, given: &str, result: &MessagePart<'_>) {
+    context.assistant(&[MessagePart::call(id, tool, given)]).expect("memory is written");
     context.tool(std::slice::from_ref(result)).expect("memory is written");
 }
 
 fn read(context: &mut Context, n: usize, bytes: usize) {
     let (id, name) = (format!("c{n}"), format!("{n}.rs"));
     let given = format!(r#"{{"path":"{name}"}}"#);
-    let result = Said::output(id.clone(), text(&name, bytes));
+    let result = MessagePart::output(id.clone(), text(&name, bytes));
     call(context, &id, "Read", &given, &result);
 }
 
@@ -41,26 +41,33 @@ fn history(setup: Setup) -> Context {
         read(&mut context, n, bytes);
     }
     for (id, tool) in [("skill", "LoadSkill"), ("list", "TodoWrite"), ("question", "Ask")] {
-        call(&mut context, id, tool, "{}", &Said::output(id, text(id, 900)));
+        call(&mut context, id, tool, "{}", &MessagePart::output(id, text(id, 900)));
     }
     let failed = format!("{}error: no such file: x.rs\n{}", text("log", 700), text("log", 300));
-    call(&mut context, "failed", "Bash", r#"{"command":"make"}"#, &Said::failure("failed", failed));
+    call(
+        &mut context,
+        "failed",
+        "Bash",
+        r#"{"command":"make"}"#,
+        &MessagePart::failure("failed", failed),
+    );
     for (n, bytes) in [(5, 30_000), (6, 30_040), (7, 9_000)] {
         read(&mut context, n, bytes);
     }
     let given = serde_json::json!({ "path": "out.rs", "content": text("new", 900) }).to_string();
-    call(&mut context, "write", "Write", &given, &Said::output("write", "written"));
+    call(&mut context, "write", "Write", &given, &MessagePart::output("write", "written"));
     for n in 8..16 {
         read(&mut context, n, 2_000);
     }
-    context.assistant(&[Said::text("Sixteen are read. Three are left.")]).expect("memory");
+    context.assistant(&[MessagePart::text("Sixteen are read. Three are left.")]).expect("memory");
     context.user("Go on.").expect("memory is written");
-    let calls: Vec<Said<'_>> = (16..19)
-        .map(|n| Said::call(format!("c{n}"), "Read", format!(r#"{{"path":"{n}.rs"}}"#)))
+    let calls: Vec<MessagePart<'_>> = (16..19)
+        .map(|n| MessagePart::call(format!("c{n}"), "Read", format!(r#"{{"path":"{n}.rs"}}"#)))
         .collect();
     context.assistant(&calls).expect("memory is written");
-    let results: Vec<Said<'_>> =
-        (16..19).map(|n| Said::output(format!("c{n}"), text(&format!("{n}.rs"), 2_000))).collect();
+    let results: Vec<MessagePart<'_>> = (16..19)
+        .map(|n| MessagePart::output(format!("c{n}"), text(&format!("{n}.rs"), 2_000)))
+        .collect();
     context.tool(&results).expect("memory is written");
     context
 }
@@ -178,14 +185,17 @@ fn s08_previews_the_largest_of_a_batch_and_then_of_all_if_that_is_not_enough() {
     let sizes = [90_000, 30_000, 80_000, 40_000, 100];
     let ids: Vec<String> = (1..=sizes.len()).map(|n| format!("c{n}")).collect();
     let given = |n: usize| format!(r#"{{"path":"{n}.rs"}}"#);
-    let calls: Vec<Said<'_>> =
-        ids.iter().enumerate().map(|(n, id)| Said::call(&**id, "Read", given(n + 1))).collect();
+    let calls: Vec<MessagePart<'_>> = ids
+        .iter()
+        .enumerate()
+        .map(|(n, id)| MessagePart::call(&**id, "Read", given(n + 1)))
+        .collect();
     context.assistant(&calls).expect("memory is written");
-    let results: Vec<Said<'_>> = ids
+    let results: Vec<MessagePart<'_>> = ids
         .iter()
         .zip(sizes)
         .enumerate()
-        .map(|(n, (id, size))| Said::output(&**id, text(&format!("{}.rs", n + 1), size)))
+        .map(|(n, (id, size))| MessagePart::output(&**id, text(&format!("{}.rs", n + 1), size)))
         .collect();
     context.tool(&results).expect("memory is written");
     // 240,100 characters in one batch: only the largest is shortened to its beginning, but the

@@ -110,14 +110,14 @@ fn check(
     let savings = planned.savings(counter);
     let of_tools: Tokens = savings.tools.iter().map(|saving| saving.tokens).sum();
     let of_files: Tokens = savings.files.iter().map(|saving| saving.tokens).sum();
-    let of_edits: Tokens = planned.compaction.edits.iter().map(|edit| edit.tokens).sum();
+    let of_edits: Tokens = planned.plan.edits.iter().map(|edit| edit.tokens).sum();
     assert_eq!(of_tools, of_edits, "no saving is counted twice, or not at all");
     assert!(of_files <= of_tools);
 
     // 6: Nothing grows.
     let is_record = planned.way == Way::Summary;
     assert!(is_record || after.len() <= before.len(), "the file does not grow");
-    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert!(planned.tokens_after <= planned.plan.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
 
     // 15: Conclusions survive.
@@ -185,10 +185,10 @@ fn check_native(
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
     // A record that saves nothing is not written.
-    let saves = planned.compaction.edits.iter().any(|edit| edit.tokens > Tokens(0));
+    let saves = planned.plan.edits.iter().any(|edit| edit.tokens > Tokens(0));
     assert!(saves || planned.is_empty() || planned.way == Way::Summary, "a record saves tokens");
     // 6: Nothing grows in the context.
-    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert!(planned.tokens_after <= planned.plan.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
     // 15: Conclusions survive.
     check_conclusions(&session, (&planned.after, &after), recipe, counter);
@@ -217,7 +217,7 @@ fn is_passed_over(session: &Loaded<Vec<u8>>) -> bool {
 fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
     let session = planned.session;
     let after = bytes_of(&planned.spliced().expect("the splices lie apart"));
-    for (span, at) in &planned.removed {
+    for (span, at) in &planned.unsent {
         let At::Block { item, block } = at else { panic!("{at:?} is no result") };
         let output = |transcript: &Transcript| match transcript.items[*item].entry() {
             Some(entry) => match &entry.blocks[*block] {
@@ -258,7 +258,7 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, &Estimate), "numbers are true");
-    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert!(planned.tokens_after <= planned.plan.tokens_before, "the context does not grow");
     let again = load(agent, &after);
     assert_eq!(plan(&again).expect("it stands there").splices, [], "it is left alone");
     let once_more = plan(&session).expect("it can be written");

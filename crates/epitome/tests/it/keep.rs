@@ -52,7 +52,7 @@ fn check(results: usize, keep: Keep, stay: usize) {
     let planned =
         CompactionPlan::new(&session, &recipe, &Estimate).expect("the edits can be written");
     assert_eq!(planned.violations, []);
-    assert_eq!(results - planned.compaction.edits.len(), stay, "{results} results, {keep:?}");
+    assert_eq!(results - planned.plan.edits.len(), stay, "{results} results, {keep:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod pins;
 mod shortened;
 mod talks;
 
-use epitome::live::{Context, Next, Outgoing, Said, Setup};
+use epitome::live::{Context, MessagePart, Next, Outgoing, Setup};
 use epitome_api::Api;
 use epitome_model::{Block, Tokens, block_tokens};
 use epitome_passes::{NoReply, Recipe, Reply, StopReason, SummaryRule, built_in};
@@ -112,15 +112,17 @@ fn lines(name: &str, n: usize) -> String {
 fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     let id = format!("c{n}");
     let arguments = format!(r#"{{"path":"{name}"}}"#);
-    context.assistant(&[Said::call(id.clone(), "Read", arguments)]).expect("memory is written");
-    context.tool(&[Said::output(id, text)]).expect("memory is written");
+    context
+        .assistant(&[MessagePart::call(id.clone(), "Read", arguments)])
+        .expect("memory is written");
+    context.tool(&[MessagePart::output(id, text)]).expect("memory is written");
 }
 
 /// Reads so many lines of a file, whose name is also the id of the call.
 fn read_lines(context: &mut Context, name: &str, n: usize) {
     let arguments = format!(r#"{{"path":"{name}"}}"#);
-    context.assistant(&[Said::call(name, "Read", arguments)]).expect("a disk");
-    context.tool(&[Said::output(name, lines(name, n))]).expect("a disk");
+    context.assistant(&[MessagePart::call(name, "Read", arguments)]).expect("a disk");
+    context.tool(&[MessagePart::output(name, lines(name, n))]).expect("a disk");
 }
 
 fn talk(recipe: &str, window: u64, reads: usize) -> Context {

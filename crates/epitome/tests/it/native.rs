@@ -57,8 +57,8 @@ fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
         let recipe = built_in("transcript").expect("a recipe");
         let planned = CompactionPlan::by(Way::Native, &session, &recipe, &Estimate);
         let planned = planned.expect("it is planned");
-        assert_eq!(planned.is_empty(), planned.compaction.edits.is_empty());
-        (planned.is_empty(), planned.compaction.tokens_before == planned.tokens_after, {
+        assert_eq!(planned.is_empty(), planned.plan.edits.is_empty());
+        (planned.is_empty(), planned.plan.tokens_before == planned.tokens_after, {
             planned.notes.iter().any(|note| matches!(note, Note::DoesNotPay { .. }))
         })
     };

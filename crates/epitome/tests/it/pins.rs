@@ -395,7 +395,7 @@ fn a_summary_that_leaves_rules_out_and_a_target_that_they_miss_are_noted() {
     assert_eq!(planned.notes, [Note::RulesLeftOut { names }]);
     let all = recipe("transcript");
     let least = CompactionPlan::new(&loaded, &all, &Estimate).expect("a plan");
-    let pinned = least.compaction.pinned;
+    let pinned = least.plan.pinned;
     for (target, expect) in [
         (least.tokens_after, None),
         (least.tokens_after - Tokens(1), Some(pinned)),

@@ -58,7 +58,7 @@ fn an_edit_of_a_result_reaches_every_time_that_it_is_said() {
     let recipe = only("results");
     let planned = plan(&session, &recipe);
     let edited: Vec<&str> = planned
-        .compaction
+        .plan
         .edits
         .iter()
         .filter_map(|planned| match planned.edit.at {
@@ -93,6 +93,6 @@ fn what_loses_nothing_goes_before_a_target_is_looked_at() {
     let recipe = Recipe { target, keep: Keep::default(), ..default };
     let planned = plan(&session, &recipe);
     assert_eq!(planned.tokens_after, once, "nothing else had to go");
-    let before = planned.compaction.tokens_before;
+    let before = planned.plan.tokens_before;
     assert!(before > Tokens(once.0 * 3 / 2), "{before} were {once} and what was said again");
 }

@@ -1,7 +1,7 @@
 //! The stages of a recipe on stored sessions have the same result as on a live context.
 
 use epitome::compaction::{CompactionPlan, Note};
-use epitome::live::{Context, Said, Setup};
+use epitome::live::{Context, MessagePart, Setup};
 use epitome::ops::{Change, Compact, CompactReport};
 use epitome::settings::Settings;
 use epitome::{Config, Loaded};
@@ -20,9 +20,9 @@ fn talk(setup: Setup, calls: usize, chars: usize) -> Context {
         }
         let id = format!("c{n}");
         let given = format!(r#"{{"path":"{n}.rs"}}"#);
-        context.assistant(&[Said::call(&*id, "Read", given)]).expect("memory is written");
+        context.assistant(&[MessagePart::call(&*id, "Read", given)]).expect("memory is written");
         let text = format!("{n} ").repeat(chars / 3);
-        context.tool(&[Said::output(&*id, text)]).expect("memory is written");
+        context.tool(&[MessagePart::output(&*id, text)]).expect("memory is written");
     }
     context
 }
@@ -65,7 +65,7 @@ fn a_stored_log_is_trimmed_as_a_context_in_use_and_once() {
     assert_eq!((planned.violations.clone(), planned.notes.clone()), (vec![], vec![]));
     let spliced = planned.spliced().expect("as planned");
     assert_eq!(texts(&planned.after, &spliced), sent);
-    assert_eq!(planned.compaction.by_pass().into_iter().collect::<Vec<_>>(), [("trim", 16)]);
+    assert_eq!(planned.plan.by_pass().into_iter().collect::<Vec<_>>(), [("trim", 16)]);
     let bytes = spliced.at(epitome_model::Span { start: 0, end: Source::len(&spliced) });
     assert!(bytes.starts_with(&session.source), "a log only grows");
     let again = Loaded::read(bytes.into_owned(), None).expect("a log");
@@ -100,10 +100,10 @@ fn a_stored_log_has_previews_where_a_context_in_use_has_them() {
         let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
         let mut context = Context::in_memory(setup);
         context.user("Read them.").expect("memory is written");
-        let calls = ["a", "b", "c"].map(|id| Said::call(id, "Read", "{}"));
+        let calls = ["a", "b", "c"].map(|id| MessagePart::call(id, "Read", "{}"));
         context.assistant(&calls).expect("memory is written");
         let results = [("a", 30), ("b", 100), ("c", 200)];
-        let results = results.map(|(id, n)| Said::output(id, format!("{id}, ").repeat(n)));
+        let results = results.map(|(id, n)| MessagePart::output(id, format!("{id}, ").repeat(n)));
         context.tool(&results).expect("memory is written");
         context
     };

@@ -85,7 +85,7 @@ fn check(name: &str, session: &[u8], recipe: &str) {
         let twice = planned(&again, way, recipe).unwrap_or_else(|err| panic!("{name}: {err:?}"));
         if !twice.is_empty() {
             let (first, second) = (once.kept(), twice.kept());
-            panic!("{name}: {:#?}\n{first:?}\n{second:?}", twice.compaction.edits);
+            panic!("{name}: {:#?}\n{first:?}\n{second:?}", twice.plan.edits);
         }
     }
 }

@@ -62,11 +62,13 @@ fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
 
 fn read_block(block: &Value<'_>) -> Block {
     let opaque = Block::Opaque(block.span());
-    let text = |key| block.string(key).map(Value::source);
     match block.word("type").as_deref() {
-        Some("text") => text("text").map_or(opaque, Block::Text),
+        Some("text") => match block.string("text") {
+            Some(text) => Block::Text(text.source()),
+            None => opaque,
+        },
         Some("thinking" | "redacted_thinking") => Block::Thinking(Thinking {
-            text: text("thinking"),
+            text: block.string("thinking").map(Value::source),
             whole: block.span(),
             removable: true,
         }),
@@ -81,7 +83,9 @@ fn read_block(block: &Value<'_>) -> Block {
 }
 
 fn call(block: &Value<'_>) -> Option<Block> {
-    let (id, name, input) = (block.word("id")?, block.word("name")?, block.get("input")?);
+    let id = block.word("id")?;
+    let name = block.word("name")?;
+    let input = block.get("input")?;
     Some(Block::Call(epitome_api::call(&id, &name, input)))
 }
 
@@ -112,15 +116,14 @@ fn output(block: &Value<'_>) -> Output {
 }
 
 fn usage(usage: &Value<'_>) -> Option<Usage> {
-    let count = |key| usage.get(key).and_then(Value::integer);
     let cache = CacheUse {
-        read: count("cacheReadInputTokens").unwrap_or(0),
-        written: count("cacheCreationInputTokens").unwrap_or(0),
+        read: usage.integer_of("cacheReadInputTokens").unwrap_or(0),
+        written: usage.integer_of("cacheCreationInputTokens").unwrap_or(0),
     };
-    let input = count("inputTokens")?;
+    let input = usage.integer_of("inputTokens")?;
     Some(Usage {
         input: input.saturating_add(cache.read).saturating_add(cache.written),
-        output: count("outputTokens").unwrap_or(0),
+        output: usage.integer_of("outputTokens").unwrap_or(0),
         cache: Some(cache),
         cost: None,
     })
@@ -129,10 +132,10 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
 /// Values of a message that only the editor shows: open files and the like.
 fn copies(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
-    let copy = |value: &Value<'_>| HiddenField {
+    let copy = state.map(|value| HiddenField {
         name: "userState",
         value: value.span(),
         left: Left::EmptyObject,
-    };
-    state.map(copy).into_iter().collect()
+    });
+    copy.into_iter().collect()
 }

@@ -66,8 +66,7 @@ impl Response {
 
     /// All records of reasoning, or none: which of them would be removed depends on the recipe.
     fn counted_alone(self) -> Vec<usize> {
-        let is_same = |(_, usage): &(usize, Usage)| Some(*usage) == self.said;
-        if self.reasoning.iter().all(is_same) {
+        if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.said) {
             return Vec::new();
         }
         self.reasoning.iter().map(|(item, _)| *item).collect()

@@ -87,8 +87,11 @@ impl Records<'_> {
     fn push(&mut self, kind: &str, members: &str) {
         let Given { id: session, cwd, time, .. } = self.given;
         let n = self.lines.len();
-        let id = |n: usize| uuid(session, &format!("record {n}"));
-        let parent = n.checked_sub(1).map_or("null".to_owned(), |it| encode(&id(it)));
+        let id = record_id(session, n);
+        let parent = match n.checked_sub(1) {
+            Some(parent) => encode(&record_id(session, parent)),
+            None => "null".to_owned(),
+        };
         self.lines.push(format!(
             concat!(
                 r#"{{"parentUuid":{},"isSidechain":false,"userType":"external","cwd":{},"#,
@@ -99,10 +102,14 @@ impl Records<'_> {
             encode(session),
             kind,
             members,
-            id(n),
+            id,
             encode(time),
         ));
     }
+}
+
+fn record_id(session: &str, n: usize) -> String {
+    uuid(session, &format!("record {n}"))
 }
 
 fn call(all: &Conversation<'_>, called: &PortedCall<'_>) -> String {
@@ -110,7 +117,8 @@ fn call(all: &Conversation<'_>, called: &PortedCall<'_>) -> String {
         Some((name, input)) => (name.to_owned(), input),
         None => (epitome_api::name(called.name()), called.arguments(all).object()),
     };
-    let (id, name) = (encode(&called.id), encode(&name));
+    let id = encode(&called.id);
+    let name = encode(&name);
     format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
 }
 

@@ -15,7 +15,6 @@ use super::invariants::ACCOUNTING;
 use super::tools::TOOLS;
 use super::{kinds, raw};
 use crate::accounting;
-use crate::fields::Found;
 use crate::lines::ParseLine;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, SessionReader};
@@ -147,8 +146,11 @@ impl Records for Reader {
     ) -> RecordContent {
         let Parsed { raw, entry, copies } = record;
         kinds::report(session, at, &raw);
-        let value = |found: &Found| at.maybe(found.as_ref());
-        session.head(|| value(&raw.session), || value(&raw.cwd), || value(&raw.version));
+        session.head(
+            || at.maybe(raw.session.as_ref()),
+            || at.maybe(raw.cwd.as_ref()),
+            || at.maybe(raw.version.as_ref()),
+        );
         if let Some(title) = &raw.title {
             session.name(&at.text(title));
         }
@@ -156,15 +158,15 @@ impl Records for Reader {
         let kept = &raw.compaction.preserved;
         if at.literal(&raw.kind) == Some(b"\"system\"") && !kept.uuids.is_empty() {
             let ids = kept.uuids.iter().map(|id| at.text(id)).collect();
-            self.preserved = Some(Preserved { anchor: value(&kept.anchor), ids });
+            self.preserved = Some(Preserved { anchor: at.maybe(kept.anchor.as_ref()), ids });
         }
         let Some(mut entry) = entry else { return RecordContent::nothing(copies) };
         let usage = raw.message.as_ref().and_then(raw::Message::usage);
         self.usages.extend(usage.map(|usage| (session.next(), usage)));
         // An entry without an id is reached by no resume, but its text may be stored nowhere else.
-        entry.id = value(&raw.uuid);
-        entry.parent = value(&raw.parent);
-        entry.time = value(&raw.timestamp);
+        entry.id = at.maybe(raw.uuid.as_ref());
+        entry.parent = at.maybe(raw.parent.as_ref());
+        entry.time = at.maybe(raw.timestamp.as_ref());
         RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
     }
 
@@ -263,8 +265,10 @@ impl Reader {
             return context;
         };
         let items = &session.transcript.items;
-        let id_of = |idx: usize| items[idx].entry().and_then(|entry| entry.id.as_deref());
-        let Some(at) = context.iter().position(|&idx| id_of(idx) == Some(anchor)) else {
+        let at = context.iter().position(|&idx| {
+            items[idx].entry().is_some_and(|entry| entry.id.as_ref() == Some(anchor))
+        });
+        let Some(at) = at else {
             return context;
         };
         let sent: HashSet<usize> = context.iter().copied().collect();
@@ -426,19 +430,21 @@ fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {
 
 /// Parts of a record that the agent never sends.
 fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
-    let request = || raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
+    let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
         Some(b"\"user\"") => ("toolUseResult", raw.tool_use_result.as_ref(), Left::Nothing),
         // Output that a tool showed while it ran. The record itself must be kept: other records
         // name it as their parent.
         Some(b"\"progress\"") => ("data", raw.data.as_ref(), Left::EmptyObject),
-        Some(b"\"api-request-blob\"") => ("message", request(), Left::EmptyObject),
-        Some(b"\"api-request-shape\"") => ("shape", request(), Left::EmptyObject),
+        Some(b"\"api-request-blob\"") => ("message", request, Left::EmptyObject),
+        Some(b"\"api-request-shape\"") => ("shape", request, Left::EmptyObject),
         Some(_) | None => return Vec::new(),
     };
     let inside = accounting::inside(ACCOUNTING, &[name]);
-    let copies = |place| accounting::copies(at, (name, place, left), &inside);
-    place.map(copies).unwrap_or_default()
+    match place {
+        Some(place) => accounting::copies(at, (name, place, left), &inside),
+        None => Vec::new(),
+    }
 }
 
 /// The title that the text of a user message gives a session.

@@ -18,64 +18,49 @@ pub fn summarise(
     source: &dyn Source,
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
-    let entry = |item: usize| transcript.items[item].entry();
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
     let newest = Newest::from_entry(source, last).ok_or("the newest message has no id")?;
     // A resume continues from the newest message, and reminders have earlier times than their
     // parents.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
     let time = encode(time.ok_or("no message has a time")?);
+    let kept = summary.kept.iter();
     let kept: Vec<&str> =
-        summary.kept.iter().filter_map(|&item| entry(item)?.id.as_deref()).collect();
+        kept.filter_map(|&item| transcript.items[item].entry()?.id.as_deref()).collect();
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
     // The id must depend on the summary, too: two summaries may follow the same message.
     let of = format!("{} {} {}", newest.id, source.len(), summary.text);
-    let (boundary, anchor) = (uuid(&of, "boundary"), uuid(&of, "summary"));
-    let preserved = match (kept.first(), kept.last()) {
-        (Some(head), Some(tail)) => {
-            let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();
-            let ids = ids.join(",");
-            format!(
-                concat!(
-                    r#","preservedSegment":{{"headUuid":{},"anchorUuid":"{anchor}","#,
-                    r#""tailUuid":{}}}"#,
-                    r#","preservedMessages":{{"anchorUuid":"{anchor}","uuids":[{ids}],"#,
-                    r#""allUuids":[{ids}]}}"#,
-                ),
-                encode(head),
-                encode(tail),
-                anchor = anchor,
-                ids = ids,
-            )
-        }
-        (None, _) | (_, None) => String::new(),
-    };
-    let Newest { id: leaf, circumstances } = &newest;
-    let leaf = encode(leaf);
-    let tokens = summary.tokens.0;
-    let words = encode(&format!("{LEAD_IN}\n\n{}", summary.text));
-    let boundary = format!(
-        concat!(
-            r#"{{"parentUuid":null,"logicalParentUuid":{},"isSidechain":false,"type":"system","#,
-            r#""subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"#,
-            r#""timestamp":{},"uuid":"{}","level":"info","compactMetadata":{{"trigger":"manual","#,
-            r#""preTokens":{}{}}}{}}}"#,
-        ),
-        leaf, time, boundary, tokens, preserved, circumstances,
-    ) + "\n"
-        + &format!(
-            concat!(
-                r#"{{"parentUuid":"{}","isSidechain":false,"type":"user","#,
-                r#""message":{{"role":"user","content":{}}},"isVisibleInTranscriptOnly":true,"#,
-                r#""isCompactSummary":true,"uuid":"{}","timestamp":{}{}}}"#,
-            ),
-            boundary, words, anchor, time, circumstances,
-        )
-        + "\n";
+    let boundary = uuid(&of, "boundary");
+    let anchor = uuid(&of, "summary");
+    let preserved = preserved(&kept, &anchor);
+    let records = format!(
+        "{}\n{}\n",
+        newest.boundary_record(&boundary, &time, summary.tokens.0, &preserved),
+        newest.summary_record(&anchor, &boundary, &time, &summary.text),
+    );
     let whole = source.is_empty() || source.read(source.len() - 1..source.len())[..] == *b"\n";
-    Ok([if whole { "" } else { "\n" }, &boundary].concat().into_bytes())
+    Ok([if whole { "" } else { "\n" }, &records].concat().into_bytes())
+}
+
+/// The members that say which messages are kept, if any are.
+fn preserved(kept: &[&str], anchor: &str) -> String {
+    let (Some(head), Some(tail)) = (kept.first(), kept.last()) else { return String::new() };
+    let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();
+    let ids = ids.join(",");
+    format!(
+        concat!(
+            r#","preservedSegment":{{"headUuid":{},"anchorUuid":"{anchor}","#,
+            r#""tailUuid":{}}}"#,
+            r#","preservedMessages":{{"anchorUuid":"{anchor}","uuids":[{ids}],"#,
+            r#""allUuids":[{ids}]}}"#,
+        ),
+        encode(head),
+        encode(tail),
+        anchor = anchor,
+        ids = ids,
+    )
 }
 
 const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is \
@@ -89,14 +74,45 @@ struct Newest {
 }
 
 impl Newest {
+    /// The record that ends the old context. `time` is JSON, `preserved` are members.
+    fn boundary_record(&self, id: &str, time: &str, tokens: u64, preserved: &str) -> String {
+        let Newest { id: newest, circumstances } = self;
+        format!(
+            concat!(
+                r#"{{"parentUuid":null,"logicalParentUuid":{},"isSidechain":false,"#,
+                r#""type":"system","subtype":"compact_boundary","#,
+                r#""content":"Conversation compacted","isMeta":false,"timestamp":{},"#,
+                r#""uuid":"{}","level":"info","compactMetadata":{{"trigger":"manual","#,
+                r#""preTokens":{}{}}}{}}}"#,
+            ),
+            encode(newest),
+            time,
+            id,
+            tokens,
+            preserved,
+            circumstances,
+        )
+    }
+
+    /// The record of the summary, which follows the boundary.
+    fn summary_record(&self, id: &str, boundary: &str, time: &str, text: &str) -> String {
+        format!(
+            concat!(
+                r#"{{"parentUuid":"{}","isSidechain":false,"type":"user","#,
+                r#""message":{{"role":"user","content":{}}},"isVisibleInTranscriptOnly":true,"#,
+                r#""isCompactSummary":true,"uuid":"{}","timestamp":{}{}}}"#,
+            ),
+            boundary,
+            encode(&format!("{LEAD_IN}\n\n{text}")),
+            id,
+            time,
+            self.circumstances,
+        )
+    }
+
     fn from_entry(source: &dyn Source, entry: &Entry) -> Option<Newest> {
         let line = source.at(entry.record.span);
         let record = Document::parse(&line).ok()?.root;
-        let is_circumstance = |key: &str, value: &Value<'_>| match key {
-            "cwd" | "version" => value.is_text(),
-            "gitBranch" | "slug" | "userType" => true,
-            _ => false,
-        };
         let mut circumstances = String::new();
         let members = record.members().iter().filter(|(key, value)| is_circumstance(key, value));
         let session = record.string("sessionId");
@@ -108,5 +124,14 @@ impl Newest {
             }
         }
         Some(Newest { id: entry.id.clone()?, circumstances })
+    }
+}
+
+/// Whether a member of a record says where and how the session runs.
+fn is_circumstance(key: &str, value: &Value<'_>) -> bool {
+    match key {
+        "cwd" | "version" => value.is_text(),
+        "gitBranch" | "slug" | "userType" => true,
+        _ => false,
     }
 }

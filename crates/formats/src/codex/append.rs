@@ -28,23 +28,16 @@ pub fn append(
     edits: &[Edit],
 ) -> Result<Vec<u8>, Unwritable> {
     let Some(first) = edits.first() else { return Ok(Vec::new()) };
-    let lost = |why| Unwritable { at: first.at, why };
+    let not_written = |why| Unwritable { at: first.at, why };
     let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
         .into_iter()
         .map(|(splice, _)| splice)
         .collect();
-    let gone = |item: usize, entry: &Entry| {
-        let dropped = |block| {
-            let at = At::Block { item, block };
-            edits.iter().any(|edit| edit.at == at && edit.verb == Verb::Drop)
-        };
-        (0..entry.blocks.len()).all(dropped)
-    };
     let mut history = String::new();
     let nth = Nth::from_transcript(transcript);
     for (item, entry) in transcript.context() {
-        let place = nth.place(source, item, entry).ok_or_else(|| lost(MALFORMED))?;
-        if gone(item, entry) {
+        let place = nth.place(source, item, entry).ok_or_else(|| not_written(MALFORMED))?;
+        if is_dropped(item, entry, edits) {
             continue;
         }
         if !history.is_empty() {
@@ -54,9 +47,17 @@ pub fn append(
             HistoryItem::Value(span) => write::spliced(source, span, &splices),
             HistoryItem::Summary(literal) => Some(summary(&literal)),
         };
-        history.push_str(&item.ok_or_else(|| lost(MALFORMED))?);
+        history.push_str(&item.ok_or_else(|| not_written(MALFORMED))?);
     }
-    behind(source, "", &history).map_err(lost)
+    behind(source, "", &history).map_err(not_written)
+}
+
+/// Whether the edits drop every block of an entry.
+fn is_dropped(item: usize, entry: &Entry, edits: &[Edit]) -> bool {
+    (0..entry.blocks.len()).all(|block| {
+        let at = At::Block { item, block };
+        edits.iter().any(|edit| edit.at == at && edit.verb == Verb::Drop)
+    })
 }
 
 /// The lines that replace the history. `history` are items, separated by commas.
@@ -172,20 +173,17 @@ impl Nth {
 
 /// Whether Codex can read the item. One item that it cannot read makes the whole record unreadable.
 fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
-    let is = |place: &Option<Range<usize>>, first: u8| {
-        place.as_ref().is_some_and(|place| line[place.start] == first)
-    };
     let kind = item.kind.as_ref().map(|kind| &line[kind.clone()]);
     let understood = !entry.blocks.iter().any(|block| match block {
         Block::Output(output) => output.parts.iter().any(|part| matches!(part, Part::Opaque(_))),
         _ => false,
     });
     match kind {
-        Some(b"\"message\"") => item.role.is_some() && is(&item.content.whole, b'['),
-        Some(b"\"agent_message\"") => is(&item.content.whole, b'['),
-        Some(b"\"reasoning\"") => is(&item.summary.whole, b'['),
+        Some(b"\"message\"") => item.role.is_some() && begins_with(line, &item.content.whole, b'['),
+        Some(b"\"agent_message\"") => begins_with(line, &item.content.whole, b'['),
+        Some(b"\"reasoning\"") => begins_with(line, &item.summary.whole, b'['),
         Some(b"\"function_call\"") => {
-            is(&item.arguments, b'"') && item.name.is_some() && item.call.is_some()
+            begins_with(line, &item.arguments, b'"') && item.name.is_some() && item.call.is_some()
         }
         Some(b"\"custom_tool_call\"") => {
             item.input.is_some() && item.name.is_some() && item.call.is_some()
@@ -196,6 +194,10 @@ fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
         Some(_) => true,
         None => false,
     }
+}
+
+fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
+    place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
 /// The newest records of the kinds that have to be written again.
@@ -227,19 +229,19 @@ impl Last {
             if line.record.line == 1 {
                 last.has_base = super::origin(line.bytes).is_some_and(|it| it.base.is_some());
             }
-            let text = || String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
+            let text = String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
             match at.maybe(record.kind.as_ref()).as_deref() {
                 Some("world_state") => {
                     if raw::World::at(line.bytes, &payload).is_ok_and(|world| world.is_full) {
                         last.world.clear();
                     }
-                    last.world.extend(text());
+                    last.world.extend(text);
                 }
-                Some("turn_context") => last.turn = text(),
+                Some("turn_context") => last.turn = text,
                 Some("event_msg") => {
                     let Ok(event) = raw::Event::at(line.bytes, &payload) else { return };
                     let usage = event.info.last.map(|tokens| tokens.whole);
-                    if let (Some(usage), Some(text)) = (usage, text()) {
+                    if let (Some(usage), Some(text)) = (usage, text) {
                         let span = usage.start - payload.start..usage.end - payload.start;
                         last.count = Some(Count { text, usage: span });
                     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Thinking};
 
 use super::{raw, tools};
-use crate::fields::Found;
 use crate::place::Place;
 
 /// Beginnings of texts that Codex wrote in the user's role.
@@ -68,14 +67,17 @@ pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
         "<permissions instructions>",
         "<collaboration_mode>",
     ];
-    let is = |found: &Found, word: &[u8]| at.literal(found) == Some(word);
-    if !is(&item.kind, b"\"message\"") {
-        return is(&item.kind, b"\"additional_tools\"");
+    if at.literal(&item.kind) != Some(b"\"message\"") {
+        return at.literal(&item.kind) == Some(b"\"additional_tools\"");
     }
-    let mut texts = item.parts().filter_map(|part| part.text.as_ref());
-    let begins = |text: &Range<usize>| PROMPT.iter().any(|it| at.text(text).starts_with(it));
-    is(&item.role, b"\"developer\"")
-        || is(&item.role, b"\"user\"") && !is_of_user(at, item) && texts.any(begins)
+    match at.literal(&item.role) {
+        Some(b"\"developer\"") => true,
+        Some(b"\"user\"") if !is_of_user(at, item) => {
+            let mut texts = item.parts().filter_map(|part| part.text.as_ref());
+            texts.any(|text| PROMPT.iter().any(|start| at.text(text).starts_with(start)))
+        }
+        Some(_) | None => false,
+    }
 }
 
 /// Converts an item. The caller sets its position in the file and in the conversation.
@@ -139,14 +141,15 @@ fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
 /// Whether a part of a message was written by the user. Newer versions of Codex record the kind of
 /// each part; in older ones the first words decide.
 fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
-    let by_codex = |text: &str| {
-        text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
-    };
     if !item.passthrough.part_kinds.is_empty() {
         return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));
     }
     let mut texts = item.parts().filter_map(|part| part.text.as_ref()).peekable();
-    texts.peek().is_none() || texts.any(|text| !by_codex(&at.text(text)))
+    texts.peek().is_none() || texts.any(|text| !is_of_codex(&at.text(text)))
+}
+
+fn is_of_codex(text: &str) -> bool {
+    text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
 }
 
 fn content(at: &Place<'_>, item: &raw::Item) -> Vec<Block> {
@@ -184,11 +187,11 @@ fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
         None => "tool_search".into(),
     };
     let place = item.input.as_ref().or(item.arguments.as_ref()).or(item.action.as_ref())?;
-    let (kind, target, part, fields) = match &item.input {
+    let classified = match &item.input {
         Some(input) => tools::custom(&name, at, input),
         None => tools::classify(&name, at, place),
     };
-    Some(Call { id, name, kind, target, part, fields, arguments: at.span(place) })
+    Some(classified.into_call(id, name, at.span(place)))
 }
 
 fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {

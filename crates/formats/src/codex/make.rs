@@ -44,7 +44,9 @@ struct Rollout<'g> {
 impl Rollout<'_> {
     fn meta(&mut self) {
         let Given { id, cwd, time, .. } = self.given;
-        let (id, cwd, time) = (encode(id), encode(cwd), encode(time));
+        let id = encode(id);
+        let cwd = encode(cwd);
+        let time = encode(time);
         self.push(
             "session_meta",
             &format!(
@@ -123,7 +125,8 @@ impl Rollout<'_> {
     /// Writes an event: a record that is shown and not sent.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
-        let (thread, id) = (self.given.id, format!("shown {}", self.lines.len()));
+        let thread = self.given.id;
+        let id = format!("shown {}", self.lines.len());
         let id = uuid(thread, &id);
         self.event(&format!(
             concat!(
@@ -162,7 +165,9 @@ impl Rollout<'_> {
                 ("custom_tool_call", "input", text)
             }
         };
-        let (id, name, text) = (encode(&called.id), encode(&name), encode(&text));
+        let id = encode(&called.id);
+        let name = encode(&name);
+        let text = encode(&text);
         self.item(&format!(r#"{{"type":"{kind}","name":{name},"{key}":{text},"call_id":{id}}}"#));
     }
 
@@ -199,7 +204,8 @@ impl Rollout<'_> {
     }
 
     fn push(&mut self, kind: &str, payload: &str) {
-        let (time, ordinal) = (encode(self.given.time), self.lines.len());
+        let time = encode(self.given.time);
+        let ordinal = self.lines.len();
         self.lines.push(format!(
             r#"{{"timestamp":{time},"ordinal":{ordinal},"type":"{kind}","payload":{payload}}}"#
         ));

@@ -9,7 +9,6 @@ use epitome_model::{
 };
 
 use super::{items, raw};
-use crate::fields::Found;
 use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, SessionReader};
@@ -66,11 +65,9 @@ impl Records for Reader {
 
     fn finish(self, session: &mut SessionReader<'_>) {
         let transcript = &mut session.transcript;
-        let is_user = |item: &&usize| {
-            transcript.items[**item].entry().is_some_and(|entry| entry.role == Role::User)
-        };
         // The service requires the reasoning of the current turn.
-        let turn = transcript.context.iter().rev().find(is_user).copied();
+        let turn =
+            transcript.context.iter().rfind(|&&item| is_user(&transcript.items[item])).copied();
         for (idx, item) in transcript.items.iter_mut().enumerate() {
             let Item::Entry(entry) = item else { continue };
             for block in &mut entry.blocks {
@@ -86,8 +83,8 @@ impl Records for Reader {
             }
         }
         // Only those before the first response are part of the prompt: later ones contain changes.
-        let silent = |(_, entry): &(usize, &Entry)| entry.role != Role::Assistant;
-        let before = transcript.context().take_while(silent).map(|(item, _)| item);
+        let before = transcript.context().take_while(|(_, entry)| entry.role != Role::Assistant);
+        let before = before.map(|(item, _)| item);
         transcript.head.prompt = before.filter(|item| self.told.contains(item)).collect();
     }
 }
@@ -131,8 +128,11 @@ impl Reader {
                 let meta = raw::Meta::at(at.line, payload)?;
                 // A fork also contains the `session_meta` of the session it was made from.
                 if !std::mem::replace(&mut self.has_meta, true) {
-                    let value = |found: &Found| at.maybe(found.as_ref());
-                    session.head(|| value(&meta.id), || value(&meta.cwd), || value(&meta.version));
+                    session.head(
+                        || at.maybe(meta.id.as_ref()),
+                        || at.maybe(meta.cwd.as_ref()),
+                        || at.maybe(meta.version.as_ref()),
+                    );
                     if meta.base.rollout.is_some() {
                         session
                             .fault("it continues another rollout, of which nothing is read here");
@@ -256,9 +256,8 @@ impl Reader {
             return;
         };
         let Transcript { items, context, .. } = transcript;
-        let is_user =
-            |item: &usize| items[*item].entry().is_some_and(|entry| entry.role == Role::User);
-        let starts: Vec<usize> = (0..context.len()).filter(|&at| is_user(&context[at])).collect();
+        let starts = (0..context.len()).filter(|&at| is_user(&items[context[at]]));
+        let starts: Vec<usize> = starts.collect();
         let Some(first) = starts.first().copied() else { return };
         let cut = starts.len().checked_sub(skipped + 1).map_or(first, |idx| starts[idx]);
         context.truncate(cut);
@@ -273,6 +272,10 @@ impl Reader {
     }
 }
 
+fn is_user(item: &Item) -> bool {
+    item.entry().is_some_and(|entry| entry.role == Role::User)
+}
+
 fn report_unknown(session: &mut SessionReader<'_>, kind: &str) {
     if !KNOWN.contains(&kind) {
         session.fault("a record of a kind that is not known");
@@ -281,12 +284,12 @@ fn report_unknown(session: &mut SessionReader<'_>, kind: &str) {
 
 /// The values that an event repeats for display.
 fn copies(at: &Place<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
-    let printed = |(name, place): &(&'static str, Range<usize>)| HiddenField {
+    let printed = event.printed.iter().map(|(name, place)| HiddenField {
         name,
         value: at.span(place),
         left: Left::EmptyText,
-    };
-    let mut copies: Vec<HiddenField> = event.printed.iter().map(printed).collect();
+    });
+    let mut copies: Vec<HiddenField> = printed.collect();
     let changes = event.changes.clone().filter(|place| at.line[place.start] == b'{');
     copies.extend(at.hidden("changes", &changes, Left::EmptyObject));
     copies.extend(at.hidden("structuredContent", &event.structured, Left::Nothing));

@@ -29,7 +29,8 @@ pub fn rewrite(
     context.sort_unstable();
     context.dedup();
     let known: HashSet<Span> = context.iter().copied().collect();
-    let (mut saved, mut sent) = (0, context.iter().map(|it| it.len()).sum::<u64>());
+    let mut saved = 0;
+    let mut sent = context.iter().map(|it| it.len()).sum::<u64>();
     for (splice, at) in &splices {
         let less = splice.span.len().saturating_sub(splice.with.len() as u64);
         saved += less;
@@ -37,9 +38,9 @@ pub fn rewrite(
             sent -= less;
         }
     }
-    let is_sent = |at: &At| known.contains(&transcript.items[at.item()].record().span);
-    let Some((_, at)) = splices.iter().find(|(_, at)| is_sent(at)) else { return Ok(splices) };
-    let at = *at;
+    let mut places = splices.iter().map(|(_, at)| *at);
+    let first = places.find(|at| known.contains(&transcript.items[at.item()].record().span));
+    let Some(at) = first else { return Ok(splices) };
     // Codex, too, estimates four bytes per token.
     if let Some(line) = append::count(source, sent / 4).filter(|it| (it.len() as u64) < saved) {
         let span = Span { start: source.len(), end: source.len() };

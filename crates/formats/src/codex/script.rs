@@ -20,7 +20,8 @@ pub struct Literal {
 /// The literals of a script, and the names of the tools it calls, in order.
 pub fn literals(script: &[u8]) -> (Vec<Literal>, Vec<Range<usize>>) {
     let mut scan = Scan { script, pos: 0, last: Last::Nothing, open: Vec::new(), key: None };
-    let (mut literals, mut tools) = (Vec::new(), Vec::new());
+    let mut literals = Vec::new();
+    let mut tools = Vec::new();
     while let Some(token) = scan.token() {
         match token {
             Token::Literal(place) => {
@@ -197,7 +198,8 @@ impl Scan<'_> {
 
     fn regex(&mut self) {
         let start = self.pos;
-        let (mut at, mut in_class) = (start + 1, false);
+        let mut at = start + 1;
+        let mut in_class = false;
         self.last = Last::Mark(b')');
         while let Some(&byte) = self.script.get(at) {
             match byte {

@@ -10,6 +10,7 @@ use epitome_model::{Block, Bytes, Entry, Role, Source, Summary, Transcript, enco
 
 use super::append::{self, HistoryItem, MALFORMED, Nth};
 use super::{items, raw};
+use crate::place::Place;
 
 /// The limit of the user's messages that Codex keeps: 20,000 tokens, estimated at four bytes each.
 const WORDS: Bytes = Bytes(4 * 20_000);
@@ -101,14 +102,18 @@ fn introduces(entry: &Entry, value: &str) -> bool {
     }
     let line = value.as_bytes();
     let Ok(item) = raw::Item::parse(line) else { return false };
-    let is = |place: &Option<std::ops::Range<usize>>, literal: &str| {
-        place.as_ref().is_some_and(|place| &value[place.clone()] == literal)
-    };
-    let begins = |start: &&str| {
-        let text = item.parts().next().and_then(|part| part.text.clone());
-        text.is_some_and(|text| epitome_model::decode(&line[text]).starts_with(*start))
-    };
-    is(&item.kind, "\"additional_tools\"")
-        || is(&item.role, "\"developer\"")
-        || is(&item.role, "\"user\"") && IN_THE_PLACE_OF_THE_USER.iter().any(begins)
+    let at = Place { line, base: 0 };
+    if at.literal(&item.kind) == Some(b"\"additional_tools\"") {
+        return true;
+    }
+    match at.literal(&item.role) {
+        Some(b"\"developer\"") => true,
+        Some(b"\"user\"") => {
+            let text = item.parts().next().and_then(|part| at.maybe(part.text.as_ref()));
+            text.is_some_and(|text| {
+                IN_THE_PLACE_OF_THE_USER.iter().any(|start| text.starts_with(start))
+            })
+        }
+        Some(_) | None => false,
+    }
 }

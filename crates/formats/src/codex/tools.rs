@@ -3,6 +3,7 @@
 //! Calls have three forms: arguments as a JSON string (`function_call`), a text in a special
 //! grammar (`custom_tool_call`: a patch, or a script that calls other tools), and an object.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use epitome_api::Arguments;
@@ -55,8 +56,8 @@ pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedC
     let inner = Inner::decode(raw, at.span(place).start);
     let whole = 0..inner.text.len();
     let mut known = arguments::known_at(TOOLS, name, &inner.text, &whole, &|it| inner.span(it));
-    if known.0 == ToolKind::Patch {
-        known.1 = known.3.iter().find_map(|field| {
+    if known.kind == ToolKind::Patch {
+        known.target = known.fields.iter().find_map(|field| {
             let Span { start, end } = field.text.span()?;
             patched(&decode(&at.line[(start - at.base) as usize..(end - at.base) as usize]))
         });
@@ -69,42 +70,47 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCal
     let rule = Rule::named(TOOLS, name);
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     let literal = &at.line[place.clone()];
-    let whole = |role| vec![Field { name: "input".into(), role, text: at.source(place) }];
     if kind == ToolKind::Patch {
-        return (kind, patched(&decode(literal)), None, whole(FieldRole::Patch));
+        let fields = vec![input(at, place, FieldRole::Patch)];
+        return ClassifiedCall { kind, target: patched(&decode(literal)), part: None, fields };
     }
     // A stub that a recipe left in place of a script is not a script.
     if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
         let inner = Inner::decode(literal, at.span(place).start);
         let known = scripted(&inner);
-        if !known.3.is_empty() {
+        if !known.fields.is_empty() {
             return known;
         }
     }
     let role = if kind == ToolKind::Shell { FieldRole::Command } else { FieldRole::Other };
-    (kind, None, None, whole(role))
+    ClassifiedCall { kind, target: None, part: None, fields: vec![input(at, place, role)] }
+}
+
+fn input(at: &Place<'_>, place: &Range<usize>, role: FieldRole) -> Field {
+    Field { name: "input".into(), role, text: at.source(place) }
 }
 
 /// Classifies a script: as the tool that it calls, if it calls only one; otherwise as a command.
 fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
-    let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
-    let rule = |name: &str| Rule::named(TOOLS, name);
-    let mut kinds: Vec<ToolKind> = calls
-        .iter()
-        .map(|call| rule(&text(call)).map_or(ToolKind::Other, |rule| rule.kind))
-        .collect();
+    let kinds = calls.iter().map(|call| {
+        let rule = Rule::named(TOOLS, &script_text(inner, call));
+        rule.map_or(ToolKind::Other, |rule| rule.kind)
+    });
+    let mut kinds: Vec<ToolKind> = kinds.collect();
     kinds.sort_unstable();
     kinds.dedup();
     let kind = if let [one] = kinds[..] { one } else { ToolKind::Shell };
-    let (mut target, mut fields) = (None, Vec::new());
+    let mut target = None;
+    let mut fields = Vec::new();
     for literal in &literals {
-        let tool = literal.tool.as_ref().map(text);
+        let tool = literal.tool.as_ref().map(|place| script_text(inner, place));
         let member = literal.member.as_ref().map(|member| {
-            let name = text(member);
+            let name = script_text(inner, member);
             name.trim_matches(['"', '\'']).to_owned()
         });
-        let roles = tool.as_deref().and_then(rule).map(|rule| rule.roles);
+        let rule = tool.as_deref().and_then(|tool| Rule::named(TOOLS, tool));
+        let roles = rule.map(|rule| rule.roles);
         let is_target = matches!((roles, &member), (Some(roles), Some(member))
             if roles.target_rank(member).is_some());
         if target.is_none() && is_target {
@@ -121,7 +127,11 @@ fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
             fields.push(Field { name: name.into(), role, text });
         }
     }
-    (kind, target, None, fields)
+    ClassifiedCall { kind, target, part: None, fields }
+}
+
+fn script_text<'t>(inner: &'t Inner<'_>, place: &Range<usize>) -> Cow<'t, str> {
+    String::from_utf8_lossy(&inner.text[place.clone()])
 }
 
 fn role(
@@ -130,11 +140,11 @@ fn role(
     roles: Option<Roles>,
     member: Option<&str>,
 ) -> Option<FieldRole> {
-    let is_patch = || text_of(inner, literal).starts_with("*** Begin Patch");
     match (roles, member) {
         // A text that is the whole argument of a call, or that another part of the script uses.
         (_, None) | (None, Some(_)) => {
-            Some(if is_patch() { FieldRole::Patch } else { FieldRole::Command })
+            let is_patch = text_of(inner, literal).starts_with("*** Begin Patch");
+            Some(if is_patch { FieldRole::Patch } else { FieldRole::Command })
         }
         (Some(roles), Some(member)) => roles.role(member),
     }

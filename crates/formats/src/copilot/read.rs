@@ -10,9 +10,9 @@ use epitome_model::{
 };
 
 use super::tools::TOOLS;
-use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, SessionReader};
+use crate::{accounting, lines};
 
 /// Whether the first event is `session.start`, as in every log.
 pub fn sniff(head: &[u8]) -> bool {
@@ -105,16 +105,12 @@ fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_
 }
 
 fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
-    let texts = |keys: &[&str]| -> Vec<Block> {
-        let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
-        found.map(|text| Block::Text(text.source())).into_iter().collect()
-    };
-    let says = |role, blocks| Entry { role, blocks, ..Entry::default() };
     match kind {
-        "system.message" => Some((says(Role::System, texts(&["content"])), Sent::Prompt)),
-        "system.notification" => Some((says(Role::System, texts(&["content"])), Sent::Adds)),
+        "system.message" => Some((says(Role::System, text(data, &["content"])), Sent::Prompt)),
+        "system.notification" => Some((says(Role::System, text(data, &["content"])), Sent::Adds)),
         "user.message" => {
-            Some((says(Role::User, texts(&["transformedContent", "content"])), Sent::Adds))
+            let blocks = text(data, &["transformedContent", "content"]);
+            Some((says(Role::User, blocks), Sent::Adds))
         }
         "assistant.message" => {
             let mut entry =
@@ -135,6 +131,16 @@ fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry,
     }
 }
 
+fn says(role: Role, blocks: Vec<Block>) -> Entry {
+    Entry { role, blocks, ..Entry::default() }
+}
+
+/// The first of these members that is a text.
+fn text(data: Option<&Value<'_>>, keys: &[&str]) -> Vec<Block> {
+    let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
+    found.map(|text| Block::Text(text.source())).into_iter().collect()
+}
+
 fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
@@ -150,7 +156,8 @@ fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
 }
 
 fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
-    let (id, name) = (request.boxed("toolCallId")?, request.string("name")?);
+    let id = request.boxed("toolCallId")?;
+    let name = request.string("name")?;
     // A call without arguments gets an empty range after its name instead.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
@@ -193,13 +200,14 @@ fn copies(data: &Value<'_>) -> Vec<HiddenField> {
         ("toolTelemetry", &["toolTelemetry"]),
         ("detailedContent", &["result", "detailedContent"]),
     ];
-    let copy =
-        |name, value: &Value<'_>| HiddenField { name, value: value.span(), left: Left::Nothing };
-    let found = UNSEEN.iter().filter_map(|(name, path)| Some(copy(*name, data.at(path)?)));
+    let found = UNSEEN
+        .iter()
+        .filter_map(|(name, path)| Some(accounting::hidden(name, data.at(path)?, Left::Nothing)));
     let mut copies: Vec<HiddenField> = found.collect();
     copies.sort_by_key(|copy| copy.value);
     if data.string("transformedContent").is_some() {
-        copies.extend(data.string("content").map(|typed| copy("content", typed)));
+        let typed = data.string("content");
+        copies.extend(typed.map(|typed| accounting::hidden("content", typed, Left::Nothing)));
     }
     copies
 }

@@ -81,10 +81,10 @@ impl Records for Reader {
                 transcript.context.push(item);
             }
         }
-        let role = |item: usize| transcript.items[item].entry().map(|entry| entry.role);
-        let told = transcript.context.iter().copied();
-        transcript.head.prompt =
-            told.take_while(|&item| role(item) == Some(Role::System)).collect();
+        let prompt = transcript.context.iter().copied().take_while(|&item| {
+            transcript.items[item].entry().is_some_and(|entry| entry.role == Role::System)
+        });
+        transcript.head.prompt = prompt.collect();
         for item in &mut transcript.items {
             if let Item::Entry(entry) = item
                 && entry.role == Role::Assistant

@@ -14,7 +14,7 @@ use super::message::{self, Calls, is_blank};
 use super::record::{line, title};
 use super::transcript::first_words;
 use crate::database::folder;
-use crate::lines;
+use crate::{accounting, lines};
 
 /// The model name when none was chosen.
 const NO_MODEL: &str = "default";
@@ -104,7 +104,8 @@ impl Reader {
             let item = items.len();
             match &summary {
                 Some(it) if it.words.range() == value.range() => {
-                    let (from, through) = (it.from.clone(), it.through.clone());
+                    let from = it.from.clone();
+                    let through = it.through.clone();
                     self.summary = Some(Summary { item, from, through });
                     let blocks = vec![Block::Summary(value.source())];
                     let entry = Entry { record, role: Role::System, blocks, ..Entry::default() };
@@ -140,21 +141,17 @@ impl Reader {
             let folders = data.list_of("workspaceUris").iter();
             head.cwd = folders.filter_map(Value::text).next().map(|url| folder(&url).into());
         }
-        let mut copies = Vec::new();
-        let mut copy = |name, value: Option<&Value<'_>>| {
-            let value = value.filter(|value| !is_blank(value));
-            copies.extend(value.map(|value| HiddenField {
-                name,
-                value: value.span(),
-                left: Left::Nothing,
-            }));
-        };
-        copy("richText", data.get("richText"));
-        let former = data.get("toolFormerData");
-        let written = former.and_then(|former| former.get("rawArgs"));
-        if written.is_some_and(|written| !is_blank(written)) {
-            copy("params", former.and_then(|former| former.get("params")));
+        let mut copies = vec![("richText", data.get("richText"))];
+        if let Some(former) = data.get("toolFormerData")
+            && former.get("rawArgs").is_some_and(|written| !is_blank(written))
+        {
+            copies.push(("params", former.get("params")));
         }
+        let copies = copies.into_iter().filter_map(|(name, value)| {
+            let value = value.filter(|value| !is_blank(value))?;
+            Some(accounting::hidden(name, value, Left::Nothing))
+        });
+        let copies: Vec<HiddenField> = copies.collect();
         let role = match data.get("type").map(Value::raw) {
             Some(b"1") => Role::User,
             Some(b"2") => Role::Assistant,
@@ -231,12 +228,11 @@ impl Reader {
             (true, false) => std::mem::take(&mut self.inline),
             (true, true) => std::mem::take(&mut self.rows),
         };
-        let place = |id: &Option<Box<str>>| {
-            let item = self.by_id.get(id.as_deref()?)?;
-            order.iter().position(|it| it == item)
-        };
         let behind = self.summary.as_ref().and_then(|summary| {
-            let from = place(&summary.from).or_else(|| Some(place(&summary.through)? + 1));
+            let from = match self.place(&order, summary.from.as_deref()) {
+                Some(from) => Some(from),
+                None => self.place(&order, summary.through.as_deref()).map(|through| through + 1),
+            };
             Some((summary.item, from?))
         });
         let sent = match behind {
@@ -244,12 +240,17 @@ impl Reader {
             None => order,
         };
         let transcript = &mut self.transcript;
-        let says = |item: &usize| transcript.items[*item].entry().is_some();
-        transcript.context = sent.into_iter().filter(says).collect();
+        let sent = sent.into_iter().filter(|&item| transcript.items[item].entry().is_some());
+        transcript.context = sent.collect();
         if !self.named {
             transcript.head.title = first_words(transcript, source);
         }
         self.transcript
+    }
+
+    fn place(&self, order: &[usize], id: Option<&str>) -> Option<usize> {
+        let item = self.by_id.get(id?)?;
+        order.iter().position(|it| it == item)
     }
 }
 
@@ -306,8 +307,11 @@ fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
     let inner = value.get("summary")?;
     let (all, words) =
         if inner.is_object() { (inner, inner.get("summary")?) } else { (value, inner) };
-    let id = |key: &str| all.word(key).filter(|id| !id.is_empty()).map(Box::from);
-    let from = id("clientShouldStartSendingFromInclusiveBubbleId");
-    let through = id("truncationLastBubbleIdInclusive");
+    let from = id(all, "clientShouldStartSendingFromInclusiveBubbleId");
+    let through = id(all, "truncationLastBubbleIdInclusive");
     (!is_blank(words)).then_some(Stored { words, from, through })
+}
+
+fn id(value: &Value<'_>, key: &str) -> Option<Box<str>> {
+    value.word(key).filter(|id| !id.is_empty()).map(Box::from)
 }

@@ -60,7 +60,6 @@ pub fn role(name: &str) -> Option<Role> {
 
 /// Reads a block. Chats and transcripts spell its kind differently: `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
-    let id = |keys: &[&str]| block.any(keys).and_then(Value::text).map(|id| id.into());
     match block.word("type").as_deref() {
         Some("text") => text(block.get("text")?),
         Some("reasoning" | "thinking") => {
@@ -73,11 +72,11 @@ fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
         Some("tool-call" | "tool_use") => {
             let name: Box<str> = block.any(&["toolName", "name"])?.text()?.into();
             let arguments = block.any(&["args", "input"]);
-            let id = id(&["toolCallId", "id"]);
+            let id = id(block, &["toolCallId", "id"]);
             Some(Block::Call(call(block, (id, name), arguments, calls)))
         }
         Some("tool-result" | "tool_result") => {
-            let (call, from_user) = calls.end(id(&["toolCallId", "tool_use_id"]));
+            let (call, from_user) = calls.end(id(block, &["toolCallId", "tool_use_id"]));
             let said = block.any(&["result", "content", "output"]);
             let error = ["isError", "is_error"]
                 .iter()
@@ -95,6 +94,10 @@ fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     }
 }
 
+fn id(block: &Value<'_>, keys: &[&str]) -> Option<Box<str>> {
+    block.any(keys).and_then(Value::text).map(Box::from)
+}
+
 /// A call, with its arguments as an object or as a string with an object.
 pub fn call(
     around: &Value<'_>,
@@ -102,11 +105,11 @@ pub fn call(
     arguments: Option<&Value<'_>>,
     calls: &mut Calls,
 ) -> Call {
-    let (kind, target, part, fields) = tools::classify(&name, arguments);
-    let id = calls.begin(id, kind == epitome_model::ToolKind::Ask);
+    let classified = tools::classify(&name, arguments);
+    let id = calls.begin(id, classified.kind == epitome_model::ToolKind::Ask);
     let Span { start, .. } = around.span();
     let arguments = arguments.map_or(Span { start, end: start }, Value::span);
-    Call { id, name, kind, target, part, fields, arguments }
+    classified.into_call(id, name, arguments)
 }
 
 /// A block of reasoning from its text, if there is one, and the value of the whole block.
@@ -129,16 +132,15 @@ pub fn is_blank(value: &Value<'_>) -> bool {
 }
 
 fn parts(said: &Value<'_>) -> Vec<Part> {
-    let opaque = |value: &Value<'_>| Part::Opaque(value.span());
     if said.is_text() {
         return vec![Part::Text(said.source())];
     }
     if !said.is_list() {
-        return vec![opaque(said)];
+        return vec![Part::Opaque(said.span())];
     }
-    let of = |part: &Value<'_>| match part.get("text") {
+    let parts = said.list().iter().map(|part| match part.get("text") {
         Some(text) if part.is("type", "text") && text.is_text() => Part::Text(text.source()),
-        Some(_) | None => opaque(part),
-    };
-    said.list().iter().map(of).collect()
+        Some(_) | None => Part::Opaque(part.span()),
+    });
+    parts.collect()
 }

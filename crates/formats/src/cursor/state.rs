@@ -1,6 +1,8 @@
 //! The state of a chat: a Protocol Buffers message
 //! (<https://protobuf.dev/programming-guides/encoding>), of which two fields are read.
 
+use std::fmt::Write;
+
 /// The content of a state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct State {
@@ -74,17 +76,23 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 }
 
 fn byte(digits: &[u8]) -> Option<u8> {
-    let value = |digit: u8| char::from(digit).to_digit(16);
     match digits {
-        [high, low] => u8::try_from(value(*high)? * 16 + value(*low)?).ok(),
+        [high, low] => {
+            let high = char::from(*high).to_digit(16)?;
+            let low = char::from(*low).to_digit(16)?;
+            u8::try_from(high * 16 + low).ok()
+        }
         _ => None,
     }
 }
 
 fn hexadecimal(bytes: &[u8]) -> Box<str> {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("four bits are a digit");
-    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    digits.collect::<String>().into()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // It cannot fail for a string.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.into()
 }
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ enum Kind {
 pub fn begins(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"user:") else { return false };
     let query = rest.trim_ascii_start().starts_with(b"<user_query>");
-    let has = |words: &[u8]| memchr::memmem::find(rest, words).is_some();
-    query || has(b"\nassistant:\n") || has(b"\nA:\n") || has(b"\n[Tool call]")
+    let answers: [&[u8]; 3] = [b"\nassistant:\n", b"\nA:\n", b"\n[Tool call]"];
+    query || answers.iter().any(|words| memchr::memmem::find(rest, words).is_some())
 }
 
 /// Reads a transcript.
@@ -188,7 +188,7 @@ fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T,
 /// A call: the name of its tool, and arguments in lines `name: value`, which cannot be parsed back.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
-    let (kind, ..) = tools::classify(name, None);
+    let kind = tools::classify(name, None).kind;
     let target = words.lines().skip(1).find_map(|line| Some(line.split_once(':')?.1.trim()));
     Call {
         id: calls.begin(None, kind == epitome_model::ToolKind::Ask),

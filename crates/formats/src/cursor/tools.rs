@@ -50,16 +50,19 @@ const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "promp
 
 /// Classifies a call by its name and its arguments: an object, or a string with one.
 pub fn classify(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
-    let nothing = || arguments::classify(TOOLS, name, b"{}", &(0..2), 0);
-    let Some(value) = arguments else { return nothing() };
+    let Some(value) = arguments else { return without_arguments(name) };
     if !value.is_text() {
         let (bytes, base) = value.document();
         return arguments::classify(TOOLS, name, bytes, value.range(), base);
     }
     let inner = Inner::decode(value.raw(), value.span().start);
     if epitome_json::check(&inner.text).is_err() {
-        return nothing();
+        return without_arguments(name);
     }
     let whole = 0..inner.text.len();
     arguments::known_at(TOOLS, name, &inner.text, &whole, &|range| inner.span(range))
+}
+
+fn without_arguments(name: &str) -> ClassifiedCall {
+    arguments::classify(TOOLS, name, b"{}", &(0..2), 0)
 }

@@ -88,18 +88,18 @@ fn edits_line(
     // Several items may share a line, which may be long: each line is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
     for (&item, edits) in edited {
-        let lost = |why| Unwritable { at: edits[0].at, why };
-        let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
-        let id = entry.id.as_deref().ok_or_else(|| lost("the entry has no id"))?;
+        let not_written = |why| Unwritable { at: edits[0].at, why };
+        let entry = transcript.items[item].entry().ok_or_else(|| not_written("it says nothing"))?;
+        let id = entry.id.as_deref().ok_or_else(|| not_written("the entry has no id"))?;
         if times.get(id) != Some(&1) {
-            return Err(lost("its id repeats"));
+            return Err(not_written("its id repeats"));
         }
         let record = entry.record.span;
         let blocks = known.entry(record).or_insert_with(|| places(source, record));
-        let place = *blocks.get(id).ok_or_else(|| lost("it is not as a log has it"))?;
+        let place = *blocks.get(id).ok_or_else(|| not_written("it is not as a log has it"))?;
         let inside = inside(&splices, place);
         let blocks =
-            write::spliced(source, place, inside).ok_or_else(|| lost("it is not UTF-8"))?;
+            write::spliced(source, place, inside).ok_or_else(|| not_written("it is not UTF-8"))?;
         said.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
     }
     let (kind, recipe) = match what {
@@ -143,7 +143,8 @@ fn summary_line(
     };
     let seed = format!("{} {}", source.len(), summary.text);
     let id = encode(&format!("summary {}", Ref::from_bytes(seed.as_bytes()).digits()));
-    let (tokens, text) = (summary.tokens.0, encode(&summary.text));
+    let tokens = summary.tokens.0;
+    let text = encode(&summary.text);
     Ok(format!(
         "{{\"type\":\"summary\",\"id\":{id},\"kept\":{kept},\"before\":{tokens},\"text\":{text}}}\n"
     ))
@@ -169,7 +170,8 @@ fn cut_line(
     }
     let seed = format!("{} {text}", source.len());
     let id = encode(&format!("cut {}", Ref::from_bytes(seed.as_bytes()).digits()));
-    let (of, text) = (of.join(","), encode(text));
+    let of = of.join(",");
+    let text = encode(text);
     Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }
 
@@ -231,13 +233,16 @@ fn before(source: &dyn Source) -> &'static [u8] {
 
 /// How often the id of each of these items occurs among the items that are sent.
 fn times<'t>(transcript: &'t Transcript, items: &[usize]) -> HashMap<&'t str, usize> {
-    let id = |item: usize| transcript.items[item].entry()?.id.as_deref();
     let mut times: HashMap<&str, usize> =
-        items.iter().filter_map(|&item| Some((id(item)?, 0))).collect();
-    for item in transcript.context.iter().filter_map(|&item| id(item)) {
+        items.iter().filter_map(|&item| Some((id(transcript, item)?, 0))).collect();
+    for item in transcript.context.iter().filter_map(|&item| id(transcript, item)) {
         times.entry(item).and_modify(|times| *times += 1);
     }
     times
+}
+
+fn id(transcript: &Transcript, item: usize) -> Option<&str> {
+    transcript.items[item].entry()?.id.as_deref()
 }
 
 /// The positions of the blocks of each entry of a line, by its id.

@@ -18,7 +18,8 @@ pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usiz
 /// The items to summarise: the context up to `kept`, with the original of each item, including
 /// those that edits emptied. Earlier summaries are included as they are.
 pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
-    let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
+    let slots = log.slots();
+    let prompt = &log.transcript().head.prompt;
     let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
     let goes = slots[..end.unwrap_or(slots.len())].iter().filter(|item| !prompt.contains(item));
     goes.map(|&item| log.as_said(item)).collect()
@@ -27,11 +28,11 @@ pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
 /// All original items up to `kept`, including those that earlier summaries replaced. The first item
 /// with an id is the original; later items with that id are edited versions.
 pub fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
-    let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
-    let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();
-    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+    let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
+    let mut seen: HashSet<&str> = ids.collect();
     let entries = transcript.entries().filter(|(item, entry)| {
-        !transcript.head.prompt.contains(item) && !entry.blocks.iter().any(is_summary)
+        !transcript.head.prompt.contains(item)
+            && !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)))
     });
     let firsts = entries.filter(|(_, entry)| entry.id.as_deref().is_some_and(|id| seen.insert(id)));
     firsts.map(|(item, _)| item).collect()

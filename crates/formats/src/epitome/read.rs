@@ -50,8 +50,11 @@ pub fn last_origin(log: &[u8]) -> Option<Origin> {
 }
 
 fn origin_in(root: &Value<'_>) -> Origin {
-    let word = |name: &str| root.word(name).map(Cow::into_owned);
-    Origin { cwd: word("cwd"), model: word("model"), recipe: word("recipe") }
+    Origin {
+        cwd: root.word("cwd").map(Cow::into_owned),
+        model: root.word("model").map(Cow::into_owned),
+        recipe: root.word("recipe").map(Cow::into_owned),
+    }
 }
 
 /// The value that `read` finds in the first line of a log; `None` if the bytes are not a log.
@@ -187,14 +190,12 @@ impl Log {
     /// The number of compactions that must be undone, from the last one back, so that none is in
     /// effect that changed one of these items.
     pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
-        let is_about = |undo: &Undo| {
-            let items: Vec<usize> = match undo {
-                Undo::Edits(held) | Undo::Cut(_, held) => held.iter().map(|it| it.1).collect(),
-                Undo::Summary(items) => items.clone(),
-            };
-            items.into_iter().any(|item| said.contains(&self.as_said(item)))
-        };
-        let first = self.undo.iter().position(is_about);
+        let first = self.undo.iter().position(|undo| match undo {
+            Undo::Edits(held) | Undo::Cut(_, held) => {
+                held.iter().any(|it| said.contains(&self.as_said(it.1)))
+            }
+            Undo::Summary(items) => items.iter().any(|&item| said.contains(&self.as_said(item))),
+        });
         first.map_or(0, |first| self.undo.len() - first)
     }
 
@@ -257,19 +258,12 @@ impl Log {
         let role = root.word("role").unwrap_or_default();
         let id: Option<Box<str>> = root.boxed("id");
         let item = self.transcript.items.len();
-        let count = |key| root.get("usage").and_then(|usage| usage.get(key)).and_then(number);
         self.unnumbered.push(item);
         if let Some(message) = root.get("message").and_then(number) {
             self.messages = message;
             self.message_items.push(std::mem::take(&mut self.unnumbered));
         }
-        let cache = |read| CacheUse { read, written: count("cache_written").unwrap_or(0) };
-        let usage = count("input").map(|input| Usage {
-            input,
-            output: count("output").unwrap_or(0),
-            cache: count("cached").map(cache),
-            cost: count("micro_dollars").map(MicroDollars),
-        });
+        let usage = root.get("usage").and_then(usage);
         let speaker = match &*role {
             "user" => Role::User,
             "assistant" => Role::Assistant,
@@ -370,8 +364,7 @@ impl Log {
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
         // The prompt is not part of the conversation and is not summarised.
-        let told = |item: &usize| self.transcript.head.prompt.contains(item);
-        let prompt = self.slots[..from].iter().take_while(|item| told(item)).count();
+        let prompt = self.slots[..from].iter().take_while(|item| self.is_prompt(**item)).count();
         let mut slots = self.slots[..prompt].to_vec();
         slots.push(item);
         slots.extend_from_slice(&self.slots[from..]);
@@ -423,26 +416,34 @@ impl Log {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
         let gone: HashSet<usize> =
             ids.filter_map(|id| self.item(&id)).map(|item| self.as_said(item)).collect();
-        let is_gone = |log: &Log, item: usize| gone.contains(&log.as_said(item));
         for item in 0..self.transcript.items.len() {
-            if is_gone(self, item) {
+            if gone.contains(&self.as_said(item)) {
                 let record = self.transcript.items[item].record();
                 let hidden = HiddenRecord { record, copies: Vec::new() };
                 self.transcript.items[item] = Item::Kept(hidden);
             }
         }
-        let stays = |items: &[usize]| -> Vec<usize> {
-            items.iter().copied().filter(|item| !is_gone(self, *item)).collect()
-        };
-        let (slots, prompt) = (stays(&self.slots), stays(&self.transcript.head.prompt));
+        let slots = self.without(&self.slots, &gone);
+        let prompt = self.without(&self.transcript.head.prompt, &gone);
         let left = usize::try_from(messages).unwrap_or(usize::MAX).min(self.message_items.len());
-        let behind = stays(&self.message_items[left..].concat());
-        let unnumbered = [behind, stays(&self.unnumbered)].concat();
+        let behind = self.without(&self.message_items[left..].concat(), &gone);
+        let unnumbered = [behind, self.without(&self.unnumbered, &gone)].concat();
         self.message_items.truncate(left);
-        (self.slots, self.transcript.head.prompt) = (slots, prompt);
-        (self.messages, self.unnumbered) = (messages, unnumbered);
+        self.slots = slots;
+        self.transcript.head.prompt = prompt;
+        self.messages = messages;
+        self.unnumbered = unnumbered;
         self.place();
         self.send();
+    }
+
+    /// The items whose entries are not among these.
+    fn without(&self, items: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
+        items.iter().copied().filter(|item| !gone.contains(&self.as_said(*item))).collect()
+    }
+
+    fn is_prompt(&self, item: usize) -> bool {
+        self.transcript.head.prompt.contains(&item)
     }
 
     fn take_back(&mut self) {
@@ -464,8 +465,7 @@ impl Log {
                 }
             }
             Some(Undo::Summary(items)) => {
-                let told = |item: &usize| self.transcript.head.prompt.contains(item);
-                let prompt = self.slots.iter().take_while(|item| told(item)).count();
+                let prompt = self.slots.iter().take_while(|item| self.is_prompt(**item)).count();
                 let summary = prompt..(prompt + 1).min(self.slots.len());
                 self.slots.splice(summary, items);
                 self.place();
@@ -509,6 +509,18 @@ impl Log {
     }
 }
 
+fn usage(counts: &Value<'_>) -> Option<Usage> {
+    let count = |key| counts.get(key).and_then(number);
+    let cached = count("cached");
+    let cache_written = count("cache_written").unwrap_or(0);
+    Some(Usage {
+        input: count("input")?,
+        output: count("output").unwrap_or(0),
+        cache: cached.map(|read| CacheUse { read, written: cache_written }),
+        cost: count("micro_dollars").map(MicroDollars),
+    })
+}
+
 fn number(value: &Value<'_>) -> Option<u64> {
     std::str::from_utf8(value.raw()).ok()?.parse().ok()
 }
@@ -519,11 +531,10 @@ fn blocks(value: Option<&Value<'_>>) -> Vec<Block> {
 
 fn block(value: &Value<'_>) -> Block {
     let whole = value.span();
-    let text = |key| value.string(key);
     if let Some(kind) = value.word("type") {
         return api_block(value, &kind);
     }
-    if let Some(words) = text("thinking") {
+    if let Some(words) = value.string("thinking") {
         let text = Some(words.source());
         return Block::Thinking(Thinking { text, whole, removable: true });
     }
@@ -550,7 +561,8 @@ fn api_block(value: &Value<'_>, kind: &str) -> Block {
 }
 
 fn call(value: &Value<'_>) -> Option<Call> {
-    let (id, name) = (value.word("call")?, value.word("name")?);
+    let id = value.word("call")?;
+    let name = value.word("name")?;
     let arguments = value.get("arguments")?;
     let mut call = epitome_api::call(&id, &name, arguments);
     let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
@@ -580,8 +592,10 @@ fn output(value: &Value<'_>, id: &str) -> Output {
 
 fn piece(value: &Value<'_>) -> Part {
     let whole = value.span();
-    let text = |key| value.get(key).filter(|it| it.is_text() && value.get("type").is_none());
-    match (text("text"), text("image")) {
+    let is_ours = value.get("type").is_none();
+    let text = value.string("text").filter(|_| is_ours);
+    let image = value.string("image").filter(|_| is_ours);
+    match (text, image) {
         (Some(words), _) => Part::Text(words.source()),
         (None, Some(data)) => {
             let media = value.word("media").unwrap_or_else(|| "image".into());

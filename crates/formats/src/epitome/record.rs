@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use epitome_model::{
-    Block, CacheUse, Entry, MicroDollars, Output, Part, Role, Source, ToolKind, Usage, encode,
-    encode_to,
+    Block, CacheUse, Entry, MicroDollars, Output, Part, Role, Source, Span, ToolKind, Usage,
+    encode, encode_to,
 };
 
 /// One block of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Said<'a> {
+pub enum MessagePart<'a> {
     /// Text.
     Text(Cow<'a, str>),
     /// Reasoning without a signature: only its text is known.
@@ -33,7 +33,7 @@ pub enum Said<'a> {
         /// Whether the tool failed.
         error: bool,
         /// Texts and pictures, in order.
-        parts: Vec<Said<'a>>,
+        parts: Vec<MessagePart<'a>>,
     },
     /// A picture.
     Image {
@@ -47,10 +47,10 @@ pub enum Said<'a> {
     Wire(Cow<'a, str>),
 }
 
-impl<'a> Said<'a> {
+impl<'a> MessagePart<'a> {
     /// A text.
-    pub fn text(words: impl Into<Cow<'a, str>>) -> Said<'a> {
-        Said::Text(words.into())
+    pub fn text(words: impl Into<Cow<'a, str>>) -> MessagePart<'a> {
+        MessagePart::Text(words.into())
     }
 
     /// A call of a tool whose name determines its kind.
@@ -58,19 +58,35 @@ impl<'a> Said<'a> {
         id: impl Into<Cow<'a, str>>,
         name: impl Into<Cow<'a, str>>,
         arguments: impl Into<Cow<'a, str>>,
-    ) -> Said<'a> {
-        let (id, name, arguments) = (id.into(), name.into(), arguments.into());
-        Said::Call { id, name, kind: None, arguments }
+    ) -> MessagePart<'a> {
+        let id = id.into();
+        let name = name.into();
+        let arguments = arguments.into();
+        MessagePart::Call { id, name, kind: None, arguments }
     }
 
     /// The result of a successful call.
-    pub fn output(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
-        Said::Output { call: call.into(), error: false, parts: vec![Said::text(words)] }
+    pub fn output(
+        call: impl Into<Cow<'a, str>>,
+        words: impl Into<Cow<'a, str>>,
+    ) -> MessagePart<'a> {
+        MessagePart::Output {
+            call: call.into(),
+            error: false,
+            parts: vec![MessagePart::text(words)],
+        }
     }
 
     /// The result of a failed call.
-    pub fn failure(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
-        Said::Output { call: call.into(), error: true, parts: vec![Said::text(words)] }
+    pub fn failure(
+        call: impl Into<Cow<'a, str>>,
+        words: impl Into<Cow<'a, str>>,
+    ) -> MessagePart<'a> {
+        MessagePart::Output {
+            call: call.into(),
+            error: true,
+            parts: vec![MessagePart::text(words)],
+        }
     }
 }
 
@@ -111,10 +127,10 @@ impl Origin {
     /// The members of the origin as JSON, each preceded by a comma.
     fn members(&self) -> String {
         let all = [("cwd", &self.cwd), ("model", &self.model), ("recipe", &self.recipe)];
-        let member = |(name, value): (&str, &Option<String>)| {
+        let members = all.into_iter().filter_map(|(name, value)| {
             Some(format!(r#","{name}":{}"#, encode(value.as_deref()?)))
-        };
-        all.into_iter().filter_map(member).collect()
+        });
+        members.collect()
     }
 
     /// Replaces the members that `later` has.
@@ -140,19 +156,20 @@ pub fn origin_line(origin: &Origin) -> String {
 /// The line that replaces the text of a prompt entry for everything after it, including its line
 /// feed. The replacement cannot be undone.
 pub fn said_again(id: &str, text: &str) -> String {
-    let (id, text) = (encode(id), encode(text));
+    let id = encode(id);
+    let text = encode(text);
     format!("{{\"type\":\"birth\",\"edits\":[{{\"of\":{id},\"blocks\":[{{\"text\":{text}}}]}}]}}\n")
 }
 
 /// The line of an entry, including its line feed.
-pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
+pub fn line(id: &str, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> String {
     let mut line = Vec::new();
     add_line(&mut line, id, speaker, said);
     String::from_utf8(line).expect("JSON of texts is text")
 }
 
 /// Appends the line of an entry to a log.
-pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) {
+pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) {
     let role = match speaker.role {
         _ if speaker.prompt => "prompt",
         Role::User => "user",
@@ -188,7 +205,7 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Sai
 }
 
 /// Appends a list of blocks. Blocks may have hundreds of megabytes, and are copied only once.
-fn list(line: &mut Vec<u8>, said: &[Said<'_>]) {
+fn list(line: &mut Vec<u8>, said: &[MessagePart<'_>]) {
     line.push(b'[');
     for (idx, said) in said.iter().enumerate() {
         line.extend_from_slice(if idx > 0 { b"," } else { b"" });
@@ -202,38 +219,39 @@ pub fn text_block(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-fn block(line: &mut Vec<u8>, said: &Said<'_>) {
+fn block(line: &mut Vec<u8>, said: &MessagePart<'_>) {
     match said {
-        Said::Text(words) => {
+        MessagePart::Text(words) => {
             line.extend_from_slice(b"{\"text\":");
             encode_to(line, words);
         }
-        Said::Thinking(words) => {
+        MessagePart::Thinking(words) => {
             line.extend_from_slice(b"{\"thinking\":");
             encode_to(line, words);
         }
-        Said::Call { id, name, kind, arguments } => {
+        MessagePart::Call { id, name, kind, arguments } => {
             let kind = kind.map(|kind| format!(r#""kind":{},"#, word(kind))).unwrap_or_default();
-            let (id, name) = (encode(id), encode(name));
+            let id = encode(id);
+            let name = encode(name);
             let head = format!(r#"{{"call":{id},"name":{name},{kind}"arguments":"#);
             line.extend_from_slice(head.as_bytes());
             value(line, arguments);
         }
-        Said::Output { call, error, parts } => {
+        MessagePart::Output { call, error, parts } => {
             let failed = if *error { r#""error":true,"# } else { "" };
             let head = format!(r#"{{"output":{},{failed}"content":"#, encode(call));
             line.extend_from_slice(head.as_bytes());
             match parts.as_slice() {
-                [Said::Text(words)] => encode_to(line, words),
+                [MessagePart::Text(words)] => encode_to(line, words),
                 parts => list(line, parts),
             }
         }
-        Said::Image { media, data } => {
+        MessagePart::Image { media, data } => {
             line.extend_from_slice(b"{\"image\":");
             encode_to(line, data);
             line.extend_from_slice(format!(",\"media\":{}", encode(media)).as_bytes());
         }
-        Said::Wire(raw) => return one_line(line, raw),
+        MessagePart::Wire(raw) => return one_line(line, raw),
     }
     line.push(b'}');
 }
@@ -263,49 +281,55 @@ fn one_line(line: &mut Vec<u8>, json: &str) {
 }
 
 /// The blocks of an entry of any session, as blocks of a log.
-pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
-    let picture = |image: &'t epitome_model::Image| Said::Image {
-        media: Cow::Borrowed(&image.media),
-        data: base64(&source.at(image.data)),
-    };
-    let wire = |span| {
-        let raw = String::from_utf8_lossy(&source.at(span)).into_owned();
-        if raw.starts_with('{') { Said::Wire(raw.into()) } else { Said::Thinking(raw.into()) }
-    };
-    let result = |output: &'t Output| Said::Output {
-        call: Cow::Borrowed(&output.call),
-        error: output.error,
-        parts: output
-            .parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) => Said::Text(text.read(source)),
-                Part::Image(image) => picture(image),
-                Part::Opaque(span) => wire(*span),
-            })
-            .collect(),
-    };
+pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<MessagePart<'t>> {
     let blocks = entry.blocks.iter().filter_map(|block| match block {
-        Block::Text(text) | Block::Summary(text) => Some(Said::Text(text.read(source))),
+        Block::Text(text) | Block::Summary(text) => Some(MessagePart::Text(text.read(source))),
         Block::Thinking(thinking) => Some(match &thinking.text {
             Some(text) if !source.at(thinking.whole).starts_with(b"{") => {
-                Said::Thinking(text.read(source))
+                MessagePart::Thinking(text.read(source))
             }
-            Some(_) | None => wire(thinking.whole),
+            Some(_) | None => opaque(thinking.whole, source),
         }),
-        Block::Call(call) => Some(Said::Call {
+        Block::Call(call) => Some(MessagePart::Call {
             id: Cow::Borrowed(&call.id),
             name: Cow::Borrowed(&call.name),
             kind: Some(call.kind),
             arguments: arguments(&source.at(call.arguments)),
         }),
-        Block::Output(output) => Some(result(output)),
-        Block::Image(image) => Some(picture(image)),
-        Block::Opaque(span) => Some(wire(*span)),
+        Block::Output(output) => Some(result(output, source)),
+        Block::Image(image) => Some(picture(image, source)),
+        Block::Opaque(span) => Some(opaque(*span, source)),
         // A repeated result was sent before.
         _ => None,
     });
     blocks.collect()
+}
+
+fn picture<'t>(image: &'t epitome_model::Image, source: &dyn Source) -> MessagePart<'t> {
+    MessagePart::Image { media: Cow::Borrowed(&image.media), data: base64(&source.at(image.data)) }
+}
+
+/// A value that is kept in the format of its API.
+fn opaque<'t>(span: Span, source: &dyn Source) -> MessagePart<'t> {
+    let raw = String::from_utf8_lossy(&source.at(span)).into_owned();
+    if raw.starts_with('{') {
+        MessagePart::Wire(raw.into())
+    } else {
+        MessagePart::Thinking(raw.into())
+    }
+}
+
+fn result<'t>(output: &'t Output, source: &'t dyn Source) -> MessagePart<'t> {
+    let parts = output.parts.iter().map(|part| match part {
+        Part::Text(text) => MessagePart::Text(text.read(source)),
+        Part::Image(image) => picture(image, source),
+        Part::Opaque(span) => opaque(*span, source),
+    });
+    MessagePart::Output {
+        call: Cow::Borrowed(&output.call),
+        error: output.error,
+        parts: parts.collect(),
+    }
 }
 
 /// The arguments of a call. Arguments that are stored as a string are decoded.

@@ -75,29 +75,32 @@ pub fn summarise(
     // The id must depend on the position, too: the same summary may be used again after another
     // one.
     let place = source.len().to_string();
-    let message = |what, kind, text: &str| {
-        let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, &summary.text]);
-        let (time, part) = (encode(time), part(text));
-        format!(r#"{{"id":"{id}","timestamp":{time},"type":"{kind}","content":[{part}]}}"#)
-    };
+    let last_id = last.id.as_deref().unwrap_or_default();
     let messages =
-        [message("summary", "user", &snapshot(&summary.text)), message("thanks", "gemini", THANKS)];
+        [("summary", "user", snapshot(&summary.text)), ("thanks", "gemini", THANKS.to_owned())];
+    let messages = messages.map(|(what, kind, text)| {
+        let id = id(&[last_id, &place, what, &summary.text]);
+        let time = encode(time);
+        let part = part(&text);
+        format!(r#"{{"id":"{id}","timestamp":{time},"type":"{kind}","content":[{part}]}}"#)
+    });
     let before = transcript.entries().map(|(_, entry)| entry).filter(|it| is_context(it, source));
-    let as_it_is = |span: Span| {
-        String::from_utf8(source.at(span).into_owned()).map_err(|_| "a kept record is not UTF-8")
-    };
     let mut list: Vec<String> = Vec::new();
     if let Some(entry) = before.last() {
-        list.push(as_it_is(entry.record.span)?);
+        list.push(text_at(source, entry.record.span)?);
     }
     list.extend(messages);
     for span in kept {
-        list.push(as_it_is(span)?);
+        list.push(text_at(source, span)?);
     }
     let set = format!(r#"{{"messages":[{}],"lastUpdated":{}}}"#, list.join(","), encode(time));
     let mut bytes = end.line_feed();
     bytes.extend_from_slice(format!("{{\"$set\":{set}}}\n").as_bytes());
     Ok(bytes)
+}
+
+fn text_at(source: &dyn Source, span: Span) -> Result<String, &'static str> {
+    String::from_utf8(source.at(span).into_owned()).map_err(|_| "a kept record is not UTF-8")
 }
 
 /// The spans of the records of some items, each once: a response and its results may share one.
@@ -147,13 +150,15 @@ impl End {
     ///
     /// Why nothing can be appended to this session.
     fn read(source: &dyn Source) -> Result<End, &'static str> {
-        let (mut is_log, mut ended) = (false, true);
+        let mut is_log = false;
+        let mut ended = true;
         lines(source, |line| {
             ended = line.ended;
             // A header with messages is the whole session in older versions.
-            let begins_log =
-                |it: raw::Record| it.is_header() && it.messages.of_array(line.bytes).is_none();
-            is_log = is_log || raw::Record::parse(line.bytes).is_ok_and(begins_log);
+            is_log = is_log
+                || raw::Record::parse(line.bytes).is_ok_and(|record| {
+                    record.is_header() && record.messages.of_array(line.bytes).is_none()
+                });
         });
         if is_log {
             Ok(End { ended })

@@ -86,8 +86,10 @@ fn turns(transcript: &Transcript) -> Vec<Turn<'_>> {
 
 /// Finds results without their calls.
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
-    let known = |call: &&&str| before.is_some_and(|before| before.calls.contains(call));
-    let foreign = turn.results.iter().filter(|call| !known(call));
+    let foreign = turn
+        .results
+        .iter()
+        .filter(|&call| !before.is_some_and(|before| before.calls.contains(call)));
     foreign
         .map(|call| Violation {
             invariant: Invariant::Pairing,

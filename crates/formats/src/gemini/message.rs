@@ -120,12 +120,12 @@ fn words(at: &Place<'_>, content: Option<&Content>) -> String {
     match content.kind {
         Kind::String => at.text(&content.whole).into(),
         Kind::Array | Kind::Object => {
-            let text = |part: &raw::Part| match &part.text {
+            let texts = content.parts.iter().map(|part| match &part.text {
                 Some(text) if !part.thought && part.response.is_none() => at.text(text),
                 // Gemini CLI shows such a part as `[Function Response: …]`.
                 Some(_) | None => "[".into(),
-            };
-            content.parts.iter().map(text).collect()
+            });
+            texts.collect()
         }
         Kind::Other => String::new(),
     }
@@ -196,10 +196,8 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
 
 /// Parts of a call that a resume never sends.
 fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
-    let is_long = |place: &Range<usize>| place.len() as u64 > DESCRIPTION;
-    let description = call.description.clone().filter(is_long);
-    let is_object = |place: &Range<usize>| at.line[place.start] == b'{';
-    let args = call.args.clone().filter(|args| said_elsewhere && is_object(args));
+    let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
+    let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');
     let copies = [
         at.hidden("resultDisplay", &call.display, Left::Nothing),
         at.hidden("description", &description, Left::Nothing),
@@ -242,13 +240,13 @@ fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
 }
 
 fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
-    let opaque = || Block::Opaque(at.span(&part.whole));
+    let opaque = Block::Opaque(at.span(&part.whole));
     // An empty text with a signature must be kept: without the signature, Gemini CLI would leave
     // out the whole turn.
     let holds_signature =
         part.text.as_ref().is_some_and(|text| text.len() == 2) && part.signature.is_some();
     if part.other || part.thought || holds_signature {
-        return opaque();
+        return opaque;
     }
     match (&part.response, &part.call, &part.inline.data, &part.text) {
         (Some(response), None, None, None) => {
@@ -259,19 +257,20 @@ fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -
             Block::Repeated(RepeatedOutput { output, whole: at.span(&part.whole) })
         }
         (None, Some(raw), None, None) => {
-            self::call(at, [&raw.id, &raw.name, &raw.args]).unwrap_or_else(opaque)
+            self::call(at, [&raw.id, &raw.name, &raw.args]).unwrap_or(opaque)
         }
         (None, None, Some(data), None) => {
             let media = at.maybe(part.inline.media.as_ref()).unwrap_or_else(|| "image".into());
-            let (data, whole) = (at.span(data), at.span(&part.whole));
+            let data = at.span(data);
+            let whole = at.span(&part.whole);
             if media.starts_with("image/") {
                 Block::Image(Image { media, data, whole })
             } else {
-                opaque()
+                opaque
             }
         }
         (None, None, None, Some(text)) => Block::Text(at.source(text)),
-        _ => opaque(),
+        _ => opaque,
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Entry, Fault, Faults, Head, HiddenRecord, Item, Output, Part, Record, RepeatedOutput,
-    Role, Source, Span, Stub, Transcript, is_left_by_recipe,
+    Role, Source, Span, Stub, Text, Transcript, is_left_by_recipe,
 };
 use memchr::memmem;
 
@@ -41,10 +41,9 @@ pub fn sniff(head: &[u8]) -> bool {
 
 fn begins_whole(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-    let has = |key: &[u8]| memmem::find(head, key).is_some();
     text.starts_with(b"{")
-        && has(b"\"sessionId\":")
-        && has(b"\"projectHash\":")
+        && memmem::find(head, b"\"sessionId\":").is_some()
+        && memmem::find(head, b"\"projectHash\":").is_some()
         && raw::Record::parse(text.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_err()
 }
 
@@ -73,7 +72,8 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     let at = Place { line: &bytes, base: 0 };
     reader.head(&at, &record);
     let messages = record.messages.of_array(&bytes).unwrap_or_default();
-    let (mut line, mut from) = (1, 0);
+    let mut line = 1;
+    let mut from = 0;
     for raw in messages.iter().filter(|raw| raw.id.is_some()) {
         line += memchr::memchr_iter(b'\n', &bytes[from..raw.whole.start]).count() as u64;
         from = raw.whole.start;
@@ -352,15 +352,13 @@ fn is_counted(output: &Output, source: &dyn Source) -> bool {
 /// Marks a summary that Gemini CLI wrote in the user's role, and the model's thanks for it, as
 /// texts of the agent.
 fn summary(transcript: &mut Transcript, source: &dyn Source) {
-    let says = |item: usize| match transcript.items[item].entry()?.blocks.as_slice() {
-        [Block::Text(text)] => Some(text.clone()),
-        _ => None,
-    };
     let thanked = transcript.context.windows(2).find_map(|pair| {
-        let summary = says(pair[0])?;
-        let thanks = says(pair[1]).filter(|text| text.span().is_some_and(|it| it.len() < 64))?;
+        let summary = only_text(&transcript.items[pair[0]])?;
+        let thanks = only_text(&transcript.items[pair[1]])?;
+        let is_short = thanks.span().is_some_and(|span| span.len() < 64);
         let user = transcript.items[pair[0]].entry()?.role == Role::User;
-        (user && thanks.read(source) == THANKS).then_some(([pair[0], pair[1]], summary))
+        let is_thanked = user && is_short && thanks.read(source) == THANKS;
+        is_thanked.then(|| ([pair[0], pair[1]], summary.clone()))
     });
     let Some((both, text)) = thanked else { return };
     for item in both {
@@ -370,5 +368,12 @@ fn summary(transcript: &mut Transcript, source: &dyn Source) {
     }
     if let Item::Entry(entry) = &mut transcript.items[both[0]] {
         entry.blocks = vec![Block::Summary(text)];
+    }
+}
+
+fn only_text(item: &Item) -> Option<&Text> {
+    match item.entry()?.blocks.as_slice() {
+        [Block::Text(text)] => Some(text),
+        _ => None,
     }
 }

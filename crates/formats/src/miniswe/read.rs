@@ -4,6 +4,7 @@ use epitome_api::Body;
 use epitome_json::Value;
 use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Transcript, Usage};
 
+use crate::accounting;
 use crate::trajectory::{self, Calls};
 
 /// Whether the bytes begin an object with `messages`, and with either the name of this format or
@@ -21,15 +22,18 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
-    let word = |path: &[&str]| Some(root.at(path)?.text()?.into());
-    body.head().id = word(&["instance_id"]);
-    body.head().version = word(&["info", "mini_version"]);
-    body.head().cwd = word(&["info", "config", "environment", "cwd"]);
+    body.head().id = word(root, &["instance_id"]);
+    body.head().version = word(root, &["info", "mini_version"]);
+    body.head().cwd = word(root, &["info", "config", "environment", "cwd"]);
     body.model(root.at(&["info", "config", "model", "model_name"]));
     let mut reader = Reader::default();
     for message in root.list_of("messages") {
         reader.message(body, message);
     }
+}
+
+fn word(value: &Value<'_>, path: &[&str]) -> Option<Box<str>> {
+    Some(value.at(path)?.text()?.into())
 }
 
 #[derive(Default)]
@@ -42,36 +46,35 @@ struct Reader {
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
         let content = message.get("content");
-        let words = || content.map(trajectory::content).unwrap_or_default();
-        let code = message.at(&["extra", "returncode"]);
-        let result =
-            |id: &str| trajectory::result(content, id, code.is_some_and(|code| code.raw() != b"0"));
+        let failed = message.at(&["extra", "returncode"]).is_some_and(|code| code.raw() != b"0");
         let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
-        let copy = |value: &Value<'_>| HiddenField {
-            name: "extra",
-            value: value.span(),
-            left: Left::EmptyObject,
-        };
-        let copies: Vec<HiddenField> = extra.map(copy).into_iter().collect();
+        let copies: Vec<HiddenField> = extra
+            .map(|extra| accounting::hidden("extra", extra, Left::EmptyObject))
+            .into_iter()
+            .collect();
         let entry = match message.word("role").as_deref() {
             Some("system") => {
-                body.prompt(message, words());
+                body.prompt(message, trajectory::blocks(content));
                 return;
             }
             Some("assistant") => {
-                let blocks = self.reply(message, words());
+                let blocks = self.reply(message, trajectory::blocks(content));
                 body.say(message, Role::Assistant, blocks)
             }
             Some("tool") => {
                 let id = message.word("tool_call_id").unwrap_or_default();
                 self.calls.end(&id);
-                body.say(message, Role::Tool, vec![result(&id)])
+                body.say(message, Role::Tool, vec![trajectory::result(content, &id, failed)])
             }
             // Before version 2 the output of a command was a user message.
             Some("user") => match self.calls.next() {
-                Some(id) => body.say(message, Role::Tool, vec![result(&id)]),
-                None if self.n > 0 => body.say(message, Role::System, words()),
-                None => body.say(message, Role::User, words()),
+                Some(id) => {
+                    body.say(message, Role::Tool, vec![trajectory::result(content, &id, failed)])
+                }
+                None => {
+                    let role = if self.n > 0 { Role::System } else { Role::User };
+                    body.say(message, role, trajectory::blocks(content))
+                }
             },
             // A message that says how the run ended, which is not sent.
             Some(_) | None => {
@@ -103,21 +106,25 @@ impl Reader {
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));
-    let other =
-        || words.split_once("```").and_then(|(before, it)| Some((before, it.split_once('\n')?.1)));
-    let (_, rest) = known.or_else(other)?;
+    // Any other language.
+    let (_, rest) = match known {
+        Some(found) => found,
+        None => words.split_once("```")?.1.split_once('\n')?,
+    };
     let (command, _) = rest.split_once("\n```")?;
     Some(command.trim()).filter(|command| !command.is_empty())
 }
 
 /// The text of a message's content: a string, or the joined texts of a list of parts.
 fn text(content: &Value<'_>) -> String {
-    let parts = || content.list().iter().filter_map(|part| part.word("text"));
-    content.text().map_or_else(|| parts().collect(), Into::into)
+    match content.text() {
+        Some(text) => text.into_owned(),
+        None => content.list().iter().filter_map(|part| part.word("text")).collect(),
+    }
 }
 
 fn usage(usage: &Value<'_>) -> Option<Usage> {
-    let number = |key: &str| usage.get(key)?.integer();
-    let (input, output) = (number("prompt_tokens")?, number("completion_tokens")?);
+    let input = usage.integer_of("prompt_tokens")?;
+    let output = usage.integer_of("completion_tokens")?;
     Some(Usage { input, output, ..Usage::default() })
 }

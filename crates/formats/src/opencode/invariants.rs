@@ -87,27 +87,19 @@ fn missing(record: &[u8]) -> Vec<&'static str> {
     let part = raw::part_of(record);
     let Some(state) = part.and_then(|part| part.state) else { return Vec::new() };
     let status = state.status.as_ref().map(|place| &record[place.clone()]);
-    let mut missing = Vec::new();
-    let mut need = |name, there: bool| {
-        if !there {
-            missing.push(name);
-        }
+    let needed: &[(&'static str, bool)] = match status {
+        Some(b"\"completed\"") => &[
+            ("output", state.output.is_some()),
+            ("title", state.title.is_some()),
+            ("metadata", state.metadata.is_some()),
+            ("time", state.time.is_some()),
+        ],
+        Some(b"\"error\"") => &[("error", state.error.is_some()), ("time", state.time.is_some())],
+        Some(b"\"running\"") => &[("time", state.time.is_some())],
+        Some(b"\"pending\"") => &[],
+        Some(_) | None => &[("status", false)],
     };
-    need("input", state.input.is_some());
-    match status {
-        Some(b"\"completed\"") => {
-            need("output", state.output.is_some());
-            need("title", state.title.is_some());
-            need("metadata", state.metadata.is_some());
-            need("time", state.time.is_some());
-        }
-        Some(b"\"error\"") => {
-            need("error", state.error.is_some());
-            need("time", state.time.is_some());
-        }
-        Some(b"\"running\"") => need("time", state.time.is_some()),
-        Some(b"\"pending\"") => {}
-        Some(_) | None => need("status", false),
-    }
-    missing
+    let input = [("input", state.input.is_some())];
+    let missing = input.iter().chain(needed).filter(|(_, is_there)| !is_there);
+    missing.map(|(name, _)| *name).collect()
 }

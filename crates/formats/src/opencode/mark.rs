@@ -15,9 +15,8 @@ use crate::Unwritable;
 /// needed: not evidence of a failed command, and not text of the user.
 pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
     let Some((output, record)) = output(transcript, at) else { return false };
-    let is_opaque = |part: &Part| matches!(part, Part::Opaque(_));
     !output.from_user
-        && !output.parts.iter().any(is_opaque)
+        && !output.parts.iter().any(|part| matches!(part, Part::Opaque(_)))
         && markable(&source.at(record)).is_some_and(|state| !state.has_failed)
 }
 

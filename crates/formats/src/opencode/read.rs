@@ -62,6 +62,16 @@ struct Message {
     counts: bool,
 }
 
+impl Message {
+    /// The id of the first kept message, if this is a request for a summary.
+    fn tail(&self) -> Option<&str> {
+        match self {
+            Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),
+            _ => None,
+        }
+    }
+}
+
 /// Reads records in their order.
 #[derive(Default)]
 pub struct Reader {
@@ -264,21 +274,19 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
 
 /// Moves the request for a summary and the summary before the messages that were kept.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
-    let asks = |idx: usize| match &messages[idx] {
-        Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),
-        _ => None,
-    };
-    let Some(request) = order.iter().rposition(|&idx| asks(idx).is_some()) else { return order };
+    let request = order.iter().rposition(|&idx| messages[idx].tail().is_some());
+    let Some(request) = request else { return order };
     let id = &messages[order[request]].id;
     let summary = order.iter().enumerate().skip(request + 1).position(|(_, &idx)| {
         messages[idx].is_summary && messages[idx].parent.as_ref() == Some(id)
     });
-    let tail = asks(order[request]);
-    let begins = order.iter().position(|&idx| Some(&messages[idx].id) == tail);
+    let tail = messages[order[request]].tail();
+    let begins = order.iter().position(|&idx| Some(&*messages[idx].id) == tail);
     match (summary, begins) {
         (Some(behind), Some(begins)) if begins < request => {
             let summary = request + 1 + behind;
-            let (kept, asked) = (&order[begins..request], &order[request..=summary]);
+            let kept = &order[begins..request];
+            let asked = &order[request..=summary];
             [asked, kept, &order[summary + 1..]].concat()
         }
         _ => order,

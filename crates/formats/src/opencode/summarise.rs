@@ -29,59 +29,46 @@ pub fn summarise(
         }
         None => String::new(),
     };
-    let Newest { agent, model, provider, name, path } = session.newest(transcript)?;
+    let newest = session.newest(transcript)?;
     // OpenCode continues from the newest message: by its time, and then by its id.
-    let (asked, done) = (session.time + 1, session.time + 2);
-    let id = |kind, time, what| session.id(kind, time, what);
-    let (request, answer) = (id("msg", asked, "request"), id("msg", done, "summary"));
+    let asked = session.time + 1;
+    let done = session.time + 2;
+    let request = session.id("msg", asked, "request");
+    let answer = session.id("msg", done, "summary");
     let rows = [
-        format!(
-            concat!(
-                r#"{{"table":"message","id":"{}","time_created":{},"data":{{"role":"user","#,
-                r#""model":{},"agent":{},"time":{{"created":{}}}}}}}"#,
-            ),
-            request, asked, model, agent, asked,
-        ),
-        format!(
-            concat!(
-                r#"{{"table":"part","id":"{}","message_id":"{}","#,
-                r#""data":{{"type":"compaction","auto":false{}}}}}"#,
-            ),
-            id("prt", asked, "tail"),
-            request,
-            tail,
-        ),
-        format!(
-            concat!(
-                r#"{{"table":"message","id":"{id}","time_created":{done},"data":{{"#,
-                r#""role":"assistant","parentID":"{request}","mode":"compaction","#,
-                r#""agent":"compaction","summary":true,"path":{path},"cost":0,"#,
-                r#""tokens":{{"input":0,"output":0,"reasoning":0,"#,
-                r#""cache":{{"write":0,"read":0}}}},"#,
-                r#""modelID":{name},"providerID":{provider},"#,
-                r#""time":{{"created":{done},"completed":{done}}},"finish":"stop"}}}}"#,
-            ),
-            id = answer,
-            done = done,
-            request = request,
-            path = path,
-            name = name,
-            provider = provider,
-        ),
-        format!(
-            concat!(
-                r#"{{"table":"part","id":"{}","message_id":"{}","data":{{"type":"text","#,
-                r#""text":{},"time":{{"start":{},"end":{}}}}}}}"#,
-            ),
-            id("prt", done, "words"),
-            answer,
-            encode(&summary.text),
-            done,
-            done,
-        ),
+        newest.request_row(&request, asked),
+        request_part_row(&session.id("prt", asked, "tail"), &request, &tail),
+        newest.answer_row(&answer, &request, done),
+        answer_part_row(&session.id("prt", done, "words"), &answer, &summary.text, done),
     ];
     let before = if session.ended { "" } else { "\n" };
     Ok(format!("{before}{}\n", rows.join("\n")).into_bytes())
+}
+
+/// The part of the request for a summary. `tail` is a member that says where the kept part begins.
+fn request_part_row(id: &str, request: &str, tail: &str) -> String {
+    format!(
+        concat!(
+            r#"{{"table":"part","id":"{}","message_id":"{}","#,
+            r#""data":{{"type":"compaction","auto":false{}}}}}"#,
+        ),
+        id, request, tail,
+    )
+}
+
+/// The part with the text of the summary.
+fn answer_part_row(id: &str, answer: &str, text: &str, time: u64) -> String {
+    format!(
+        concat!(
+            r#"{{"table":"part","id":"{}","message_id":"{}","data":{{"type":"text","#,
+            r#""text":{},"time":{{"start":{},"end":{}}}}}}}"#,
+        ),
+        id,
+        answer,
+        encode(text),
+        time,
+        time,
+    )
 }
 
 /// Whether a line is a row that [`summarise`] made. The last digits of its id are derived from
@@ -126,6 +113,41 @@ struct Newest {
     path: String,
 }
 
+impl Newest {
+    /// The user's message that requests a summary.
+    fn request_row(&self, id: &str, time: u64) -> String {
+        format!(
+            concat!(
+                r#"{{"table":"message","id":"{}","time_created":{},"data":{{"role":"user","#,
+                r#""model":{},"agent":{},"time":{{"created":{}}}}}}}"#,
+            ),
+            id, time, self.model, self.agent, time,
+        )
+    }
+
+    /// The model's message that is the summary.
+    fn answer_row(&self, id: &str, request: &str, done: u64) -> String {
+        let Newest { path, name, provider, .. } = self;
+        format!(
+            concat!(
+                r#"{{"table":"message","id":"{id}","time_created":{done},"data":{{"#,
+                r#""role":"assistant","parentID":"{request}","mode":"compaction","#,
+                r#""agent":"compaction","summary":true,"path":{path},"cost":0,"#,
+                r#""tokens":{{"input":0,"output":0,"reasoning":0,"#,
+                r#""cache":{{"write":0,"read":0}}}},"#,
+                r#""modelID":{name},"providerID":{provider},"#,
+                r#""time":{{"created":{done},"completed":{done}}},"finish":"stop"}}}}"#,
+            ),
+            id = id,
+            done = done,
+            request = request,
+            path = path,
+            name = name,
+            provider = provider,
+        )
+    }
+}
+
 impl Session {
     fn read(source: &dyn Source) -> Result<Session, &'static str> {
         let mut session = Session { ended: true, ..Session::default() };
@@ -158,15 +180,13 @@ impl Session {
             (Some("message"), Some(data)) => {
                 self.time = self.time.max(row.time.unwrap_or_default());
                 let Ok(found) = raw::Circumstances::at(line.bytes, data) else { return };
-                let json = |place: &std::ops::Range<usize>| {
-                    String::from_utf8_lossy(&line.bytes[place.clone()]).into_owned()
-                };
                 if let (Some(agent), Some(model)) = (&found.agent, &found.model) {
-                    (self.agent, self.model) = (Some(json(agent)), Some(json(model)));
+                    self.agent = Some(json_at(line, agent));
+                    self.model = Some(json_at(line, model));
                 }
                 if let (Some(name), Some(provider)) = (&found.model_id, &found.provider_id) {
-                    let path = found.path.as_ref().map(json);
-                    self.assistant = Some((json(name), json(provider), path));
+                    let path = found.path.as_ref().map(|path| json_at(line, path));
+                    self.assistant = Some((json_at(line, name), json_at(line, provider), path));
                 }
             }
             _ => {}
@@ -181,36 +201,33 @@ impl Session {
         first: usize,
         kept: &[usize],
     ) -> Result<Box<str>, &'static str> {
-        let message = |item: usize| {
-            let line = source.at(transcript.items[item].record().span);
-            let row = raw::Row::parse(&line).ok()?;
-            Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
-        };
-        let id = message(first).ok_or("the first kept item is not part of a message")?;
+        let id = message_id(transcript, source, first);
+        let id = id.ok_or("the first kept item is not part of a message")?;
         let kept: HashSet<usize> = kept.iter().copied().collect();
-        let is_of_it = |item: usize| message(item).as_ref() == Some(&id);
         // OpenCode keeps whole messages, in their order.
-        let sent = |item: usize| item >= first || is_of_it(item);
-        if transcript.context.iter().all(|&item| sent(item) == kept.contains(&item)) {
-            Ok(id)
-        } else {
-            Err("what is kept is not a complete end of the rows")
-        }
+        let is_whole_end = transcript.context.iter().all(|&item| {
+            let follows =
+                item >= first || message_id(transcript, source, item).as_ref() == Some(&id);
+            follows == kept.contains(&item)
+        });
+        if is_whole_end { Ok(id) } else { Err("what is kept is not a complete end of the rows") }
     }
 
     fn newest(&self, transcript: &Transcript) -> Result<Newest, &'static str> {
         let (name, provider, path) =
             self.assistant.clone().ok_or("no answer says which model gave it")?;
-        let here = || {
+        let path = path.unwrap_or_else(|| {
             let cwd = self.directory.as_deref().or(transcript.head.cwd.as_deref());
             let cwd = encode(cwd.unwrap_or("/"));
             format!("{{\"cwd\":{cwd},\"root\":{cwd}}}")
-        };
-        let model = || format!("{{\"providerID\":{provider},\"modelID\":{name}}}");
+        });
+        let model = self.model.clone();
+        let model =
+            model.unwrap_or_else(|| format!("{{\"providerID\":{provider},\"modelID\":{name}}}"));
         Ok(Newest {
             agent: self.agent.clone().unwrap_or_else(|| encode("build")),
-            model: self.model.clone().unwrap_or_else(model),
-            path: path.unwrap_or_else(here),
+            model,
+            path,
             name,
             provider,
         })
@@ -225,4 +242,15 @@ impl Session {
         let ends = checked(&begins);
         format!("{begins}{ends}")
     }
+}
+
+fn json_at(line: &Line<'_>, place: &std::ops::Range<usize>) -> String {
+    String::from_utf8_lossy(&line.bytes[place.clone()]).into_owned()
+}
+
+/// The id of the message that the row of an item belongs to.
+fn message_id(transcript: &Transcript, source: &dyn Source, item: usize) -> Option<Box<str>> {
+    let line = source.at(transcript.items[item].record().span);
+    let row = raw::Row::parse(&line).ok()?;
+    Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
 }

@@ -17,8 +17,7 @@ pub fn write(
     source: &dyn Source,
     edits: &[Edit],
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
-    let own = |edit: &Edit| own(transcript, source, edit);
-    write::splices_with(transcript, source, edits, &SHAPES, &own)
+    write::splices_with(transcript, source, edits, &SHAPES, &|edit| own(transcript, source, edit))
 }
 
 /// The replacements of edits that OpenCode needs in a form of its own: a part must stay a part,
@@ -77,7 +76,8 @@ impl Record {
     /// Turns a picture into a text of the same role. Its file name stays in the part and is not
     /// sent.
     fn as_text(&self, words: &str) -> Option<Vec<OwnReplacement>> {
-        let (kind, url) = (self.part.kind.as_ref()?, self.part.url.as_ref()?);
+        let kind = self.part.kind.as_ref()?;
+        let url = self.part.url.as_ref()?;
         let text = OwnReplacement::Member(self.span(url), format!("\"text\":{}", encode(words)));
         Some(vec![OwnReplacement::Value(self.span(kind), "\"text\"".to_owned()), text])
     }

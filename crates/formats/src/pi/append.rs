@@ -58,22 +58,22 @@ pub fn append(
     let mut bytes = if end.ended { Vec::new() } else { b"\n".to_vec() };
     for (item, edits) in edited {
         let at = edits[0].at;
-        let lost = |why| Unwritable { at, why };
-        let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
+        let not_written = |why| Unwritable { at, why };
+        let entry = transcript.items[item].entry().ok_or_else(|| not_written("it says nothing"))?;
         let located =
-            Located::find(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
+            Located::find(source, entry).ok_or_else(|| not_written("it is not as pi writes it"))?;
         if end.repeated.contains(&located.target) || end.repeated.contains(&end.leaf) {
-            return Err(lost("its id repeats"));
+            return Err(not_written("its id repeats"));
         }
         if end.leaf.is_empty() {
-            return Err(lost("the last entry has no id to continue from"));
+            return Err(not_written("the last entry has no id to continue from"));
         }
         let content = if is_gone(item, entry, &edits) {
             None
         } else {
             Some(
                 write::spliced(source, located.content, &splices)
-                    .ok_or_else(|| lost("it is not UTF-8"))?,
+                    .ok_or_else(|| not_written("it is not UTF-8"))?,
             )
         };
         bytes.extend_from_slice(end.line(&located.target, content.as_deref()).as_bytes());
@@ -129,11 +129,10 @@ const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
 /// Whether edits remove every block of an entry: then pi does not send the entry.
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
-    let dropped = |block| {
+    (0..entry.blocks.len()).all(|block| {
         let at = At::Block { item, block };
         edits.iter().any(|edit| edit.at == at && edit.verb == Verb::Drop)
-    };
-    (0..entry.blocks.len()).all(dropped)
+    })
 }
 
 /// The content of an entry, and the entry whose content it is.

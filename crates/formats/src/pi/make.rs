@@ -22,7 +22,9 @@ const USAGE: &str = concat!(
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
     let (all, said) = messages(transcript, source, ID);
     let mut entries = Entries { given, lines: Vec::new(), names: Vec::new() };
-    let (id, time, cwd) = (encode(given.id), encode(given.time), encode(given.cwd));
+    let id = encode(given.id);
+    let time = encode(given.time);
+    let cwd = encode(given.cwd);
     let header =
         format!(r#"{{"type":"session","version":3,"id":{id},"timestamp":{time},"cwd":{cwd}}}"#);
     for said in &said {
@@ -95,7 +97,8 @@ impl Entries<'_> {
             Some((name, arguments)) => (name.to_owned(), arguments),
             None => (epitome_api::name(called.name()), called.arguments(all).object()),
         };
-        let (id, named) = (encode(&called.id), encode(&name));
+        let id = encode(&called.id);
+        let named = encode(&name);
         self.names.push((called.id.clone(), name));
         format!(r#"{{"type":"toolCall","id":{id},"name":{named},"arguments":{arguments}}}"#)
     }
@@ -104,7 +107,8 @@ impl Entries<'_> {
         let name = self.names.iter().rev().find(|(id, _)| *id == answer.id);
         let name = encode(name.map_or("", |(_, name)| name));
         let PortedResult { id, failed, pieces } = answer;
-        let (id, millis) = (encode(id), self.given.millis);
+        let id = encode(id);
+        let millis = self.given.millis;
         let content = if pieces.is_empty() && *failed {
             format!("[{}]", text(crate::port::NOTHING))
         } else {
@@ -129,7 +133,8 @@ impl Entries<'_> {
             Some(before) => format!("\"{}\"", self.id(before)),
             None => "null".to_owned(),
         };
-        let (id, time) = (self.id(n), encode(self.given.time));
+        let id = self.id(n);
+        let time = encode(self.given.time);
         self.lines.push(format!(
             r#"{{"type":"{kind}","id":"{id}","parentId":{parent},"timestamp":{time},{members}}}"#
         ));

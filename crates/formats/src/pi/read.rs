@@ -132,20 +132,23 @@ impl Records for Reader {
 
 /// Reports kinds that a newer pi may have written.
 fn report_unknown(session: &mut SessionReader<'_>, at: &Place<'_>, kind: &str, raw: &raw::Record) {
-    let text = |found: &Found| at.maybe(found.as_ref()).unwrap_or_default();
     if kind == "session" {
-        session.unknown("a version", &text(&raw.version), &VERSIONS);
+        session.unknown("a version", &text(at, &raw.version), &VERSIONS);
     }
     session.unknown("an entry of a kind", kind, &ENTRIES);
     let mut blocks: Vec<&raw::Block> = Vec::new();
     if let Some(message) = &raw.message {
-        session.unknown("a role", &text(&message.role), &ROLES);
+        session.unknown("a role", &text(at, &message.role), &ROLES);
         blocks.extend(&message.content.items);
     }
     blocks.extend(&raw.content().items);
     for block in blocks {
-        session.unknown("a block of a kind", &text(&block.kind), &BLOCKS);
+        session.unknown("a block of a kind", &text(at, &block.kind), &BLOCKS);
     }
+}
+
+fn text(at: &Place<'_>, found: &Found) -> Box<str> {
+    at.maybe(found.as_ref()).unwrap_or_default()
 }
 
 impl Reader {
@@ -190,9 +193,11 @@ impl Reader {
                 }
                 _ => None,
             };
-            let sent =
-                |node: &&usize| !matches!(self.turns[**node], Turn::Prompt | Turn::Compaction(_));
-            let kept = path[first.unwrap_or(at).min(at)..at].iter().filter(sent).copied().collect();
+            let kept = path[first.unwrap_or(at).min(at)..at]
+                .iter()
+                .copied()
+                .filter(|&node| !matches!(self.turns[node], Turn::Prompt | Turn::Compaction(_)));
+            let kept = kept.collect();
             let after = path[at + 1..].to_vec();
             path = [vec![path[at]], kept, after].concat();
         }
@@ -241,7 +246,8 @@ fn speaks_for(items: &mut [Item], edit: usize, item: usize, with: Span) {
     let Some(target) = items[item].entry().cloned() else { return };
     let Item::Entry(entry) = &mut items[edit] else { return };
     entry.role = target.role;
-    (entry.model, entry.usage) = (target.model, target.usage);
+    entry.model = target.model;
+    entry.usage = target.usage;
     if let Some(Block::Output(output)) = target.blocks.into_iter().next() {
         let parts = entry.blocks.drain(..).map(part).collect();
         entry.blocks = vec![Block::Output(Output { parts, whole: with, ..output })];
@@ -249,8 +255,6 @@ fn speaks_for(items: &mut [Item], edit: usize, item: usize, with: Span) {
 }
 
 fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<Entry>, Turn) {
-    let system = |blocks| Some(Entry { role: Role::System, blocks, ..Entry::default() });
-    let summary = || raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect();
     match kind {
         "message" => {
             let role = raw.message.as_ref().and_then(|message| at.maybe(message.role.as_ref()));
@@ -262,20 +266,28 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
                 Some(index) if raw.first_kept_id.is_none() => From::Index(index),
                 Some(_) | None => From::Id(at.maybe(raw.first_kept_id.as_ref())),
             };
-            (system(summary()), Turn::Compaction(from))
+            (Some(system(summary(at, raw))), Turn::Compaction(from))
         }
-        "branch_summary" => (system(summary()), Turn::Plain),
-        "custom_message" => (system(content(at, raw.content())), Turn::Custom),
+        "branch_summary" => (Some(system(summary(at, raw))), Turn::Plain),
+        "custom_message" => (Some(system(content(at, raw.content()))), Turn::Custom),
         "context_edit" => {
             let Some(target) = at.maybe(raw.target.as_ref()) else { return (None, Turn::Plain) };
             let replacement = raw.replacement.as_ref().map(|it| &at.line[it.whole.clone()]);
             let is_omitted = replacement == Some(b"null");
             let content = raw.content();
             let with = content.whole.as_ref().filter(|_| !is_omitted).map(|place| at.span(place));
-            (system(self::content(at, content)), Turn::Replaces { target, with })
+            (Some(system(self::content(at, content))), Turn::Replaces { target, with })
         }
         _ => (None, Turn::Plain),
     }
+}
+
+fn system(blocks: Vec<Block>) -> Entry {
+    Entry { role: Role::System, blocks, ..Entry::default() }
+}
+
+fn summary(at: &Place<'_>, raw: &raw::Record) -> Vec<Block> {
+    raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect()
 }
 
 fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {

@@ -65,8 +65,9 @@ impl ToolAction {
                     Some((key.to_owned(), String::from_utf8_lossy(value.raw()).into_owned()))
                 });
                 let part: Vec<(String, String)> = part.collect();
-                let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-                part.iter().all(|(_, value)| is_number(value)).then_some(())?;
+                let is_number =
+                    part.iter().all(|(_, value)| value.bytes().all(|b| b.is_ascii_digit()));
+                is_number.then_some(())?;
                 ToolAction::Read { path, part }
             }
             ToolKind::Write => {
@@ -130,11 +131,10 @@ impl<'v, 'a> Members<'v, 'a> {
 
     /// Takes the member whose value is `text`, if it is not a bulky field.
     fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
-        let is_field = |key: &str| call.fields.iter().any(|field| &*field.name == key);
-        let at = self
-            .0
-            .iter()
-            .position(|(key, value)| !is_field(key) && value.text().is_some_and(|it| it == text))?;
+        let at = self.0.iter().position(|(key, value)| {
+            !call.fields.iter().any(|field| *field.name == **key)
+                && value.text().is_some_and(|it| it == text)
+        })?;
         self.0.remove(at);
         Some(text.to_owned())
     }
@@ -148,22 +148,16 @@ impl<'v, 'a> Members<'v, 'a> {
 
     /// Takes the old and new texts of an edit: two members, or a list of pairs.
     fn take_pairs(&mut self, call: &Call) -> Option<Vec<(String, String)>> {
-        let name = |role| call.fields.iter().find(|it| it.role == role).map(|it| &*it.name);
-        let (old, new) = (name(FieldRole::Old)?, name(FieldRole::New)?);
-        let pair = |value: &Value<'a>, old: &str, new: &str| {
-            let says = |key| Some(value.get(key)?.text()?.into_owned());
-            Some((says(old)?, says(new)?))
-        };
+        let old = name_of(call, FieldRole::Old)?;
+        let new = name_of(call, FieldRole::New)?;
         if let (Some((list, old)), Some((_, new))) = (old.split_once("[0]."), new.split_once("]."))
         {
             let list = self.take(list)?.list();
-            let whole = |value: &Value<'a>| {
-                (value.members().len() == 2).then(|| pair(value, old, new)).flatten()
-            };
-            return list.iter().map(whole).collect();
+            return list.iter().map(|value| pair(value, old, new)).collect();
         }
-        let says = |value: &'v Value<'a>| Some(value.text()?.into_owned());
-        Some(vec![(self.take(old).and_then(says)?, self.take(new).and_then(says)?)])
+        let old = self.take(old)?.text()?.into_owned();
+        let new = self.take(new)?.text()?.into_owned();
+        Some(vec![(old, new)])
     }
 
     /// Takes a command: a text, or a list of arguments for a shell.
@@ -187,11 +181,26 @@ impl<'v, 'a> Members<'v, 'a> {
     /// Whether the members that were not taken do not change what the call does.
     fn say_nothing_more(&self, cwd: Option<&str>) -> bool {
         self.0.iter().all(|(key, value)| {
-            let here = || value.text().is_some_and(|it| Some(&*it) == cwd);
             let is_default = value.is_null() || value.raw() == b"false";
-            is_default || MANNER.contains(key) || FOLDER.contains(key) && here()
+            is_default
+                || MANNER.contains(key)
+                || FOLDER.contains(key) && value.text().is_some_and(|it| Some(&*it) == cwd)
         })
     }
+}
+
+fn name_of(call: &Call, role: FieldRole) -> Option<&str> {
+    call.fields.iter().find(|field| field.role == role).map(|field| &*field.name)
+}
+
+/// The texts of two members, of an object that has no others.
+fn pair(value: &Value<'_>, old: &str, new: &str) -> Option<(String, String)> {
+    if value.members().len() != 2 {
+        return None;
+    }
+    let old = value.get(old)?.text()?.into_owned();
+    let new = value.get(new)?.text()?.into_owned();
+    Some((old, new))
 }
 
 /// A JSON object of these members, whose values are JSON.

@@ -72,7 +72,8 @@ pub fn messages<'t>(
     let cwd = transcript.head.cwd.as_deref();
     let mut found = Vec::new();
     for step in std::mem::take(&mut all.steps) {
-        let (mut texts, mut calls) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut calls = Vec::new();
         for block in &step.reply {
             match block {
                 Block::Text(text) => texts.push(all.text(text)),
@@ -96,7 +97,8 @@ pub fn messages<'t>(
             found.push(Message::Reply(texts, calls));
         }
         for answer in &step.results {
-            let (call, failed) = (answer.call, answer.output.error);
+            let call = answer.call;
+            let failed = answer.output.error;
             let pieces = all.parts(answer.output);
             found.push(Message::Result(PortedResult {
                 id: all.id(call).to_owned(),

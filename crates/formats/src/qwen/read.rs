@@ -10,6 +10,7 @@ use epitome_model::{
     Thinking, Transcript, Usage,
 };
 
+use crate::accounting;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::Orphan;
@@ -85,8 +86,7 @@ impl Records for Reader {
 
     fn finish(self, session: &mut SessionReader<'_>) {
         let path = session.path(Orphan::Ends);
-        let is_on_path = |start: &usize| path.binary_search(start).is_ok();
-        let last = self.compactions.iter().rev().find(|items| is_on_path(&items.start));
+        let last = self.compactions.iter().rfind(|items| path.binary_search(&items.start).is_ok());
         let from = last.map_or(0, |items| items.end);
         let behind = path.iter().copied();
         let behind = behind.filter(|item| *item >= from && self.messages.contains(item));
@@ -175,7 +175,9 @@ fn block(part: &Value<'_>) -> Block {
 }
 
 fn function_call(call: &Value<'_>) -> Option<Block> {
-    let (id, name, arguments) = (call.word("id")?, call.word("name")?, call.get("args")?);
+    let id = call.word("id")?;
+    let name = call.word("name")?;
+    let arguments = call.get("args")?;
     Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
 
@@ -187,8 +189,8 @@ fn image(data: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 
 fn output(response: &Value<'_>) -> Output {
     let body = response.get("response");
-    let member = |key| body.and_then(|body| body.get(key)).filter(|text| text.is_text());
-    let (output, error) = (member("output"), member("error"));
+    let output = text_of(body, "output");
+    let error = text_of(body, "error");
     let mut parts = Vec::new();
     let mut whole = Span::default();
     if let Some(text) = output.or(error) {
@@ -211,14 +213,17 @@ fn output(response: &Value<'_>) -> Output {
     }
 }
 
+fn text_of<'v, 'a>(object: Option<&'v Value<'a>>, key: &str) -> Option<&'v Value<'a>> {
+    object.and_then(|object| object.string(key))
+}
+
 fn usage(usage: &Value<'_>) -> Option<Usage> {
-    let count = |key| usage.get(key).and_then(Value::integer);
-    let cache = |read| CacheUse { read, written: 0 };
+    let cached = usage.integer_of("cachedContentTokenCount");
     // Thoughts are counted as part of the candidates, as totals in recorded sessions show.
     Some(Usage {
-        input: count("promptTokenCount")?,
-        output: count("candidatesTokenCount").unwrap_or(0),
-        cache: count("cachedContentTokenCount").map(cache),
+        input: usage.integer_of("promptTokenCount")?,
+        output: usage.integer_of("candidatesTokenCount").unwrap_or(0),
+        cache: cached.map(|read| CacheUse { read, written: 0 }),
         cost: None,
     })
 }
@@ -231,7 +236,7 @@ fn copies(record: &Value<'_>) -> Vec<HiddenField> {
         ("function_args", &["systemPayload", "uiEvent", "function_args"], Left::EmptyObject),
         ("response_text", &["systemPayload", "uiEvent", "response_text"], Left::EmptyText),
     ];
-    let copy = |(name, path, left): (&'static str, &[&str], Left)| {
+    let copies = UNSEEN.into_iter().filter_map(|(name, path, left)| {
         let value = record.at(path)?;
         let is_as_left = match left {
             Left::EmptyObject => value.is_object(),
@@ -239,7 +244,7 @@ fn copies(record: &Value<'_>) -> Vec<HiddenField> {
             Left::EmptyArray => value.is_list(),
             Left::Nothing => true,
         };
-        is_as_left.then(|| HiddenField { name, value: value.span(), left })
-    };
-    UNSEEN.into_iter().filter_map(copy).collect()
+        is_as_left.then(|| accounting::hidden(name, value, left))
+    });
+    copies.collect()
 }

@@ -21,7 +21,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
     let version = root.get("info").and_then(|info| info.word("swe_agent_version"));
     body.head().version = version.map(|version| version.as_ref().into());
-    let (steps, history) = (root.list_of("trajectory"), root.list_of("history"));
+    let steps = root.list_of("trajectory");
+    let history = root.list_of("history");
     let mut reader = Reader::default();
     for message in history {
         reader.message(body, message);
@@ -52,33 +53,33 @@ struct Reader {
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
         let content = message.get("content");
-        let words = || content.map(trajectory::content).unwrap_or_default();
-        let result = |id: &str| trajectory::result(content, id, false);
         let entry = match message.word("role").as_deref() {
             Some("system") => {
-                body.prompt(message, words());
+                body.prompt(message, trajectory::blocks(content));
                 return;
             }
             Some("assistant") => {
-                let blocks = self.reply(message, words());
+                let blocks = self.reply(message, trajectory::blocks(content));
                 body.say(message, Role::Assistant, blocks)
             }
             Some("tool") => {
                 let ids = message.list_of("tool_call_ids");
                 let id = ids.first().and_then(Value::text).unwrap_or_default();
                 self.open.end(&id);
-                body.say(message, Role::Tool, vec![result(&id)])
+                body.say(message, Role::Tool, vec![trajectory::result(content, &id, false)])
             }
             // Versions before 1.0 have no message types: the message after an action is an
             // observation, and there are no user messages once the run has begun.
             _ => match self.open.next() {
-                Some(id) => body.say(message, Role::Tool, vec![result(&id)]),
+                Some(id) => {
+                    body.say(message, Role::Tool, vec![trajectory::result(content, &id, false)])
+                }
                 // Demonstrations are from the agent, and so are complaints about a response. The
                 // task, too, has the type of an observation, before the first response.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
-                    body.say(message, Role::System, words())
+                    body.say(message, Role::System, trajectory::blocks(content))
                 }
-                None => body.say(message, Role::User, words()),
+                None => body.say(message, Role::User, trajectory::blocks(content)),
             },
         };
         let said_again = ["thought", "action"].iter().filter_map(|key| {

@@ -56,7 +56,8 @@ fn failed(json: &str, key: Option<&Key>) -> Failure {
     let kind = parsed["error"]["type"].as_str().and_then(status_of);
     let code = code.filter(|code| *code >= 400).or(kind);
     if let (None | Some(400), Some(found)) = (code, overflow(Some(200), json)) {
-        let (limit, message) = (found.limit, message(200, json, key));
+        let limit = found.limit;
+        let message = message(200, json, key);
         return Failure::TooLong { limit, message, used: None };
     }
     match code {
@@ -97,7 +98,8 @@ fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
     while let Some(err) = cause {
-        (last, cause) = (Some(err.to_string()), err.source());
+        last = Some(err.to_string());
+        cause = err.source();
     }
     plain(&last.unwrap_or_else(|| "the connection broke".into()), key)
 }
@@ -167,19 +169,22 @@ fn plain(text: &str, key: Option<&Key>) -> String {
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    if let Some(millis) = text("retry-after-ms").and_then(|it| it.parse::<f64>().ok()) {
+    if let Some(millis) = header(headers, "retry-after-ms").and_then(|it| it.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(millis / 1_000.0).ok();
     }
-    let value = text(RETRY_AFTER.as_str())?;
+    let value = header(headers, RETRY_AFTER.as_str())?;
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     // A date is relative to the service's own clock.
     let parser = rfc2822::DateTimeParser::new();
-    let (then, now) =
-        (parser.parse_timestamp(value).ok()?, parser.parse_timestamp(text(DATE.as_str())?).ok()?);
+    let then = parser.parse_timestamp(value).ok()?;
+    let now = parser.parse_timestamp(header(headers, DATE.as_str())?).ok()?;
     Duration::try_from(then.duration_since(now)).ok()
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 /// Google states it in the body: <https://cloud.google.com/apis/design/errors#error_details>.

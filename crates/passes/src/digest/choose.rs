@@ -130,8 +130,7 @@ impl<'p> Choice<'p> {
         let mut choice = Choice { old, values, candidates: Vec::new(), known, focus, stays, whole };
         let open = (0..old.len()).filter(|n| choice.is_open(*n)).collect();
         let found = parallel::map(open, |n| {
-            let is_first = |line: &Line| line.is_frame || !is_framed(&old[n]);
-            choice.of_piece(n, is_first, counter)
+            choice.of_piece(n, |line| line.is_frame || !is_framed(&old[n]), counter)
         });
         choice.candidates = found.into_iter().flatten().collect();
         choice
@@ -155,7 +154,7 @@ impl<'p> Choice<'p> {
         let piece = &self.old[n];
         let header = piece.full.is_some().then_some(None);
         let lines = (0..piece.lines.len()).filter(|&at| may_be(&piece.lines[at])).map(Some);
-        let candidate = |line: Option<usize>| {
+        let candidates = header.into_iter().chain(lines).filter_map(|line| {
             let gain = self.gain(piece, line, &self.known);
             if gain <= 0.0 {
                 return None;
@@ -165,12 +164,14 @@ impl<'p> Choice<'p> {
                 Some(line) => piece.lines[line].tokens(counter),
             };
             let opens = line.map_or(0, |_| piece.head_tokens.0);
-            let gain = gain / price(tokens, opens);
-            let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            let (piece, line) = (small(n), line.map(small));
-            Some(Candidate { gain, piece, line, tokens: small(tokens as usize) })
-        };
-        header.into_iter().chain(lines).filter_map(candidate).collect()
+            Some(Candidate {
+                gain: gain / price(tokens, opens),
+                piece: saturated(n),
+                line: line.map(saturated),
+                tokens: saturated(tokens as usize),
+            })
+        });
+        candidates.collect()
     }
 
     /// The value of a line (or of the full header if `None`), without facts that are already
@@ -202,6 +203,10 @@ impl<'p> Choice<'p> {
             chosen: self.stays.clone(),
         }
     }
+}
+
+fn saturated(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// The lines chosen so far, and the remaining candidates.
@@ -260,12 +265,11 @@ impl Choosing<'_, '_> {
             Some(line) => {
                 of_piece.lines.insert(line);
                 cover(&mut self.covered, &piece.lines[line].facts);
-                let has_frame =
-                    |(at, line): (usize, &Line)| !line.is_frame || of_piece.lines.contains(&at);
                 let was_frame = is_framed(piece) && piece.lines[line].is_frame;
-                if was_frame && piece.lines.iter().enumerate().all(has_frame) {
-                    let is_rest = |line: &Line| !line.is_frame;
-                    let rest = self.choice.of_piece(best.piece(), is_rest, self.counter);
+                let mut frame = piece.lines.iter().enumerate().filter(|(_, line)| line.is_frame);
+                if was_frame && frame.all(|(at, _)| of_piece.lines.contains(&at)) {
+                    let rest =
+                        self.choice.of_piece(best.piece(), |line| !line.is_frame, self.counter);
                     self.heap.extend(rest);
                 }
             }
@@ -285,8 +289,8 @@ fn is_framed(piece: &Piece) -> bool {
 /// The short texts of the model that the digest contains whole, oldest first: the newest ones if
 /// all exceed `most` tokens. Each text is included once, and not if it is in the kept part.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
-    let text = |piece: &'_ Piece| piece.brief.as_ref().map(|(text, _)| text.trim().to_owned());
-    let mut there: HashSet<String> = kept.iter().filter_map(text).collect();
+    let briefs = kept.iter().filter_map(|piece| piece.brief.as_ref());
+    let mut there: HashSet<String> = briefs.map(|(text, _)| text.trim().to_owned()).collect();
     let mut left = most;
     let mut found = Vec::new();
     for (n, piece) in old.iter().enumerate().rev() {
@@ -310,8 +314,9 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
     let mut chosen = Chosen::new();
-    let may_be = |piece: &Piece| piece.whole.is_none() && piece.has_lines_that_stay;
-    for (n, piece) in old.iter().enumerate().rev().filter(|(_, piece)| may_be(piece)) {
+    let may_be = old.iter().enumerate().rev();
+    let may_be = may_be.filter(|(_, piece)| piece.whole.is_none() && piece.has_lines_that_stay);
+    for (n, piece) in may_be {
         for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.stays) {
             if there.insert(line.text.trim()) {
                 chosen.entry(n).or_default().lines.insert(at);
@@ -323,8 +328,9 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
 
 /// The value of a line that is added to that of its facts.
 fn bonus(line: &Line) -> f64 {
-    let worth = |is_so, worth| if is_so { worth } else { 0.0 };
-    worth(line.is_error, ERROR) + worth(line.decides, DECISION)
+    let error = if line.is_error { ERROR } else { 0.0 };
+    let decision = if line.decides { DECISION } else { 0.0 };
+    error + decision
 }
 
 /// The price of a line in tokens, for comparison. The first line of a call is charged twice the
@@ -355,8 +361,10 @@ impl PartialOrd for Candidate {
 /// the current one; and within a call, the first line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        let newer = || self.piece.cmp(&other.piece);
-        let earlier = || other.line.cmp(&self.line);
-        self.gain.total_cmp(&other.gain).then_with(newer).then_with(earlier)
+        // The newer piece, and in it the earlier line.
+        self.gain
+            .total_cmp(&other.gain)
+            .then_with(|| self.piece.cmp(&other.piece))
+            .then_with(|| other.line.cmp(&self.line))
     }
 }

@@ -38,8 +38,9 @@ impl Focus {
         let mut sums = vec![0; set.len() + 1];
         sums[0] = lines.map(|piece| piece.lines.len() as u64).sum();
         found.iter().flatten().for_each(|word| sums[word + 1] += 1);
-        let rarity = |with: &u64| (sums[0] as f64 / (*with).max(1) as f64).ln_1p();
-        let rarities: Vec<f64> = sums[1..].iter().map(rarity).collect();
+        let rarities =
+            sums[1..].iter().map(|with| (sums[0] as f64 / (*with).max(1) as f64).ln_1p());
+        let rarities: Vec<f64> = rarities.collect();
         // Words that no line contains do not lower the share of the others.
         let there = rarities.iter().zip(&sums[1..]).filter(|(_, with)| **with > 0);
         let all: f64 = there.map(|(rarity, _)| rarity).sum();

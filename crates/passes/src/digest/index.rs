@@ -69,22 +69,22 @@ impl FactIndex {
         rule: &DigestRule,
     ) -> Pieces {
         let Parts { all, old, responses } = Parts::from_items(view, said, kept);
-        let is_new = |(at, part, _): &&(_, Part<'_>, u32)| self.piece(*at, part).is_none();
-        let new: Vec<&(_, Part<'_>, u32)> = all.iter().filter(is_new).collect();
+        let new = all.iter().filter(|(at, part, _)| self.piece(*at, part).is_none());
+        let new: Vec<&(_, Part<'_>, u32)> = new.collect();
         let found = parallel::map(new, |((item, block), part, _)| {
-            let tokens = || view.tokens(*item, *block);
-            ((*item, *block), part.read(view.source, view.counter, tokens, rule))
+            let found = part.read(view.source, view.counter, || view.tokens(*item, *block), rule);
+            ((*item, *block), found)
         });
         for (at, found) in found {
             self.take(at, found);
         }
         let numbers = response_numbers(view.transcript);
-        let piece = |(at, part, response): &((usize, usize), Part<'_>, u32)| {
+        let all = all.iter().map(|(at, part, response)| {
             let body = self.piece(*at, part).cloned().expect("it was taken");
             let number = numbers.get(&at.0).copied().unwrap_or_default();
             Piece { body, response: *response, number }
-        };
-        Pieces::new(all.iter().map(piece).collect(), old, responses)
+        });
+        Pieces::new(all.collect(), old, responses)
     }
 
     /// The piece that the index has for this position, if it was made of this part.
@@ -107,15 +107,15 @@ impl FactIndex {
     }
 
     fn numbered(&mut self, facts: PieceFacts) -> Box<[Fact]> {
-        let mut fact = |(id, kind)| {
+        let facts = facts.into_iter().map(|(id, kind)| {
             let next = self.facts.len() as u32;
             let number = *self.numbers.entry(id).or_insert(next);
             if number == next {
                 self.facts.push(id);
             }
             Fact { number, kind }
-        };
-        facts.into_iter().map(&mut fact).collect()
+        });
+        facts.collect()
     }
 
     /// The number of a fact, if the index has it.
@@ -126,7 +126,8 @@ impl FactIndex {
 
 impl fmt::Debug for FactIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (pieces, facts) = (self.pieces.len(), self.facts.len());
+        let pieces = self.pieces.len();
+        let facts = self.facts.len();
         f.debug_struct("FactIndex").field("pieces", &pieces).field("facts", &facts).finish()
     }
 }

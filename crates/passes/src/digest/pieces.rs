@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -203,7 +204,9 @@ impl<'a> Parts<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
         let mut all = Vec::new();
-        let (mut responses, mut last, mut old) = (0, None, 0);
+        let mut responses = 0;
+        let mut last = None;
+        let mut old = 0;
         for (n, &item) in said.iter().chain(kept).enumerate() {
             if n == said.len() {
                 old = all.len();
@@ -424,14 +427,13 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     let target = call.target.as_ref().map(|target| target.read(source).into_owned());
     let visible = target.as_deref().map(without_key_blocks);
     let mut shown: String = visible.iter().flat_map(|target| target.chars()).take(TARGET).collect();
-    let is_known = |name: &str, text: &str| {
-        target.as_deref() == Some(text) || call.fields.iter().any(|field| *field.name == *name)
-    };
     match serde_json::from_slice(&source.at(call.arguments)).unwrap_or_default() {
         Value::Object(arguments) => {
             for (name, value) in arguments {
                 match value {
-                    Value::String(text) if is_known(&name, &text) => {}
+                    Value::String(text)
+                        if target.as_deref() == Some(&*text)
+                            || call.fields.iter().any(|field| *field.name == *name) => {}
                     Value::String(text) if text.len() <= ARGUMENT && !text.contains('\n') => {
                         shown.push_str(&format!(" {name}={text}"));
                     }
@@ -522,22 +524,32 @@ impl Lines {
 /// heading is one in Markdown, or a line that is bold as a whole.
 fn frame(text: &str) -> Vec<bool> {
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
-    let is_heading = |line: &str| {
-        let words = line.trim_start_matches('#');
-        let is_bold = line.len() > 4 && line.starts_with("**") && line.ends_with("**");
-        is_bold || words.len() < line.len() && words.starts_with(' ')
-    };
-    let is_text = |line: &&str| !line.is_empty() && !is_heading(line);
-    let paragraph = |at: usize| {
-        let before = lines[..at].iter().rev().take_while(|line| is_text(line)).count();
-        let behind = lines[at..].iter().take_while(|line| is_text(line)).count();
-        at - before..at + behind
-    };
-    let first = lines.iter().position(&is_text).map(paragraph).unwrap_or_default();
-    let last = lines.iter().rposition(is_text).map(paragraph).unwrap_or_default();
-    let is_frame =
-        |(at, line): (usize, &&str)| is_heading(line) || first.contains(&at) || last.contains(&at);
-    lines.iter().enumerate().map(is_frame).collect()
+    let first = lines.iter().position(|line| is_prose(line));
+    let last = lines.iter().rposition(|line| is_prose(line));
+    let first = first.map(|at| paragraph(&lines, at)).unwrap_or_default();
+    let last = last.map(|at| paragraph(&lines, at)).unwrap_or_default();
+    let is_frame = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| is_heading(line) || first.contains(&at) || last.contains(&at));
+    is_frame.collect()
+}
+
+fn is_heading(line: &str) -> bool {
+    let words = line.trim_start_matches('#');
+    let is_bold = line.len() > 4 && line.starts_with("**") && line.ends_with("**");
+    is_bold || words.len() < line.len() && words.starts_with(' ')
+}
+
+fn is_prose(line: &str) -> bool {
+    !line.is_empty() && !is_heading(line)
+}
+
+/// The lines of the paragraph that a line is in.
+fn paragraph(lines: &[&str], at: usize) -> Range<usize> {
+    let before = lines[..at].iter().rev().take_while(|line| is_prose(line)).count();
+    let behind = lines[at..].iter().take_while(|line| is_prose(line)).count();
+    at - before..at + behind
 }
 
 /// A line of a file without the line number that the tool put before it.

@@ -7,7 +7,7 @@ use epitome_model::parallel;
 
 use crate::facts::{FactId, FactKind};
 
-use super::pieces::{Body, Fact, Piece, Pieces, Speaker};
+use super::pieces::{Body, Fact, Pieces, Speaker};
 
 /// The value of each fact, by its number: its rarity times the probability that the model will use
 /// it soon.
@@ -82,11 +82,14 @@ impl Values {
     pub fn from_occurrences(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
         seen.note(pieces, all.len());
         let Occurrences { facts, texts, .. } = &*seen;
-        let value = |it: &Seen| {
-            let rarity = (f64::from(*texts) / f64::from(it.texts)).ln_1p();
-            rarity * it.chance(pieces.responses).powf(GAMMA)
-        };
-        Values(parallel::map(facts.iter().collect(), |it| it.as_ref().map_or(0.0, value)))
+        let values = parallel::map(facts.iter().collect(), |seen| match seen {
+            Some(seen) => {
+                let rarity = (f64::from(*texts) / f64::from(seen.texts)).ln_1p();
+                rarity * seen.chance(pieces.responses).powf(GAMMA)
+            }
+            None => 0.0,
+        });
+        Values(values)
     }
 
     /// The value of a fact.
@@ -100,10 +103,11 @@ impl Occurrences {
     /// with the pieces of the last call, only new ones are read.
     fn note(&mut self, pieces: &Pieces, facts: usize) {
         let all = pieces.all();
-        let is_same = |((body, response), piece): (&(Arc<Body>, u32), &Piece)| {
+        let mut pairs = self.pieces.iter().zip(all);
+        let begins_as_before = pairs.all(|((body, response), piece)| {
             Arc::ptr_eq(body, &piece.body) && *response == piece.response
-        };
-        if self.pieces.len() > all.len() || !self.pieces.iter().zip(all).all(is_same) {
+        });
+        if self.pieces.len() > all.len() || !begins_as_before {
             *self = Occurrences::default();
         }
         self.facts.resize(facts, None);
@@ -149,7 +153,9 @@ impl Occurrences {
                 by_user: false,
             });
             it.texts += 1;
-            (it.last, it.among, it.in_read) = (text.response, among, text.is_read);
+            it.last = text.response;
+            it.among = among;
+            it.in_read = text.is_read;
             if text.by_model {
                 it.written += 1;
                 it.last_written = Some(text.response);
@@ -197,7 +203,6 @@ impl Seen {
     fn features(&self, now: u32) -> Features {
         let since = |then: u32| f64::from(now.saturating_sub(then));
         let flag = |holds: bool| f64::from(u8::from(holds));
-        let kind = |kind: FactKind| flag(self.kind == kind);
         let age = since(self.last);
         [
             1.0,
@@ -212,10 +217,10 @@ impl Seen {
             flag(self.by_user),
             f64::from(self.texts).ln(),
             flag(self.in_read),
-            kind(FactKind::Url),
-            kind(FactKind::Number),
-            kind(FactKind::Line),
-            kind(FactKind::Hash),
+            flag(self.kind == FactKind::Url),
+            flag(self.kind == FactKind::Number),
+            flag(self.kind == FactKind::Line),
+            flag(self.kind == FactKind::Hash),
         ]
     }
 }

@@ -55,10 +55,6 @@ pub(super) fn digest(
     let mut shown = 0;
     let mut unshown = Unshown::default();
     let mut follows_brief = false;
-    let mut add = |line: &str| {
-        text.push('\n');
-        text.push_str(line);
-    };
     for (n, piece) in old.iter().enumerate() {
         let of_piece = chosen.get(&n);
         if of_piece.is_none() && piece.whole.is_none() {
@@ -66,31 +62,31 @@ pub(super) fn digest(
             continue;
         }
         let brief = piece.brief.as_ref().filter(|_| of_piece.is_some_and(|it| it.whole));
-        if let Some((text, _)) = brief {
+        if let Some((brief, _)) = brief {
             // Short texts follow each other directly; the calls between them are named after the
             // last.
             if !follows_brief {
-                unshown.line().iter().for_each(|line| add(line));
-                add(&piece.head);
+                unshown.line().iter().for_each(|line| push_line(&mut text, line));
+                push_line(&mut text, &piece.head);
             }
-            add(&as_content(text.trim()));
+            push_line(&mut text, &as_content(brief.trim()));
             shown += piece.lines.len() as u64;
             follows_brief = true;
             continue;
         }
         follows_brief = false;
-        unshown.line().iter().for_each(|line| add(line));
+        unshown.line().iter().for_each(|line| push_line(&mut text, line));
         if let Some((whole, _)) = &piece.whole {
-            add(&piece.head);
-            add(&as_content(whole));
+            push_line(&mut text, &piece.head);
+            push_line(&mut text, &as_content(whole));
             shown += piece.lines.len() as u64;
         }
         let Some(ChosenLines { full, lines, .. }) = of_piece else { continue };
         match &piece.full {
-            Some(whole) if *full => add(&whole.text),
+            Some(whole) if *full => push_line(&mut text, &whole.text),
             Some(_) | None => match numbered_head(piece, lines) {
-                Some(head) => add(&head),
-                None => add(&piece.head),
+                Some(head) => push_line(&mut text, &head),
+                None => push_line(&mut text, &piece.head),
             },
         }
         // Adjacent lines keep their relative indentation; common indentation is removed.
@@ -99,16 +95,24 @@ pub(super) fn digest(
             for &at in &run {
                 let is_gap = at == run[0] && at > 0;
                 let gap = if is_gap { format!("{GAP} ") } else { String::new() };
-                add(&as_content(&format!("{gap}{}", &piece.lines[at].text[indent..])));
+                push_line(
+                    &mut text,
+                    &as_content(&format!("{gap}{}", &piece.lines[at].text[indent..])),
+                );
             }
         }
         shown += lines.len() as u64;
     }
-    unshown.line().iter().for_each(|line| add(line));
-    rules.iter().for_each(|rules| add(rules));
+    unshown.line().iter().for_each(|line| push_line(&mut text, line));
+    rules.iter().for_each(|rules| push_line(&mut text, rules));
     let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
     let tokens = counter.count(&text);
     Digest { text, tokens, lines: shown, of, rules_left_out: Vec::new() }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push('\n');
+    text.push_str(line);
 }
 
 /// A text of the session, escaped so that no line of it looks like the rules part of a digest.
@@ -117,9 +121,9 @@ fn as_content(text: &str) -> Cow<'_, str> {
     if !MARKS.iter().any(|mark| text.contains(mark)) {
         return Cow::Borrowed(text);
     }
-    let is_ours = |line: &&str| MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
     let lines = text.split('\n').map(|line| {
-        let before = if is_ours(&line) { "> " } else { "" };
+        let is_ours = MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
+        let before = if is_ours { "> " } else { "" };
         format!("{before}{line}")
     });
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))

@@ -40,22 +40,23 @@ const LONGEST: usize = 400;
 /// ]);
 /// ```
 pub fn each_fact<'t>(text: &'t str, mut each: impl FnMut(FactKind, &'t str)) {
-    let mut token = |token: &'t str| {
-        if (3..=LONGEST).contains(&token.len()) && !is_word(token) {
-            classify(token, &mut each);
-        }
-    };
     if text.is_ascii() {
         let mut begin = 0;
         for (at, byte) in text.bytes().enumerate() {
             if SEPARATORS[usize::from(byte)] {
-                token(&text[begin..at]);
+                token(&text[begin..at], &mut each);
                 begin = at + 1;
             }
         }
-        token(&text[begin..]);
+        token(&text[begin..], &mut each);
     } else {
-        text.split(is_separator).for_each(token);
+        text.split(is_separator).for_each(|part| token(part, &mut each));
+    }
+}
+
+fn token<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
+    if (3..=LONGEST).contains(&token.len()) && !is_word(token) {
+        classify(token, each);
     }
 }
 
@@ -65,7 +66,8 @@ const MARKS: &str = "\"'`<>(){}[],;|*\\=!?^";
 /// Whether an ASCII character ends a token.
 const SEPARATORS: [bool; 128] = {
     let mut separators = [false; 128];
-    let (mut at, marks) = (0, MARKS.as_bytes());
+    let mut at = 0;
+    let marks = MARKS.as_bytes();
     while at < marks.len() {
         separators[marks[at] as usize] = true;
         at += 1;
@@ -94,7 +96,6 @@ fn is_word(token: &str) -> bool {
 }
 
 fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
-    let is_edge = |c: char| ".:,-~#&$@%+/".contains(c);
     let is_rooted = ["/", "./", "~", "--"].iter().any(|it| token.starts_with(it));
     let mut name = token.trim_end_matches(is_edge);
     if !is_rooted {
@@ -135,6 +136,10 @@ fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     hyphenated(name, each);
 }
 
+fn is_edge(c: char) -> bool {
+    ".:,-~#&$@%+/".contains(c)
+}
+
 /// Reports a path, and its last one to three components.
 fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     let path = name.strip_prefix("./").unwrap_or(name).trim_matches('/');
@@ -162,7 +167,6 @@ fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
 
 /// Reports the identifiers in a token.
 fn identifiers<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
-    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -178,13 +182,16 @@ fn identifiers<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
 }
 
+fn in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
 /// Reports the names with hyphens in a token that have at least eight letters.
 fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     if !text.contains('-') {
         return;
     }
-    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    for run in text.split(|c| !is_inside(c)) {
+    for run in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
         let start = run.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(run.len());
         // A hyphen at the end, or two in a row, end a name.
         let run = &run[start..];
@@ -217,8 +224,8 @@ fn is_identifier(word: &str) -> bool {
 /// Whether a text is a hash (7 to 64 lower-case hex digits, with a letter and a digit), or a UUID.
 fn is_hash(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    if (7..=64).contains(&bytes.len()) && bytes.iter().all(is_hex) {
+    let is_hex = bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if (7..=64).contains(&bytes.len()) && is_hex {
         return bytes.iter().any(u8::is_ascii_digit) && !bytes.iter().all(u8::is_ascii_digit);
     }
     bytes.len() == 36
@@ -230,12 +237,15 @@ fn is_hash(text: &str) -> bool {
 
 /// Whether a text is a number of three to nine digits, or of digit groups with points.
 fn is_number(text: &str) -> bool {
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     if text.contains('.') {
         text.split('.').all(is_digits)
     } else {
         (3..=9).contains(&text.len()) && is_digits(text)
     }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The file name in `file.rs:12` or `file.rs:12:5`, and the offset at which the line number ends.
@@ -268,10 +278,13 @@ fn ends_in_extension(text: &str) -> bool {
 /// Whether a text is a file name with an extension: `lib.rs`, but not `.bashrc`.
 fn has_extension(text: &str) -> bool {
     let Some((stem, _)) = text.rsplit_once('.') else { return false };
-    let is_first = |c: char| c.is_alphanumeric() || "_@+-".contains(c);
     ends_in_extension(text)
-        && stem.starts_with(is_first)
-        && stem.chars().all(|c| is_first(c) || c == '.')
+        && stem.starts_with(may_begin_name)
+        && stem.chars().all(|c| may_begin_name(c) || c == '.')
+}
+
+fn may_begin_name(c: char) -> bool {
+    c.is_alphanumeric() || "_@+-".contains(c)
 }
 
 #[cfg(test)]

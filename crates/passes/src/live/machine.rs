@@ -186,7 +186,7 @@ impl Machine {
     }
 
     /// Reports that automatic compactions are suspended after an undo.
-    pub fn resume_held(&mut self, tokens: Tokens) {
+    pub fn report_held(&mut self, tokens: Tokens) {
         let reason = "the last compaction was taken back".into();
         self.events.push(Event::Breaker { tokens, reason });
     }
@@ -265,7 +265,8 @@ impl Machine {
         match outcome {
             Ok(()) => {
                 self.held_at = None;
-                let (after, by_tier) = (now.tokens, BTreeMap::from([("summary".to_owned(), 1)]));
+                let after = now.tokens;
+                let by_tier = BTreeMap::from([("summary".to_owned(), 1)]);
                 self.events.push(Event::finished(why, before, after, by_tier, over_target));
                 let saved = attempt.saved + (before - after);
                 if self.misfits(now) {
@@ -300,7 +301,8 @@ impl Machine {
         let no_summary = self.unwritten.take();
         if !by_tier.is_empty() {
             self.held_at = None;
-            let (after, no_summary) = (now.tokens, no_summary.clone());
+            let after = now.tokens;
+            let no_summary = no_summary.clone();
             self.events.push(Event::Finished {
                 why,
                 before,
@@ -385,7 +387,8 @@ impl Machine {
     }
 
     fn start(&mut self, why: EventReason, gauge: &ContextSize) {
-        let (tokens, target) = (gauge.tokens, self.aim);
+        let tokens = gauge.tokens;
+        let target = self.aim;
         let usable = self.usable.filter(|_| matches!(why, EventReason::Manual | EventReason::Tool));
         self.events.push(Event::Started { why, tokens, target, usable });
     }

@@ -42,10 +42,10 @@ impl CallTarget {
     /// arguments.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
-        let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
+        let target = call.target.as_ref().map(|target| view.words(target));
         let of = match kind {
-            ToolKind::Read => path(view, &target()?).to_owned(),
-            ToolKind::Shell => target()?.trim().to_owned(),
+            ToolKind::Read => path(view, &target?).to_owned(),
+            ToolKind::Shell => target?.trim().to_owned(),
             ToolKind::Search | ToolKind::List | ToolKind::Fetch | ToolKind::Other => {
                 format!("{} {}", call.name, as_seen(&view.source.at(call.arguments)))
             }
@@ -88,57 +88,42 @@ impl LostContent {
                         left.gone.insert(id, (item, block));
                     }
                 });
-                let rule = rules.get(&(item, block)).cloned();
-                left.block(before, &there, (item, block), entry, said, &text, rule);
+                let removed = Removed { view: before, at: (item, block), entry, said, text: &text };
+                left.add(&removed, rules.get(&(item, block)).cloned(), &there);
             }
         }
         left.facts_before = seen.len() as u64;
         left
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place, seen from several sides")]
-    fn block(
+    /// Adds what the context after has not of a block. `rule` is its kind and name if it is a rule
+    /// or a plan.
+    fn add(
         &mut self,
-        view: &View<'_>,
-        there: &ContextContent,
-        at: (usize, usize),
-        entry: &Entry,
-        said: &Block,
-        text: &str,
+        removed: &Removed<'_, '_>,
         rule: Option<(LostKind, String)>,
+        there: &ContextContent,
     ) {
+        let Removed { view, at, entry, said, text } = *removed;
         let Some((mut kind, mut name)) = rule.or_else(|| described(view, entry, said, text)) else {
             return;
         };
         if kind == LostKind::Reply
             && let Some(decision) = there.lost_decision(text)
         {
-            (kind, name) = (LostKind::Decision, short(decision, NAME));
+            kind = LostKind::Decision;
+            name = short(decision, NAME);
         }
-        let share = match said {
-            Block::Image(image) => {
-                u64::from(!there.images.contains(&Ref::from_bytes(&view.source.at(image.whole))))
-                    * 100
-            }
-            _ if kind == LostKind::Rule || kind == LostKind::Plan => 100,
-            _ => there.missing(text),
-        };
+        let share = removed.share(kind, there);
         if share == 0 {
             return;
         }
-        let call = match said {
-            Block::Output(output) => view.call_of(output),
-            _ => None,
-        };
-        let resolved = match (kind, call) {
-            (LostKind::Error, Some(call)) => {
-                let last = CallTarget::from_call(view, call).and_then(|it| self.succeeded.get(&it));
-                Some(last.is_some_and(|last| *last > at.0))
-            }
-            (LostKind::Error, None) => Some(false),
-            _ => None,
-        };
-        if let Some(target) = call.and_then(|call| CallTarget::from_call(view, call)) {
+        let target = removed.call().and_then(|call| CallTarget::from_call(view, call));
+        let resolved = (kind == LostKind::Error).then(|| {
+            let last = target.as_ref().and_then(|target| self.succeeded.get(target));
+            last.is_some_and(|last| *last > at.0)
+        });
+        if let Some(target) = target {
             self.targets.entry(target).or_default().push(self.pieces.len());
         }
         let piece = LostPiece {
@@ -157,6 +142,38 @@ impl LostContent {
     }
 }
 
+/// A block of the context before.
+#[derive(Clone, Copy)]
+struct Removed<'a, 't> {
+    view: &'a View<'t>,
+    at: (usize, usize),
+    entry: &'a Entry,
+    said: &'a Block,
+    text: &'a str,
+}
+
+impl<'a> Removed<'a, '_> {
+    /// How much of it the context after has not, in per cent.
+    fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
+        match self.said {
+            Block::Image(image) => {
+                let image = Ref::from_bytes(&self.view.source.at(image.whole));
+                if there.images.contains(&image) { 0 } else { 100 }
+            }
+            _ if kind == LostKind::Rule || kind == LostKind::Plan => 100,
+            _ => there.missing(self.text),
+        }
+    }
+
+    /// The call that it is the result of.
+    fn call(&self) -> Option<&'a Call> {
+        match self.said {
+            Block::Output(output) => self.view.call_of(output),
+            _ => None,
+        }
+    }
+}
+
 /// The lines and facts of a context.
 struct ContextContent {
     facts: FactMap<()>,
@@ -166,7 +183,8 @@ struct ContextContent {
 
 impl ContextContent {
     fn from_view(view: &View<'_>) -> ContextContent {
-        let (mut facts, mut lines) = (FactMap::default(), HashSet::new());
+        let mut facts = FactMap::default();
+        let mut lines = HashSet::new();
         let mut images = HashSet::new();
         for said in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
             if let Block::Image(image) = said {
@@ -183,13 +201,15 @@ impl ContextContent {
 
     /// The first decision in a text of the model whose line is not in the context.
     fn lost_decision<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let lost = |it: &&str| line(it).is_some_and(|id| !self.lines.contains(&id));
-        text.lines().filter(lost).find_map(decision)
+        let mut lost =
+            text.lines().filter(|text| line(text).is_some_and(|id| !self.lines.contains(&id)));
+        lost.find_map(decision)
     }
 
     /// The part of a text that is not in the context, in per cent.
     fn missing(&self, text: &str) -> u64 {
-        let (mut all, mut gone) = (0, 0);
+        let mut all = 0;
+        let mut gone = 0;
         for it in text.lines() {
             let Some(id) = line(it) else { continue };
             let len = it.trim().len() as u64;
@@ -247,14 +267,14 @@ fn described(
     said: &Block,
     text: &str,
 ) -> Option<(LostKind, String)> {
-    let first = || short(text.trim(), NAME);
+    let first = short(text.trim(), NAME);
     match said {
         Block::Text(_) => Some(match entry.role {
-            Role::User => (LostKind::User, first()),
-            Role::Assistant => (LostKind::Reply, first()),
-            Role::System | Role::Tool => (LostKind::Agent, first()),
+            Role::User => (LostKind::User, first),
+            Role::Assistant => (LostKind::Reply, first),
+            Role::System | Role::Tool => (LostKind::Agent, first),
         }),
-        Block::Summary(_) => Some((LostKind::Agent, first())),
+        Block::Summary(_) => Some((LostKind::Agent, first)),
         Block::Image(image) => Some((LostKind::Image, image.media.to_string())),
         Block::Call(call) if call.kind.changes_file() && !call.fields.is_empty() => {
             Some((LostKind::Change, short(&name_of_call(view, call), NAME)))
@@ -330,11 +350,11 @@ pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
 
 /// The text in a session that has this reference, as removed pieces state references.
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
-    let is_it = |it: &Ref| it.digits().starts_with(reference.digits());
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
     for said in blocks {
         let names = references(view, said);
-        let Some(at) = names.iter().position(is_it) else { continue };
+        let at = names.iter().position(|name| name.digits().starts_with(reference.digits()));
+        let Some(at) = at else { continue };
         return match said {
             Block::Call(call) if !call.fields.is_empty() => {
                 Some(view.words(&call.fields[at].text).into_owned())

@@ -51,7 +51,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         let places: HashMap<(usize, usize), usize> =
             pieces.iter().enumerate().map(|(idx, (_, at))| (*at, idx)).collect();
         let mut changed = Changed::default();
-        let (mut uses, mut used) = (FactUses::default(), Vec::new());
+        let mut uses = FactUses::default();
+        let mut used = Vec::new();
         for &item in self.items {
             let Some(entry) = self.view.transcript.items[item].entry() else { continue };
             if entry.repeated {
@@ -97,24 +98,16 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         };
         let result = self.results.get(&*call.id);
         let text = result.map(|(_, _, output)| output.text(self.view.source));
-        let was = |idx: usize| {
-            let (item, block) = pieces[idx].1;
-            Some(&before.transcript.items[item].entry()?.blocks[block])
-        };
-        let is_same = |idx: usize| {
-            was(idx)
-                .zip(text.as_ref())
-                .is_some_and(|(was, text)| alike(text, &text_of(before, was)))
-        };
-        let part = |idx: usize| match was(idx)? {
-            Block::Output(output) => before.call_of(output)?.part.clone(),
-            _ => None,
-        };
-        let is_part = |idx: usize| call.part.is_none() || part(idx) == call.part;
-        let weigh = |idx: &usize| (is_same(*idx), part(*idx) == call.part, pieces[*idx].0.tokens);
-        let may_be = found.iter().copied().filter(|idx| is_part(*idx));
-        let Some(idx) = may_be.max_by_key(weigh) else { return };
-        let is_same = is_same(idx);
+        let may_be = found.iter().copied().filter(|&idx| {
+            call.part.is_none() || part_of(before, block_of(before, &pieces[idx])) == call.part
+        });
+        let best = may_be.max_by_key(|&idx| {
+            let removed = block_of(before, &pieces[idx]);
+            let is_part = part_of(before, removed) == call.part;
+            (is_same(before, removed, text.as_deref()), is_part, pieces[idx].0.tokens)
+        });
+        let Some(idx) = best else { return };
+        let is_same = is_same(before, block_of(before, &pieces[idx]), text.as_deref());
         let (piece, _) = &mut pieces[idx];
         if piece.again.is_some() {
             return;
@@ -134,6 +127,25 @@ impl<'v, 'a> LaterUse<'v, 'a> {
             because,
         });
     }
+}
+
+/// The block that a removed piece was.
+fn block_of<'t>(before: &View<'t>, piece: &Placed) -> Option<&'t Block> {
+    let (item, block) = piece.1;
+    Some(&before.transcript.items[item].entry()?.blocks[block])
+}
+
+/// The part of a file that a result is of.
+fn part_of(before: &View<'_>, block: Option<&Block>) -> Option<Box<str>> {
+    match block? {
+        Block::Output(output) => before.call_of(output)?.part.clone(),
+        _ => None,
+    }
+}
+
+/// Whether a result repeats a removed block.
+fn is_same(before: &View<'_>, removed: Option<&Block>, text: Option<&str>) -> bool {
+    removed.zip(text).is_some_and(|(removed, text)| alike(text, &text_of(before, removed)))
 }
 
 impl Changed {

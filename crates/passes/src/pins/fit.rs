@@ -18,13 +18,12 @@ const LINE: usize = 24;
 /// reduced to the lines that command or forbid something, the longest file first, until all pins
 /// fit.
 pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
-    let tokens = |pin: &Pin| counter.count(&pin.text).0;
     let most = budget.0 * SHARE / 100;
-    if pins.iter().map(tokens).sum::<u64>() <= most {
+    if pins.iter().map(|pin| counter.count(&pin.text).0).sum::<u64>() <= most {
         return pins;
     }
     say_once(&mut pins, |_| true);
-    let mut sizes: Vec<u64> = pins.iter().map(tokens).collect();
+    let mut sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(sizes[n]));
     for n in order {
@@ -34,7 +33,7 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
         match pins[n].kind {
             PinKind::RuleFile | PinKind::Skill => {
                 pins[n].text = commanding_parts(&pins[n].text);
-                sizes[n] = tokens(&pins[n]);
+                sizes[n] = counter.count(&pins[n].text).0;
             }
             PinKind::Plan | PinKind::Todo | PinKind::Marked => {}
         }
@@ -50,7 +49,8 @@ pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>
     let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
     order.sort_by_key(|&n| pins[n].kind != PinKind::Marked);
-    let (mut total, mut goes) = (sizes.iter().sum::<u64>(), HashSet::new());
+    let mut total = sizes.iter().sum::<u64>();
+    let mut goes = HashSet::new();
     for n in order {
         if total <= most.0 || goes.len() + 1 == pins.len() {
             break;
@@ -76,11 +76,11 @@ pub fn names(pins: &[Pin]) -> Vec<String> {
             None => counts.push((&pin.name, 1)),
         }
     }
-    let name = |(name, times): (&str, u64)| match times {
+    let names = counts.into_iter().map(|(name, times)| match times {
         1 => name.to_owned(),
         times => format!("{name} ({times} times)"),
-    };
-    counts.into_iter().map(name).collect()
+    });
+    names.collect()
 }
 
 /// Removes lines that a newer pin of the same kind has, too. Only for kinds for which `wanted` is
@@ -88,10 +88,11 @@ pub fn names(pins: &[Pin]) -> Vec<String> {
 pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut said: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {
-        let is_new = |line: &&str| {
-            line.trim().len() < LINE || !said.contains(&(pin.kind, line.trim().to_owned()))
-        };
-        let lines: Vec<&str> = pin.text.lines().filter(is_new).collect();
+        let lines = pin.text.lines().filter(|line| {
+            let line = line.trim();
+            line.len() < LINE || !said.contains(&(pin.kind, line.to_owned()))
+        });
+        let lines: Vec<&str> = lines.collect();
         let text = lines.join("\n");
         said.extend(pin.text.lines().map(|line| (pin.kind, line.trim().to_owned())));
         if text.len() < pin.text.trim_end().len() {

@@ -40,7 +40,8 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut headings: Vec<(usize, &str)> = Vec::new();
     let mut told = 0;
-    let (mut of_rules, mut goes_on) = (None, false);
+    let mut of_rules = None;
+    let mut goes_on = false;
     for line in text.lines() {
         let words = line.trim();
         let level = words.bytes().take_while(|it| *it == b'#').count();

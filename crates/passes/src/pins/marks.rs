@@ -19,7 +19,8 @@ pub fn own_marks(text: &str) -> Vec<String> {
     if !text.contains(OPEN) || is_copy_of_ours(text) {
         return found;
     }
-    let (mut fence, mut element): (Option<&str>, Option<String>) = (None, None);
+    let mut fence: Option<&str> = None;
+    let mut element: Option<String> = None;
     let mut open: Option<String> = None;
     for (at, line) in lines_of(text) {
         if let Some(marked) = &mut open {
@@ -89,8 +90,8 @@ fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// The name of the element that a line opens, unless it is a mark.
 fn opened(line: &str) -> Option<String> {
     let rest = line.trim_start().strip_prefix('<')?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
+    let name = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let name: String = name.collect();
     let is_tag = rest[name.len()..].starts_with(['>', ' ']);
     (!name.is_empty() && is_tag && name != "pin").then_some(name)
 }

@@ -8,16 +8,18 @@ pub const HEADING: &str = "## What sets rules, word for word";
 /// The text of pins in a summary; `None` if there are no pins. Each pin states its number of lines,
 /// so that nothing in its text can end it early.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
-    let tagged = |Pin { kind, name, source, text, .. }: &Pin| {
-        let (what, lines) = (kind.word(), text.lines().count());
-        let (name, from) = (escaped(name), source.word());
+    let tagged = pins.iter().map(|Pin { kind, name, source, text, .. }| {
+        let what = kind.word();
+        let lines = text.lines().count();
+        let name = escaped(name);
+        let from = source.word();
         let text = text.lines().collect::<Vec<_>>().join("\n");
         format!(
             "<pinned what=\"{what}\" name=\"{name}\" from=\"{from}\" lines=\"{lines}\">\n{text}\n\
-             </pinned>"
+</pinned>"
         )
-    };
-    let tagged: Vec<String> = pins.iter().map(tagged).collect();
+    });
+    let tagged: Vec<String> = tagged.collect();
     (!tagged.is_empty()).then(|| format!("{HEADING}\n{}", tagged.join("\n")))
 }
 

@@ -52,38 +52,38 @@ fn is_silent(words: &[String]) -> bool {
 
 fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
     // What precedes the program is skipped: a shell with options, `sudo`, variables.
-    let program = |word: &String| {
-        let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
-        PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
+    let at = words.iter().take_while(|word| program(word).is_none() && !files.has(word)).count();
+    let Some(name) = words.get(at).and_then(|word| program(word)) else {
+        return PrintedRules::default();
     };
-    let is_before = |word: &&String| program(word).is_none() && !files.has(word);
-    let at = words.iter().take_while(is_before).count();
-    let Some(name) = words.get(at).and_then(program) else { return PrintedRules::default() };
     let arguments = &words[at + 1..];
     let writes = arguments.iter().any(|it| it.contains('>') || it.contains("<<"));
     if writes || name == "sed" && arguments.iter().any(|it| it.starts_with("-i")) {
         return PrintedRules::default();
     }
     let is_whole = WHOLE.contains(&name) && !is_filtered;
-    let is_option = |word: &&String| word.starts_with('-') || word.parse::<u64>().is_ok();
     let arguments = arguments.iter().take_while(|word| !word.starts_with('#'));
-    let (paths, others): (Vec<&String>, Vec<&String>) =
-        arguments.filter(|it| !is_option(it)).partition(|it| files.has(it));
+    let arguments = arguments.filter(|word| !word.starts_with('-') && word.parse::<u64>().is_err());
+    let (paths, others): (Vec<&String>, Vec<&String>) = arguments.partition(|word| files.has(word));
     // The first argument of `sed` is its script.
     let is_all = others.len() <= usize::from(name == "sed") && !paths.is_empty();
     let files = paths.into_iter().map(|path| PrintedFile { path: path.clone(), is_whole });
     PrintedRules { files: files.collect(), is_all }
 }
 
+/// The program of this name that prints files.
+fn program(word: &str) -> Option<&'static str> {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
+    PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
+}
+
 /// The words of a command, without quotes and without redirections of the error output.
 fn words(command: &str) -> Vec<String> {
-    let trim = |word: &str| {
-        let word =
-            word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '{' | '}'));
-        word.to_owned()
-    };
-    let words = command.split_whitespace().map(trim);
-    words.filter(|it| !it.is_empty() && !it.starts_with("2>")).collect()
+    let words = command.split_whitespace().map(|word| {
+        word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '{' | '}'))
+    });
+    let words = words.filter(|word| !word.is_empty() && !word.starts_with("2>"));
+    words.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

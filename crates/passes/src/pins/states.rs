@@ -67,22 +67,25 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let before: BTreeSet<usize> = before.collect();
     // A summary that is not among the items is ignored. If it is removed, no pin depends on it; if
     // it stays, the items it replaced are not among `items`.
-    let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
     let context = view.transcript.context.iter().copied();
-    let all = before.iter().copied().chain(context.filter(|item| !is_other_summary(*item)));
-    let all: Vec<usize> = all.collect();
+    let context = context.filter(|item| wanted.contains(item) || !is_summary(view, *item));
+    let all: Vec<usize> = before.iter().copied().chain(context).collect();
     let found = parallel::map(all, |item| of_item(view, item));
     let mut states: Vec<State> = found.into_iter().flatten().collect();
     forget_unproven(view, &mut states);
     let mut newest: HashMap<Key, BTreeMap<PinSource, usize>> = HashMap::new();
     let mut is_newest = Vec::new();
     for state in states.iter().rev() {
-        let is_old = |key: &Key| {
-            let whole = key.clone().of_part(None);
-            let mut later = [newest.get(key), newest.get(&whole)].into_iter().flatten().flatten();
-            later.any(|(source, len)| source.outranks(state.source) && takes_place(state, *len))
-        };
-        is_newest.push(state.of.is_empty() || !state.of.iter().all(is_old));
+        let is_replaced =
+            !state.of.is_empty()
+                && state.of.iter().all(|key| {
+                    let whole = key.clone().of_part(None);
+                    let later = [newest.get(key), newest.get(&whole)];
+                    later.into_iter().flatten().flatten().any(|(source, len)| {
+                        source.outranks(state.source) && takes_place(state, *len)
+                    })
+                });
+        is_newest.push(!is_replaced);
         for key in &state.of {
             let len = newest.entry(key.clone()).or_default().entry(state.source).or_default();
             *len = (*len).max(state.text.len());
@@ -99,8 +102,9 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
 fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     let summaries: Vec<usize> =
         items.iter().copied().filter(|item| is_summary(view, *item)).collect();
-    let stands_for = |item: &usize| history(view.transcript, view.source, &[*item]);
-    let mut found: Vec<usize> = summaries.iter().flat_map(stands_for).collect();
+    let replaced =
+        summaries.iter().flat_map(|item| history(view.transcript, view.source, &[*item]));
+    let mut found: Vec<usize> = replaced.collect();
     found.retain(|item| !is_summary(view, *item));
     found
 }
@@ -109,19 +113,16 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
 /// no longer contains them, because a call read the rule file or skill and a recipe left a stub of
 /// the result. Such stubs are dropped as well.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
-    let original = |state: &&State| !is_summary(view, state.item);
-    let keys = |is_removed: bool| -> HashSet<Key> {
-        let of_kind = |state: &&State| state.text.is_empty() == is_removed;
-        let states = states.iter().filter(original).filter(of_kind);
-        states.flat_map(|state| state.of.iter().cloned()).collect()
-    };
-    let (here, removed) = (keys(false), keys(true));
+    let mut here: HashSet<Key> = HashSet::new();
+    let mut removed: HashSet<Key> = HashSet::new();
+    for state in states.iter().filter(|state| !is_summary(view, state.item)) {
+        let keys = if state.text.is_empty() { &mut removed } else { &mut here };
+        keys.extend(state.of.iter().cloned());
+    }
     states.retain(|state| {
-        let is_proven = || {
-            let mut keys = state.of.iter();
-            keys.any(|key| removed.contains(key) && !here.contains(key))
-        };
-        !state.text.is_empty() && (original(&state) || is_proven())
+        let is_proven = !is_summary(view, state.item)
+            || state.of.iter().any(|key| removed.contains(key) && !here.contains(key));
+        !state.text.is_empty() && is_proven
     });
 }
 
@@ -260,14 +261,18 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let mut of = Vec::new();
     let (kind, name, source) = match call.kind {
         ToolKind::Read if !output.error => {
-            // A tool that reads several files has their names among its arguments.
             let raw = view.source.at(call.arguments);
-            let several = || listed(&raw).and_then(|text| rule_file_named(&text, files));
-            let one = target.filter(|path| files.has(path)).map(str::to_owned);
-            let is_one = target.is_some();
-            let path = one.or_else(|| if is_one { None } else { several() })?;
-            let all = || String::from_utf8_lossy(&raw).into_owned();
-            let part = if is_one { call.part.as_deref().map(str::to_owned) } else { Some(all()) };
+            let (path, part) = match target {
+                Some(path) => {
+                    let path = files.has(path).then(|| path.to_owned())?;
+                    (path, call.part.as_deref().map(str::to_owned))
+                }
+                // A tool that reads several files has their names among its arguments.
+                None => {
+                    let path = listed(&raw).and_then(|text| rule_file_named(&text, files))?;
+                    (path, Some(String::from_utf8_lossy(&raw).into_owned()))
+                }
+            };
             of.push(Key::new(PinKind::RuleFile, &full(view, &path)).of_part(part));
             (PinKind::RuleFile, path, PinSource::File)
         }
@@ -303,8 +308,8 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         _ => return None,
     };
     // A stub is not a state: the state is somewhere else, or was removed.
-    let is_left = |part: &Part| matches!(part, Part::Text(text) if view.is_left(text));
-    if output.parts.iter().any(is_left) {
+    let mut parts = output.parts.iter();
+    if parts.any(|part| matches!(part, Part::Text(text) if view.is_left(text))) {
         return Some(((kind, name, String::new(), of), source));
     }
     // Stubs of removed images are not part of the state.
@@ -346,8 +351,10 @@ const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 /// pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.words(text);
-    let is_frame = |line: &&str| line.trim().is_empty() || FRAMES.contains(&line.trim());
-    let first = text.lines().find(|line| !is_frame(line))?;
+    let first = text.lines().find(|line| {
+        let line = line.trim();
+        !line.is_empty() && !FRAMES.contains(&line)
+    })?;
     let name = name_given(view, first_words(first, WIDTH))?;
     Some((name, text.into_owned()))
 }
@@ -382,11 +389,11 @@ fn name_given(view: &View<'_>, line: &str) -> Option<String> {
 
 /// The path of the first rule file that a text names.
 fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
-    let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
     if !files.may_name(line) {
         return None;
     }
-    line.split(marks).find(|word| files.has(word)).map(str::to_owned)
+    let mut words = line.split(|c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c));
+    words.find(|word| files.has(word)).map(str::to_owned)
 }
 
 /// The path as an absolute path, if the session names its folder.

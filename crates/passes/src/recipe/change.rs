@@ -46,7 +46,6 @@ impl Recipe {
 impl Stages {
     /// Adds or removes the pass that removes reasoning.
     pub fn set_thinking(&mut self, mode: ThinkingMode) {
-        let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
         match mode {
             ThinkingMode::Keep => self.passes.retain(|pass| !is_thinking(pass)),
             ThinkingMode::Drop if !self.passes.iter().any(is_thinking) => {
@@ -58,7 +57,6 @@ impl Stages {
 
     /// Adds or removes the pass for texts that the next reply repeats.
     pub fn set_repeats(&mut self, is_wanted: bool) {
-        let is_of_repeats = |pass: &PassSettings| matches!(pass, PassSettings::Repeats(_));
         self.passes.retain(|pass| is_wanted || !is_of_repeats(pass));
         if is_wanted && !self.passes.iter().any(is_of_repeats) {
             self.passes.insert(0, PassSettings::Repeats(Repeats::default()));
@@ -111,4 +109,12 @@ impl Stages {
             }
         }
     }
+}
+
+fn is_thinking(pass: &PassSettings) -> bool {
+    matches!(pass, PassSettings::Thinking(_))
+}
+
+fn is_of_repeats(pass: &PassSettings) -> bool {
+    matches!(pass, PassSettings::Repeats(_))
 }

@@ -58,7 +58,8 @@ fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     if let Some(pins) = take(file, "keep.pins") {
         put_renamed(file, ("keep.pins", "rule_files"), pins)?;
     }
-    let (target, own) = (take(file, "target"), take(file, "live.target"));
+    let target = take(file, "target");
+    let own = take(file, "live.target");
     if let Some(live) = own.or_else(|| target.clone().filter(|_| is_target_shared)) {
         put(file, "target.live", live);
     }
@@ -117,8 +118,9 @@ fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> boo
         }
         return is_free;
     };
-    let none = || Spanned::new(value.span(), DeValue::Table(DeTable::new()));
-    match table.entry(Spanned::new(0..0, first.into())).or_insert_with(none).get_mut() {
+    let inner = table.entry(Spanned::new(0..0, first.into()));
+    let inner = inner.or_insert_with(|| Spanned::new(value.span(), DeValue::Table(DeTable::new())));
+    match inner.get_mut() {
         DeValue::Table(inner) => put(inner, rest, value),
         _ => true,
     }

@@ -54,9 +54,11 @@ impl Haystack {
         let mut wanted = String::new();
         flat(file.trim_start_matches("./"), &mut wanted);
         let text = self.0.as_bytes();
-        let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        memmem::find_iter(text, wanted.as_bytes())
-            .any(|at| wanted.starts_with(['/', '~']) || at == 0 || !inside(text[at - 1]))
+        memmem::find_iter(text, wanted.as_bytes()).any(|at| {
+            wanted.starts_with(['/', '~'])
+                || at == 0
+                || !(text[at - 1].is_ascii_alphanumeric() || matches!(text[at - 1], b'_' | b'-'))
+        })
     }
 }
 
@@ -81,15 +83,13 @@ pub fn sections(
     let text = unwrapped(text);
     let mut best = section_bodies(text, wanted, told, HeadingForm::Line);
     for form in [HeadingForm::Marked, HeadingForm::Plain] {
-        let is_missing =
-            |bodies: &[Option<String>]| bodies.iter().filter(|it| it.is_none()).count();
-        if is_missing(&best) == 0 {
+        if missing(&best) == 0 {
             break;
         }
         // A body may contain lines that look like headings: a looser form is used only if it finds
         // more sections.
         let other = section_bodies(text, wanted, told, form);
-        if is_missing(&other) < is_missing(&best) {
+        if missing(&other) < missing(&best) {
             best = other;
         }
     }
@@ -103,6 +103,10 @@ pub fn sections(
         Some(body) => body.to_owned(),
     });
     Ok(wanted.iter().map(|section| section.title.clone()).zip(bodies).collect())
+}
+
+fn missing(bodies: &[Option<String>]) -> usize {
+    bodies.iter().filter(|body| body.is_none()).count()
 }
 
 /// The forms of a line that begins a section, the strictest first.
@@ -155,11 +159,7 @@ fn section_bodies(
 fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
     let title = heading(title);
     // Some models repeat the description of the section.
-    let is_title = |text: &str| {
-        let before = text.split_once(" (").map_or(text, |(before, _)| before);
-        heading(text) == title || heading(before) == title
-    };
-    if is_title(line) {
+    if is_title(line, &title) {
         return Some("");
     }
     let start = line.trim_start();
@@ -173,16 +173,23 @@ fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l 
     let bold = start.strip_prefix("**").and_then(|rest| rest.split_once("**"));
     let separated = [":", "：", " – ", " — ", " - "].iter().map(|mark| line.split_once(mark));
     let mut splits = separated.chain([bold.filter(|_| is_marked)]).flatten();
-    let (_, rest) = splits.find(|(before, _)| is_title(before))?;
+    let (_, rest) = splits.find(|(before, _)| is_title(before, &title))?;
     // The end of bold text is removed.
     Some(rest.trim_start_matches(['*', '_']).trim())
+}
+
+/// Whether a heading is this one, with or without an explanation in brackets.
+fn is_title(text: &str, title: &str) -> bool {
+    let before = text.split_once(" (").map_or(text, |(before, _)| before);
+    heading(text) == title || heading(before) == title
 }
 
 /// A text without thoughts before it and without a code fence around it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {
-        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        let open = format!("<{tag}>");
+        let close = format!("</{tag}>");
         if text.starts_with(&open)
             && let Some((_, rest)) = text.split_once(&close)
         {
@@ -195,12 +202,12 @@ fn unwrapped(text: &str) -> &str {
 
 /// A heading without its marks.
 fn heading(line: &str) -> String {
-    let marks = |c: char| {
+    let text = line.trim_matches(|c: char| {
         c.is_whitespace()
             || c.is_ascii_digit()
             || matches!(c, '#' | '*' | '_' | '.' | ')' | ':' | '：' | '-' | '+')
-    };
-    line.trim_matches(marks).to_lowercase()
+    });
+    text.to_lowercase()
 }
 
 /// A line changed so that it cannot be taken for a heading of a summary.
@@ -267,11 +274,12 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
 
 fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let replaced = FILE.replace_all(text, |found: &regex::Captures<'_>| {
-        let (name, at) = (&found[0], found.get(0).map_or(0, |it| it.start()));
+        let name = &found[0];
+        let at = found.get(0).map_or(0, |it| it.start());
         // Words such as "and/or", the ends of tags, and abbreviations are not file names.
         let before = text[..at].chars().next_back();
-        let begins = |c: char| c.is_whitespace() || "([{\"'*:=,>".contains(c);
-        let inside = name.starts_with('/') && !before.is_none_or(begins);
+        let begins = before.is_none_or(|c: char| c.is_whitespace() || "([{\"'*:=,>".contains(c));
+        let inside = name.starts_with('/') && !begins;
         let short = name.split('.').all(|part| part.chars().count() < 2);
         if inside || short || name == STRUCK || history.names(name) {
             name.to_owned()

@@ -198,10 +198,10 @@ pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter
         shown.insert(0, within(words, first));
     }
     let of = said.len();
-    let tag = |(n, text): (&usize, &Cow<'_, str>)| {
-        format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", n + 1, escaped(text))
-    };
-    shown.iter().map(tag).collect()
+    let tagged = shown.iter().map(|(n, text)| {
+        format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", *n + 1, escaped(text))
+    });
+    tagged.collect()
 }
 
 /// The user's messages in the text of a summary of epitome.

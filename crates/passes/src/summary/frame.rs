@@ -83,7 +83,8 @@ fn user(
         return None;
     }
     let shown = words(&facts.user, current, most, counter);
-    let (all, n) = (facts.user.len(), shown.len());
+    let all = facts.user.len();
+    let n = shown.len();
     let mut told = match all - n {
         0 => "## What the user said, word for word".to_owned(),
         left => format!("## What the user said, word for word ({left} of {all} left out)"),
@@ -96,8 +97,9 @@ fn user(
 
 fn files(files: &Tally<File>) -> Option<String> {
     let all = files.all();
-    let sum = |count: fn(&File) -> u64| all.iter().map(|(_, file)| count(file)).sum::<u64>();
-    let (read, written, edited) = (sum(|it| it.read), sum(|it| it.written), sum(|it| it.edited));
+    let read = all.iter().map(|(_, file)| file.read).sum();
+    let written = all.iter().map(|(_, file)| file.written).sum();
+    let edited = all.iter().map(|(_, file)| file.edited).sum();
     let heading = format!("Files: {}", times(read, written, edited));
     list(&heading, files, FILES, |path, file| {
         format!("{path}: {}", times(file.read, file.written, file.edited))

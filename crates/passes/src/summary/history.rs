@@ -200,7 +200,8 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);
     }
-    let (head, tail) = (first_words(text, most * 2 / 3), last_words(text, most / 3));
+    let head = first_words(text, most * 2 / 3);
+    let tail = last_words(text, most / 3);
     let middle = &text[head.len()..text.len() - tail.len()];
     let mut errors = String::new();
     for line in middle.lines().filter(|line| is_error_line(line)) {

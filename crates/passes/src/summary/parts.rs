@@ -20,7 +20,8 @@ impl Summarising {
         for halvings in 0..=HALVINGS {
             let history = join(self.pieces.iter().map(|piece| piece.halved(halvings)));
             if let Some(ask) = self.fits(WHOLE, &[("history", history)]) {
-                (self.ask, self.stage) = (ask, Stage::Last);
+                self.ask = ask;
+                self.stage = Stage::Last;
                 return Ok(());
             }
         }
@@ -48,7 +49,8 @@ impl Summarising {
         let mut parts: Vec<String> = Vec::new();
         let mut filled = Tokens(0);
         for piece in &self.pieces {
-            let (mut text, mut cap) = (piece.halved(halvings), 4_096);
+            let mut text = piece.halved(halvings);
+            let mut cap = 4_096;
             let mut tokens = self.writer.counter.count(&text) + Tokens(2);
             while tokens > room {
                 if cap == 0 {
@@ -70,8 +72,9 @@ impl Summarising {
                 }
             }
         }
-        let fit = |part: &String| self.fits(PART, &[("history", part.clone())]).is_some();
-        (parts.len() <= MOST_ASKS && parts.iter().all(fit)).then_some(parts)
+        let fit = parts.len() <= MOST_ASKS
+            && parts.iter().all(|part| self.fits(PART, &[("history", part.clone())]).is_some());
+        fit.then_some(parts)
     }
 
     /// Sets the next question: about the next part, or about the notes once all parts are answered.
@@ -88,7 +91,8 @@ impl Summarising {
     fn join(&mut self, notes: Vec<String>) -> Result<(), String> {
         let of = ("of", notes.len().to_string());
         if let Some(ask) = self.fits(JOINED, &[("notes", tagged(&notes)), of]) {
-            (self.ask, self.stage) = (ask, Stage::Last);
+            self.ask = ask;
+            self.stage = Stage::Last;
             return Ok(());
         }
         if notes.len() == 1 {
@@ -150,8 +154,8 @@ fn join(texts: impl Iterator<Item = String>) -> String {
 
 fn tagged(notes: &[String]) -> String {
     let of = notes.len();
-    let note = |(n, note): (usize, &String)| {
+    let tagged = notes.iter().enumerate().map(|(n, note)| {
         format!("<notes part=\"{} of {of}\">\n{}\n</notes>", n + 1, escaped(note.trim()))
-    };
-    join(notes.iter().enumerate().map(note))
+    });
+    join(tagged)
 }

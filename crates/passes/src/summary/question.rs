@@ -2,8 +2,8 @@
 
 use epitome_model::Tokens;
 
+use super::Summarising;
 use super::history::{cut, escaped};
-use super::{Section, Summarising};
 use crate::ask::Ask;
 
 const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -56,11 +56,11 @@ impl Summarising {
     }
 
     fn headings(&self) -> String {
-        let line = |section: &Section| match section.about {
+        let lines = self.sections.iter().map(|section| match section.about {
             "" => format!("## {}", section.title),
             about => format!("## {} ({about})", section.title),
-        };
-        self.sections.iter().map(line).collect::<Vec<_>>().join("\n")
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn focus(&self) -> String {

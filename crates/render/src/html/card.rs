@@ -107,9 +107,10 @@ pub(super) fn picture(image: &Image, source: &dyn Source) -> Markup {
         Some(_) if image.data.len() <= PICTURE => decode(&source.at(image.data)).into_owned(),
         Some(_) | None => String::new(),
     };
-    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    let is_base64 =
+        data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
     match media {
-        Some(media) if !data.is_empty() && data.bytes().all(is_base64) => html! {
+        Some(media) if !data.is_empty() && is_base64 => html! {
             img.picture loading="lazy" alt={ "A picture of the session, " (size) }
                 src={ "data:" (media) ";base64," (data) };
         },

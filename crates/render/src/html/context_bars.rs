@@ -74,7 +74,8 @@ fn requests(from: usize, to: usize) -> String {
 fn sizes(transcript: &Transcript, past: Option<&Past>) -> (Vec<Tokens>, Vec<usize>) {
     let sizes = epitome_model::request_sizes(transcript);
     let mut compactions = Vec::new();
-    let (mut seen, mut response) = (0, None);
+    let mut seen = 0;
+    let mut response = None;
     let mut ours = past.into_iter().flat_map(|it| &it.compactions).map(|it| it.item).peekable();
     for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         while ours.next_if(|at| *at <= item).is_some() {

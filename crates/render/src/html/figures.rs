@@ -133,17 +133,17 @@ impl Plot {
     }
 
     fn picture(&self) -> Markup {
-        let all = || {
-            self.series.iter().flat_map(|series| {
-                series.points.iter().chain(series.marks.iter().map(|(point, _)| point))
-            })
-        };
-        let across = Axis::to(all().map(|(x, _)| *x).fold(0.0, f64::max));
-        let up = Axis::to(all().map(|(_, y)| *y).fold(0.0, f64::max));
+        let points = self.series.iter().flat_map(|series| {
+            series.points.iter().chain(series.marks.iter().map(|(point, _)| point))
+        });
+        let across = Axis::to(points.clone().map(|(x, _)| *x).fold(0.0, f64::max));
+        let up = Axis::to(points.map(|(_, y)| *y).fold(0.0, f64::max));
         let x = |value: f64| LEFT + across.share(value) * (WIDTH - LEFT - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - up.share(value) * (HEIGHT - TOP - BOTTOM);
-        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
-        let (size, title) = (format!("0 0 {WIDTH} {HEIGHT}"), visible(&self.title));
+        let bottom = HEIGHT - BOTTOM;
+        let right = WIDTH - RIGHT;
+        let size = format!("0 0 {WIDTH} {HEIGHT}");
+        let title = visible(&self.title);
         let row = |tick: f64| (unit(y(tick)), unit(y(tick) + 4.0));
         html! {
             svg viewBox=(size) role="img" aria-label=(title) {
@@ -168,13 +168,11 @@ impl Plot {
 
 impl Series {
     fn drawing(&self, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> Markup {
-        let line = || {
-            let points = self.points.iter().map(|&(a, b)| format!("{},{}", unit(x(a)), unit(y(b))));
-            points.collect::<Vec<_>>().join(" ")
-        };
+        let points = self.points.iter().map(|&(a, b)| format!("{},{}", unit(x(a)), unit(y(b))));
+        let line = points.collect::<Vec<_>>().join(" ");
         html! {
             @match self.drawn {
-                Drawn::Line => { polyline.line points=(line()) {} }
+                Drawn::Line => { polyline.line points=(line) {} }
                 Drawn::Dots => {
                     @for &(a, b) in &self.points {
                         circle.dot cx=(unit(x(a))) cy=(unit(y(b))) r="3" {}
@@ -214,17 +212,19 @@ impl Axis {
 
     /// The label of a tick: `40k`, `0.25`.
     fn label(&self, tick: f64) -> String {
-        let digits = |step: f64| (-step.log10().floor()).max(0.0) as usize;
-        let exact = |tick: f64, step: f64| {
-            let more = usize::from((step * 10_f64.powi(digits(step) as i32)).fract() > 0.01);
-            format!("{tick:.*}", digits(step) + more)
-        };
         match self.step {
             1_000_000.0.. => format!("{}M", exact(tick / 1e6, self.step / 1e6)),
             1_000.0.. => format!("{}k", exact(tick / 1e3, self.step / 1e3)),
             _ => exact(tick, self.step),
         }
     }
+}
+
+/// A number with as many decimals as multiples of a step need.
+fn exact(number: f64, step: f64) -> String {
+    let digits = (-step.log10().floor()).max(0.0) as usize;
+    let more = usize::from((step * 10_f64.powi(digits as i32)).fract() > 0.01);
+    format!("{number:.*}", digits + more)
 }
 
 fn colour(n: usize) -> &'static str {

@@ -41,7 +41,6 @@ impl Index {
         sessions.reverse();
         sessions.sort_by(|one, other| one.name.cmp(&other.name));
         sessions.dedup_by(|later, earlier| later.name == earlier.name);
-        let began = |it: &Listing| it.facts.started.as_deref().and_then(time::parse);
         sessions.sort_by(|one, other| {
             began(other).cmp(&began(one)).then_with(|| one.name.cmp(&other.name))
         });
@@ -69,6 +68,10 @@ impl Index {
         };
         frame("Sessions · epitome", None, &body)
     }
+}
+
+fn began(session: &Listing) -> Option<jiff::Timestamp> {
+    session.facts.started.as_deref().and_then(time::parse)
 }
 
 /// Whether a page is an index page written by epitome. The page of a session is not, although a
@@ -123,6 +126,7 @@ fn session(listing: &Listing) -> Markup {
 
 /// The name of a file as a relative address, never with a scheme or a host.
 fn address(file: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    if file.chars().all(fits) && !file.starts_with('/') { file.to_owned() } else { "#".to_owned() }
+    let is_plain =
+        file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
+    if is_plain && !file.starts_with('/') { file.to_owned() } else { "#".to_owned() }
 }

@@ -28,7 +28,8 @@ impl<'a> Layout<'a> {
         name: PageName,
         pages: Vec<Range<usize>>,
     ) -> Layout<'a> {
-        let (requests, failed) = (requests(story.session.transcript), story.failed());
+        let requests = requests(story.session.transcript);
+        let failed = story.failed();
         Layout { story, name, pages, requests, failed }
     }
 

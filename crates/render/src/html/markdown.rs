@@ -25,7 +25,8 @@ pub(super) fn words(text: &str, limit: Limit, budget: &Budget) -> Markup {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let highest = highest_heading(Parser::new_ext(text, options));
-    let (html, open) = (String::new(), Vec::new());
+    let html = String::new();
+    let open = Vec::new();
     let mut writer = Writer { html, open, code: None, head: false, highest, budget };
     for event in Parser::new_ext(text, options) {
         writer.event(event);

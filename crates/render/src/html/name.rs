@@ -46,8 +46,11 @@ impl PageName {
 
 /// At most `longest` characters of a name, with `-` in place of invalid characters.
 fn cleaned(name: &str, longest: usize) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(longest).collect();
+    let name = name.chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+        _ => '-',
+    });
+    let name: String = name.take(longest).collect();
     let name = name.trim_matches(['.', '-']);
     (!name.is_empty()).then(|| name.to_owned())
 }

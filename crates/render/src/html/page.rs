@@ -47,7 +47,8 @@ impl<'a> Html<'a> {
     /// A single page, whatever its length; its sub-agents follow on it, each under an anchor.
     pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
-        let (name, pages) = (PageName::new("session"), vec![all]);
+        let name = PageName::new("session");
+        let pages = vec![all];
         let layout = Layout::new(story, name, pages);
         Html { nested, ..Html::new(layout, None) }
     }
@@ -56,11 +57,13 @@ impl<'a> Html<'a> {
     /// above.
     pub fn paged(story: &'a Story<'a>, name: PageName, up: Option<(String, String)>) -> Html<'a> {
         let mut pages = Vec::new();
-        let (mut start, mut weight) = (0, 0);
+        let mut start = 0;
+        let mut weight = 0;
         for (idx, piece) in story.pieces.iter().enumerate() {
             if weight > 0 && weight + piece.weight > PAGE {
                 pages.push(start..idx);
-                (start, weight) = (idx, 0);
+                start = idx;
+                weight = 0;
             }
             weight += piece.weight;
         }
@@ -209,19 +212,20 @@ impl<'a> Html<'a> {
         let here = &self.layout.pages[number];
         let failed = &self.layout.failed;
         let earlier = failed.iter().rfind(|piece| **piece < here.start);
+        let earlier = earlier.map(|piece| self.layout.address(*piece, number));
         let later = failed.iter().find(|piece| **piece >= here.end);
-        let address = |piece: &usize| self.layout.address(*piece, number);
+        let later = later.map(|piece| self.layout.address(*piece, number));
         html! {
             @if self.layout.pages.len() > 1 {
                 nav.between aria-label="Pages" {
                     @if number > 0 {
                         a rel="prev" href=(self.file(number - 1)) { "← Page " (number) }
                     } @else { span {} }
-                    @if let Some(piece) = earlier {
-                        a #earlier href=(address(piece)) { "↑ Failed call before" }
+                    @if let Some(address) = earlier {
+                        a #earlier href=(address) { "↑ Failed call before" }
                     }
-                    @if let Some(piece) = later {
-                        a #later href=(address(piece)) { "↓ Next failed call" }
+                    @if let Some(address) = later {
+                        a #later href=(address) { "↓ Next failed call" }
                     }
                     @if number + 1 < self.layout.pages.len() {
                         a rel="next" href=(self.file(number + 1)) { "Page " (number + 2) " →" }
@@ -274,14 +278,10 @@ impl Page<'_, '_> {
 
     /// The part of a turn that is on a page.
     fn turn(&self, turn: &Turn, on_page: &Range<usize>) -> Markup {
-        let on = |range: Range<usize>| {
-            let start = range.start.max(on_page.start);
-            start..range.end.min(on_page.end).max(start)
-        };
         let steps = self.story.steps(turn);
-        let prompt = on(turn.pieces.start..steps.start);
-        let answer = on(steps.end..turn.pieces.end);
-        let steps = on(steps);
+        let prompt = within(turn.pieces.start..steps.start, on_page);
+        let answer = within(steps.end..turn.pieces.end, on_page);
+        let steps = within(steps, on_page);
         let goes_on = turn.pieces.start < on_page.start;
         let name = match turn.number {
             0 => BEFORE.to_owned(),
@@ -326,7 +326,8 @@ impl Page<'_, '_> {
     fn piece(&self, piece: &StoryItem<'_>, place: Place) -> Markup {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
-        let (is, aside) = (kinds(piece), piece.told == Branch::Aside);
+        let is = kinds(piece);
+        let aside = piece.told == Branch::Aside;
         let note = |class: &str, name: &str, text: &Text| {
             html! {
                 details.(class).aside[aside] id=(id) data-is=(is) {
@@ -427,6 +428,12 @@ impl Page<'_, '_> {
     }
 }
 
+/// The part of a range that is on a page.
+fn within(range: Range<usize>, on_page: &Range<usize>) -> Range<usize> {
+    let start = range.start.max(on_page.start);
+    start..range.end.min(on_page.end).max(start)
+}
+
 /// The filter classes of a piece.
 fn kinds(piece: &StoryItem<'_>) -> &'static str {
     match (&piece.what, piece.entry.role) {
@@ -449,7 +456,8 @@ fn kinds(piece: &StoryItem<'_>) -> &'static str {
 
 /// The highlighting budget of each page.
 fn budget(pages: usize) -> Budget {
-    let (least, most) = (*COLOURS_OF_A_PAGE.start(), *COLOURS_OF_A_PAGE.end());
+    let least = *COLOURS_OF_A_PAGE.start();
+    let most = *COLOURS_OF_A_PAGE.end();
     Budget::new((COLOURS / pages).clamp(least, most))
 }
 

@@ -262,7 +262,8 @@ impl Writer {
 
     /// Writes a line, wrapped, with a bar before each part.
     fn barred(&mut self, runs: &[Span], breaks: Breaks, bar: Option<&Span>) {
-        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        let mut first = Vec::new();
+        let mut rest = Vec::new();
         for container in &mut self.containers {
             match container {
                 Container::Quote => {
@@ -311,9 +312,11 @@ impl Writer {
     fn table(&mut self) {
         let Some(Table { rows }) = self.table.take() else { return };
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let cell_width = |cell: &[Span]| cell.iter().map(|it| width_of(&it.text)).sum();
         let wanted: Vec<usize> = (0..count)
-            .map(|at| rows.iter().filter_map(|row| Some(cell_width(row.get(at)?))).max())
+            .map(|at| {
+                let cells = rows.iter().filter_map(|row| row.get(at));
+                cells.map(|cell| cell.iter().map(|it| width_of(&it.text)).sum()).max()
+            })
             .map(Option::unwrap_or_default)
             .collect();
         let widths = column_widths(&wanted, self.room());

@@ -115,8 +115,8 @@ pub fn wrap<S: Copy + PartialEq>(
         .iter()
         .flat_map(|run| {
             let style = run.style;
-            let cell = move |text| Cell { text, style, columns: columns(text) };
-            run.text.graphemes(true).map(cell)
+            let texts = run.text.graphemes(true);
+            texts.map(move |text| Cell { text, style, columns: columns(text) })
         })
         .collect();
     let mut lines = Vec::new();

@@ -169,14 +169,15 @@ impl Archive {
     /// `Archive` if the folder of the session cannot be listed.
     pub fn sizes(&self, key: &SessionKey) -> Result<Vec<(u64, Bytes)>> {
         let folder = key.folder();
-        let sized = |number| (number, self.size(&pack_name(&folder, number)));
-        Ok(self.numbers(&folder)?.here.into_iter().map(sized).collect())
+        let numbers = self.numbers(&folder)?.here.into_iter();
+        Ok(numbers.map(|number| (number, self.size(&pack_name(&folder, number)))).collect())
     }
 
     /// Removes the pack of a generation, if the session was certainly not replaced: it begins with
     /// the file before the compaction, and not with the file that the compaction left.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
-        let (before, after) = (generation.before, generation.after);
+        let before = generation.before;
+        let after = generation.after;
         let digests = crate::place::open(session)
             .and_then(|source| Digest::of_prefixes(&source, &[before.len, after.len]));
         if digests.is_ok_and(|it| it.contains(&before) && !it.contains(&after)) {

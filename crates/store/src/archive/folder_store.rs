@@ -86,7 +86,8 @@ impl PackStore for FolderStore {
     }
 
     fn rename(&self, name: &str, to: &str) -> Result<bool> {
-        let (path, to) = (self.path(name), self.path(to));
+        let path = self.path(name);
+        let to = self.path(to);
         let done = match fs::hard_link(&path, &to) {
             Ok(()) => fs::remove_file(&path),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Ok(false),

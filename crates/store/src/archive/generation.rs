@@ -35,8 +35,9 @@ pub struct About {
 impl About {
     /// The text that a person is shown for the raw bytes `raw`.
     pub fn text_for_people(&self, raw: &[u8]) -> Vec<u8> {
-        let literal = |&(start, end): &(u32, u32)| raw.get(start as usize..end as usize);
-        let literals: Option<Vec<&[u8]>> = self.texts.iter().map(literal).collect();
+        let literals = self.texts.iter();
+        let literals = literals.map(|&(start, end)| raw.get(start as usize..end as usize));
+        let literals: Option<Vec<&[u8]>> = literals.collect();
         match literals {
             Some(literals) if !literals.is_empty() => {
                 let texts: Vec<_> = literals.into_iter().map(epitome_model::decode).collect();
@@ -166,6 +167,13 @@ pub struct EditedRecord {
     pub splices: Vec<UndoSplice>,
 }
 
+impl EditedRecord {
+    /// Whether these bytes were removed from it.
+    pub fn has_blob(&self, hash: &Hash) -> bool {
+        self.splices.iter().any(|splice| splice.blob == *hash)
+    }
+}
+
 /// A range of bytes in an edited record, and the removed bytes that replace it in a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoSplice {
@@ -229,15 +237,18 @@ impl Generation {
     /// Whether `newer` made the same change to the same file again, after a restore. Then every
     /// restore that passes through this generation can pass through `newer`, with the same bytes.
     pub fn is_repeated_by(&self, newer: &Generation) -> bool {
-        let is_own = |it: &Generation| !it.is_way_back() && it.imported.is_none();
-        is_own(self)
-            && is_own(newer)
+        self.is_own_compaction()
+            && newer.is_own_compaction()
             && self.number < newer.number
             && self.key() == newer.key()
             && self.path == newer.path
             && (self.before, self.after) == (newer.before, newer.after)
             && self.records == newer.records
             && self.shared == newer.shared
+    }
+
+    fn is_own_compaction(&self) -> bool {
+        !self.is_way_back() && self.imported.is_none()
     }
 
     /// The hashes of all removed bytes.
@@ -248,21 +259,20 @@ impl Generation {
     /// Returns an error if the generation cannot be used for a restore: splices are out of order or
     /// outside of their record, or bytes are not among `held`.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(ErrorKind::Broken, what));
         let mut from = 0;
         for record in &self.records {
             let end = record.at.checked_add(record.len);
             if record.at < from || end.is_none_or(|end| end > self.after.len) {
-                return wrong("the records of a generation overlap or reach past its file");
+                return Err(broken("the records of a generation overlap or reach past its file"));
             }
             let mut inside = 0;
             for splice in &record.splices {
                 let end = splice.at.checked_add(splice.len);
                 if splice.at < inside || end.is_none_or(|end| end > record.len) {
-                    return wrong("the splices of a record overlap or reach past it");
+                    return Err(broken("the splices of a record overlap or reach past it"));
                 }
                 if !held.contains(&splice.blob) {
-                    return wrong("a splice names bytes that are not in the pack");
+                    return Err(broken("a splice names bytes that are not in the pack"));
                 }
                 inside = splice.at + splice.len;
             }
@@ -270,6 +280,10 @@ impl Generation {
         }
         Ok(())
     }
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::Broken, what)
 }
 
 /// Serialises a path as text. On Unix, a path that is not Unicode is stored as bytes: if it

@@ -96,20 +96,24 @@ impl<const N: usize> FromStr for Hex<N> {
 
     fn from_str(text: &str) -> std::result::Result<Hex<N>, NoHash> {
         let digits = text.as_bytes();
-        let value = |digit: u8| match digit {
-            b'0'..=b'9' => Some(digit - b'0'),
-            b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
         if digits.len() != 2 * N {
             return Err(NoHash);
         }
         let mut bytes = [0; N];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let (high, low) = (value(pair[0]).ok_or(NoHash)?, value(pair[1]).ok_or(NoHash)?);
+            let high = digit_value(pair[0]).ok_or(NoHash)?;
+            let low = digit_value(pair[1]).ok_or(NoHash)?;
             *byte = high << 4 | low;
         }
         Ok(Hex(bytes))
+    }
+}
+
+fn digit_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 

@@ -41,10 +41,9 @@ impl SessionKey {
 /// no plain name contains. Capitals do not count as plain, because some disks do not distinguish
 /// `A` and `a`.
 pub fn safe_name(text: &str) -> String {
-    let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.');
     if !text.is_empty()
         && text.len() <= LONGEST
-        && text.chars().all(plain)
+        && text.chars().all(is_plain)
         && !text.starts_with('.')
         && !text.ends_with('.')
         && !is_device(text)
@@ -55,9 +54,13 @@ pub fn safe_name(text: &str) -> String {
         .chars()
         .take(CUT)
         .map(|c| c.to_ascii_lowercase())
-        .map(|c| if plain(c) && c != '.' { c } else { '-' })
+        .map(|c| if is_plain(c) && c != '.' { c } else { '-' })
         .collect();
     format!("{cut}~{}", &Hash::compute(text.as_bytes()).to_string()[..32])
+}
+
+fn is_plain(c: char) -> bool {
+    matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.')
 }
 
 /// Whether Windows reserves a name for a device, whatever follows a dot in it.

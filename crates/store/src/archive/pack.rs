@@ -335,7 +335,8 @@ fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
     if !footer.ends_with(END) || Hash::compute(&footer[..36]).bytes()[..8] != footer[36..44] {
         return None;
     }
-    let (at, count) = (u64_at(footer, 0), u64_at(footer, 8));
+    let at = u64_at(footer, 0);
+    let count = u64_at(footer, 8);
     let table_len = count.checked_mul(ENTRY as u64)?;
     if at.checked_add(table_len)?.checked_add(FOOTER as u64)? != len {
         return None;

@@ -44,7 +44,8 @@ impl PackSize {
     pub fn new(key: &SessionKey) -> Result<PackSize> {
         let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(failed)?;
         let len = pack::header().len() as u64;
-        let (entries, held) = (Vec::new(), HashSet::new());
+        let entries = Vec::new();
+        let held = HashSet::new();
         let mut size = PackSize { key: key.clone(), entries, held, len, zstd };
         let about = serde_json::to_vec(key).expect("two texts always serialise");
         size.piece(Kind::Key, &[], &about)?;
@@ -79,7 +80,9 @@ impl PackSize {
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
         let stored_len = self.zstd.compress(raw).map_err(failed)?.len() as u64;
         let about_len = u32::try_from(about.len()).unwrap_or(u32::MAX);
-        let (hash, raw_len, at) = (Hash::compute(raw), raw.len() as u64, self.len);
+        let hash = Hash::compute(raw);
+        let raw_len = raw.len() as u64;
+        let at = self.len;
         let entry = Entry { kind, hash, at, raw_len, stored_len, about_len };
         self.len += pack::record(&entry, about).len() as u64 + stored_len;
         self.entries.push(entry);

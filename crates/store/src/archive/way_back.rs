@@ -59,7 +59,8 @@ impl WayBack {
                 Some(record) => record.splices.push(undo),
                 None => {
                     let splices = vec![undo];
-                    let (at, hash) = (line.span.start, line.hash);
+                    let at = line.span.start;
+                    let hash = line.hash;
                     records.push(EditedRecord { at, len: 0, hash, splices });
                 }
             }
@@ -89,11 +90,11 @@ fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
 
 /// The hashes of the bytes that each splice removes, in the order of the splices.
 fn blobs(before: &dyn Source, splices: &[Splice]) -> Result<Vec<Hash>> {
-    let hash = |splice: &Splice| {
+    let hashes = splices.par_iter().map(|splice| {
         let Span { start, end } = splice.span;
         Ok(Hash::compute(&exactly(before, start..end)?))
-    };
-    splices.par_iter().map(hash).collect()
+    });
+    hashes.collect()
 }
 
 /// A line without its line feed.

@@ -79,7 +79,8 @@ impl PackWriter {
         wanted: Option<u64>,
     ) -> Result<Generation> {
         generation.check(&self.held)?;
-        let (end, mut wanted) = (self.at, wanted);
+        let end = self.at;
+        let mut wanted = wanted;
         let folder = self.key.folder();
         loop {
             generation.number = match wanted.take() {
@@ -115,14 +116,13 @@ impl PackWriter {
     ) -> Result<PackWriter> {
         pack.truncate(end).map_err(|err| failed(err, &*store, key))?;
         let zstd = compressor(&*store, key)?;
-        let of_blob = |entry: &Entry| (entry.kind == Kind::Blob).then_some(entry.hash);
-        let held = entries.iter().filter_map(of_blob).collect();
+        let blobs = entries.iter().filter(|entry| entry.kind == Kind::Blob);
+        let held = blobs.map(|entry| entry.hash).collect();
         let out = BufWriter::new(pack);
         Ok(PackWriter { store, key: key.clone(), out, at: end, entries, held, zstd })
     }
 
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
-        let too_long = || Error::new(ErrorKind::Refused, "a removed piece is too long");
         if raw.len() as u64 > pack::LONGEST {
             return Err(too_long());
         }
@@ -145,6 +145,10 @@ impl PackWriter {
         self.at += bytes.len() as u64;
         self.out.write_all(bytes).map_err(|err| failed(err, &*self.store, &self.key))
     }
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::Refused, "a removed piece is too long")
 }
 
 fn compressor(store: &dyn PackStore, key: &SessionKey) -> Result<zstd::bulk::Compressor<'static>> {

@@ -166,8 +166,8 @@ impl<'a> Walk<'a> {
     /// Whether a line certainly comes from one of the generations, or contains a reference to bytes
     /// that one of them removed.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
-        let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
-        for generation in compactions() {
+        let compactions = generations.iter().filter(|generation| !generation.is_way_back());
+        for generation in compactions.clone() {
             let known: HashMap<RecordHash, &EditedRecord> =
                 generation.records.iter().map(|record| (record.hash, record)).collect();
             for (idx, line) in self.lines.iter().enumerate().filter(|(_, it)| !it.span.is_empty()) {
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let names: HashSet<Vec<u8>> = compactions()
+        let names: HashSet<Vec<u8>> = compactions
             .flat_map(|generation| generation.blobs())
             .map(|hash| hash.reference().to_string().into_bytes())
             .collect();
@@ -196,11 +196,11 @@ impl<'a> Walk<'a> {
     pub(super) fn into_splices(self) -> Vec<Splice> {
         let mut edits: Vec<(usize, Vec<Splice>)> = self.edits.into_iter().collect();
         edits.sort_by_key(|(idx, _)| *idx);
-        let in_file = |(idx, edits): (usize, Vec<Splice>)| {
+        let splices = edits.into_iter().flat_map(|(idx, edits)| {
             let start = self.lines[idx].span.start;
             edits.into_iter().map(move |it| Splice { span: moved(it.span, start), ..it })
-        };
-        edits.into_iter().flat_map(in_file).collect()
+        });
+        splices.collect()
     }
 }
 
@@ -237,12 +237,12 @@ impl<'g> Group<'g> {
 /// record.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
-    let names = || {
-        let of_blob = |it: &crate::archive::UndoSplice| it.blob.reference().to_string();
-        let names: HashSet<String> = record.splices.iter().map(of_blob).collect();
-        words(bytes).any(|word| std::str::from_utf8(word).is_ok_and(|word| names.contains(word)))
-    };
-    is_record || names()
+    if is_record {
+        return true;
+    }
+    let names = record.splices.iter().map(|splice| splice.blob.reference().to_string());
+    let names: HashSet<String> = names.collect();
+    words(bytes).any(|word| std::str::from_utf8(word).is_ok_and(|word| names.contains(word)))
 }
 
 /// All words in some bytes that may be references.
@@ -255,19 +255,19 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
     // For an unknown format there are no invariants to check.
     let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
-    let wrong = |source: &dyn Source| {
-        let mut faults = Vec::new();
-        let transcript = (format.read)(source, &mut faults);
-        (faults, format.invariants.check(&transcript, source))
-    };
-    let ((faults, violations), (new_faults, new_violations)) = (wrong(before), wrong(after));
+    let mut faults = Vec::new();
+    let transcript = (format.read)(before, &mut faults);
+    let violations = format.invariants.check(&transcript, before);
+    let mut new_faults = Vec::new();
+    let transcript = (format.read)(after, &mut new_faults);
+    let new_violations = format.invariants.check(&transcript, after);
     let cause = if new_faults.len() > faults.len() {
         let fault = new_faults.iter().find(|it| faults.iter().all(|old| old.what != it.what));
         fault.or(new_faults.first()).map(|fault| format!("line {}: {}", fault.line, fault.what))
     } else if new_violations.len() > violations.len() {
-        let is_new =
-            |it: &&epitome_model::Violation| violations.iter().all(|old| old.what != it.what);
-        new_violations.iter().find(is_new).or(new_violations.first()).map(ToString::to_string)
+        let mut new = new_violations.iter();
+        let new = new.find(|it| violations.iter().all(|old| old.what != it.what));
+        new.or(new_violations.first()).map(ToString::to_string)
     } else {
         None
     };

@@ -94,21 +94,22 @@ const PARTIAL: &str =
 
 /// The texts of a block that may be stubs.
 fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
-    let output = |output: &Output| {
-        let parts = output.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.read(source).into_owned()),
-            Part::Image(_) | Part::Opaque(_) => None,
-        });
-        std::iter::once(output.text(source)).chain(parts).collect()
-    };
     // A text of the user that is a stub was pasted: no compaction edits user messages.
     if let Block::Output(it) | Block::Repeated(RepeatedOutput { output: it, .. }) = block {
-        output(it)
+        output_texts(it, source)
     } else if let Block::Call(call) = block {
         call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
     } else {
         Vec::new()
     }
+}
+
+fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
+    let parts = output.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.read(source).into_owned()),
+        Part::Image(_) | Part::Opaque(_) => None,
+    });
+    std::iter::once(output.text(source)).chain(parts).collect()
 }
 
 /// Returns an error if a result that is proved by hash is not an original: it begins with the file
@@ -128,10 +129,11 @@ pub fn check_original(
     let left = found.removed_left.iter().filter(|(_, left)| left.len > 0);
     let lens: Vec<u64> = left.clone().map(|(_, left)| left.len).collect();
     let digests = Digest::of_prefixes(restored, &lens)?;
-    let is_here = |number: u64| found.whole.iter().any(|it| it.number == number);
-    if let Some((number, _)) =
-        left.clone().find(|(number, left)| !is_here(*number) && digests.contains(left))
-    {
+    let lost = left.clone().find(|(number, left)| {
+        let is_here = found.whole.iter().any(|generation| generation.number == *number);
+        !is_here && digests.contains(left)
+    });
+    if let Some((number, _)) = lost {
         let what = format!(
             "what generation {number} took out of this session was removed from the archive"
         );

@@ -43,14 +43,13 @@ const COPIES: usize = 5;
 /// keep changing it; the errors of `work`.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
-    let failed = |err| cannot_read(err, database);
     if let Some(before) = QuietDatabase::read(database) {
         let done = match before.log {
             None => uri(database).map(|uri| {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
                     | OpenFlags::SQLITE_OPEN_URI
                     | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                work(&connect(uri.as_ref(), flags).map_err(failed)?)
+                work(&connect(uri.as_ref(), flags).map_err(|err| cannot_read(err, database))?)
             }),
             Some(_) => Some(reading_copy(database, &[LOG], &work)),
         };
@@ -61,7 +60,7 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
     match connected(database) {
         Ok(connection) => work(&connection),
         Err(err) if wants_recovery(&err) => recovered(database, &work),
-        Err(err) => Err(failed(err)),
+        Err(err) => Err(cannot_read(err, database)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 
-use epitome_formats::database::{Table, data, line, split};
+use epitome_formats::database::{data, line, split};
 use epitome_model::{Bytes, Source};
 use rusqlite::{Connection, Statement, TransactionBehavior};
 
@@ -27,10 +27,8 @@ impl Rows {
     /// `Broken` if a line belongs to no row. The database is unchanged then.
     pub fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
         let mut connection = open_to_write(&self.database)?;
-        let writing = |err| cannot_write(err, &self.database);
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(writing)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(|err| cannot_write(err, &self.database))?;
         let carried = {
             let tables = self.tables(&transaction)?;
             let mut work = Work { of: self, within: &transaction, tables };
@@ -44,7 +42,7 @@ impl Rows {
         if let Some(failure) = before.failure() {
             return Err(failure);
         }
-        transaction.commit().map_err(writing)?;
+        transaction.commit().map_err(|err| cannot_write(err, &self.database))?;
         Ok(Replaced { carried })
     }
 
@@ -144,8 +142,8 @@ impl Work<'_> {
 
     /// The SQL that inserts the row of a line, if epitome makes such rows.
     fn addition(&self, line: &[u8]) -> Option<&'static str> {
-        let of_line = |table: &&Table| line.starts_with(table.begins.as_bytes());
-        let table = self.of.document.tables.iter().find(of_line)?;
+        let mut tables = self.of.document.tables.iter();
+        let table = tables.find(|table| line.starts_with(table.begins.as_bytes()))?;
         table.add.filter(|_| (self.of.document.is_made)(line))
     }
 
@@ -200,8 +198,8 @@ impl<'r, R: BufRead> Lines<'r, R> {
             return Ok(Some(line));
         }
         let mut line = Vec::new();
-        let failed = |err| Error::writing(err, "the session", &self.of.address());
-        if self.from.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+        let read = self.from.read_until(b'\n', &mut line);
+        if read.map_err(|err| Error::writing(err, "the session", &self.of.address()))? == 0 {
             return Ok(None);
         }
         line.pop_if(|byte| *byte == b'\n');

@@ -63,20 +63,21 @@ impl Rows {
     }
 
     pub(super) fn rows(&self, connection: &Connection) -> Result<Vec<Row>> {
-        let read = || {
-            let mut statement = connection.prepare(self.document.rows)?;
-            let rows = statement.query_map([&self.session], |row| {
-                let table = usize::from(row.get::<_, u16>(0)?);
-                Ok(Row { table, rowid: row.get(1)?, head: row.get(2)? })
-            })?;
-            rows.collect::<rusqlite::Result<Vec<Row>>>()
-        };
-        let rows = read().map_err(|err| cannot_read(err, &self.database))?;
+        let rows = self.read_rows(connection).map_err(|err| cannot_read(err, &self.database))?;
         if rows.iter().all(|row| row.table < self.document.tables.len()) {
             Ok(rows)
         } else {
             Err(self.broken())
         }
+    }
+
+    fn read_rows(&self, connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+        let mut statement = connection.prepare(self.document.rows)?;
+        let rows = statement.query_map([&self.session], |row| {
+            let table = usize::from(row.get::<_, u16>(0)?);
+            Ok(Row { table, rowid: row.get(1)?, head: row.get(2)? })
+        })?;
+        rows.collect()
     }
 
     pub(super) fn data(&self, tables: &mut [Statement<'_>], row: &Row) -> Result<Option<Vec<u8>>> {
@@ -102,11 +103,11 @@ pub(super) fn sessions_of(
     which: &Which<'_>,
 ) -> Result<(&'static Database, Vec<Stored>)> {
     reading(database, |connection| {
-        let failed = |err| cannot_read(err, database);
-        let kind = kind_of(connection).map_err(failed)?.ok_or_else(|| {
-            let what = "this database is of no agent that epitome knows";
-            Error::new(ErrorKind::UnknownFormat, what).at(database)
-        })?;
+        let kind =
+            kind_of(connection).map_err(|err| cannot_read(err, database))?.ok_or_else(|| {
+                let what = "this database is of no agent that epitome knows";
+                Error::new(ErrorKind::UnknownFormat, what).at(database)
+            })?;
         let (only, id) = match which {
             Which::All => ("?1 IS NULL", None),
             Which::Id(id) => ("id = ?1", Some(*id)),
@@ -119,17 +120,25 @@ pub(super) fn sessions_of(
         };
         let all = kind.sessions;
         let sql = format!("SELECT id, parent, modified, size{told} FROM ({all}) WHERE {only}");
-        let read = || {
-            let mut statement = connection.prepare(&sql)?;
-            let mut rows = statement.query([id])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.extend(stored(row, kind.glance, database)?);
-            }
-            Ok(found)
-        };
-        Ok((kind, read().map_err(failed)?))
+        let found = stored_rows(connection, &sql, id, kind.glance, database);
+        Ok((kind, found.map_err(|err| cannot_read(err, database))?))
     })
+}
+
+fn stored_rows(
+    connection: &Connection,
+    sql: &str,
+    id: Option<&str>,
+    glance: ListedBy,
+    database: &Path,
+) -> rusqlite::Result<Vec<Stored>> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([id])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.extend(stored(row, glance, database)?);
+    }
+    Ok(found)
 }
 
 /// A session, from the row that lists it; `None` for a row without an id.
@@ -139,33 +148,35 @@ fn stored(
     database: &Path,
 ) -> rusqlite::Result<Option<Stored>> {
     // A value of an unexpected type is ignored.
-    let words = |at: usize| {
-        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
-            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
-        })
-    };
-    let number = |at: usize| {
-        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
-            ValueRef::Integer(number) => u64::try_from(number).ok(),
-            ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
-        })
-    };
-    let Some(id) = words(0)? else { return Ok(None) };
-    let modified = match number(2)? {
+    let Some(id) = text_at(row, 0)? else { return Ok(None) };
+    let modified = match number_at(row, 2)? {
         Some(milliseconds) => UNIX_EPOCH + Duration::from_millis(milliseconds),
         None => connection::written(database),
     };
     let told = match glance {
         ListedBy::Transcript => None,
         ListedBy::Database => Some(SessionRow {
-            title: words(4)?,
-            cwd: words(5)?.map(|place| folder(&place)),
-            context: number(6)?.map(Tokens),
+            title: text_at(row, 4)?,
+            cwd: text_at(row, 5)?.map(|place| folder(&place)),
+            context: number_at(row, 6)?.map(Tokens),
         }),
     };
-    let size = Bytes(number(3)?.unwrap_or(0));
-    Ok(Some(Stored { id, parent: words(1)?, modified, size, told }))
+    let size = Bytes(number_at(row, 3)?.unwrap_or(0));
+    Ok(Some(Stored { id, parent: text_at(row, 1)?, modified, size, told }))
+}
+
+fn text_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
+    })
+}
+
+fn number_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Integer(number) => u64::try_from(number).ok(),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+    })
 }
 
 /// Vacuums a database: its file becomes smaller, and its content is unchanged.
@@ -186,18 +197,24 @@ pub fn vacuum(database: &Path) -> Result<()> {
 /// `Locked`, `NoPermission` or `Disk` if the database cannot be written.
 pub fn delete(database: &Path, tables: &[&str], column: &str, id: &str) -> Result<()> {
     let mut connection = open_to_write(database)?;
-    let mut delete = || {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for table in tables {
-            let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
-            if transaction.prepare(known)?.exists([table])? {
-                let rows = format!("DELETE FROM {table} WHERE {column} = ?1");
-                transaction.execute(&rows, [id])?;
-            }
+    delete_rows(&mut connection, tables, column, id).map_err(|err| cannot_write(err, database))
+}
+
+fn delete_rows(
+    connection: &mut Connection,
+    tables: &[&str],
+    column: &str,
+    id: &str,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for table in tables {
+        let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+        if transaction.prepare(known)?.exists([table])? {
+            let rows = format!("DELETE FROM {table} WHERE {column} = ?1");
+            transaction.execute(&rows, [id])?;
         }
-        transaction.commit()
-    };
-    delete().map_err(|err| cannot_write(err, database))
+    }
+    transaction.commit()
 }
 
 fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database>> {
@@ -205,6 +222,6 @@ fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database
         connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
     let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
-    let has = |table: &&str| names.iter().any(|name| name == table);
-    Ok(databases().find(|kind| kind.tables.iter().all(has)))
+    let mut kinds = databases();
+    Ok(kinds.find(|kind| kind.tables.iter().all(|table| names.iter().any(|name| name == table))))
 }

@@ -85,7 +85,8 @@ impl<'a> Carry<'a> {
         };
         for idx in 0..self.olds.len() {
             let Old { file, seen, at } = &self.olds[idx];
-            let (seen, at) = (*seen, *at);
+            let seen = *seen;
+            let at = *at;
             let len = file.source().metadata().map_err(failed)?.len();
             if len <= seen {
                 continue;
@@ -95,8 +96,11 @@ impl<'a> Carry<'a> {
             let options = &mut File::options();
             let mut new = regular::open_with(options.append(true), self.path).map_err(failed)?;
             let grown = new.metadata().map_err(failed)?.len() > at;
-            let between = || (0..TRIES).find_map(|_| self.insert(at, &late).ok().flatten());
-            match grown.then(between).flatten() {
+            let mut inserted = None;
+            if grown {
+                inserted = (0..TRIES).find_map(|_| self.insert(at, &late).ok().flatten());
+            }
+            match inserted {
                 Some(file) => {
                     self.olds[idx..].iter_mut().for_each(|old| old.at += many);
                     let seen = file.len();

@@ -56,33 +56,37 @@ fn find(path: &Path) -> Vec<User> {
 fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::MetadataExt;
 
     let name = real.file_name().unwrap_or_default().as_bytes();
-    // Whether a process can write to the file, if it has it open.
-    let has_open = |process: &Path| {
-        let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
-        let ours = fds.filter(|fd| {
-            // The link is read first: that is fast, and gives the same name inside a container. For
-            // an unlinked file, text follows the name.
-            let named = |to: &Path| to.file_name().unwrap_or_default().as_bytes().starts_with(name);
-            fs::read_link(fd.path()).is_ok_and(|to| named(&to))
-                && fs::metadata(fd.path())
-                    .is_ok_and(|it| (it.dev(), it.ino()) == (wanted.dev(), wanted.ino()))
-        });
-        ours.map(|fd| can_write(&process.join("fdinfo").join(fd.file_name())))
-            .reduce(|one, other| one || other)
-    };
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     processes
         .flatten()
         .filter_map(|process| {
             let pid = process.file_name().to_str()?.parse().ok()?;
-            let writes = has_open(&process.path())?;
+            let writes = has_open(&process.path(), name, wanted)?;
             let name = regular::read_to_string(&process.path().join("comm")).unwrap_or_default();
             Some(User { pid, name: name.trim_end().to_owned(), writes })
         })
         .collect()
+}
+
+/// Whether a process can write to the file, if it has it open.
+#[cfg(target_os = "linux")]
+fn has_open(process: &Path, name: &[u8], wanted: &std::fs::Metadata) -> Option<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+
+    let fds = std::fs::read_dir(process.join("fd")).ok()?.flatten();
+    let ours = fds.filter(|fd| {
+        // The link is read first: that is fast, and gives the same name inside a container. For an
+        // unlinked file, text follows the name.
+        let Ok(to) = std::fs::read_link(fd.path()) else { return false };
+        to.file_name().unwrap_or_default().as_bytes().starts_with(name)
+            && std::fs::metadata(fd.path())
+                .is_ok_and(|it| (it.dev(), it.ino()) == (wanted.dev(), wanted.ino()))
+    });
+    ours.map(|fd| can_write(&process.join("fdinfo").join(fd.file_name())))
+        .reduce(|one, other| one || other)
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]

@@ -13,8 +13,8 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     let end = if lines.first().is_some_and(|line| line.ends_with('\r')) { "\r" } else { "" };
     let mut from = 0;
     for (at, hunk) in hunks.iter().enumerate() {
-        let failed = |why: String| format!("change {}: {why}", at + 1);
-        from = place(&mut lines, from, hunk, end).map_err(failed)?;
+        let placed = place(&mut lines, from, hunk, end);
+        from = placed.map_err(|why| format!("change {}: {why}", at + 1))?;
     }
     Ok(lines.join("\n"))
 }
@@ -56,13 +56,13 @@ fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usiz
     }
     let exact: fn(&str) -> &str = |line| line.strip_suffix('\r').unwrap_or(line);
     for trimmed in [exact, str::trim_end] {
-        let fits = |at: usize| {
-            let here = lines[at..at + old.len()].iter().zip(old);
-            let is_there = here.clone().all(|(line, old)| alike(line, old, trimmed));
-            is_there && (!hunk.at_end || at + old.len() == last)
-        };
         let most = lines.len().saturating_sub(old.len() - 1);
-        let found: Vec<usize> = (from..most).filter(|at| fits(*at)).collect();
+        let found = (from..most).filter(|at| {
+            let mut here = lines[*at..at + old.len()].iter().zip(old);
+            let is_there = here.all(|(line, old)| alike(line, old, trimmed));
+            is_there && (!hunk.at_end || at + old.len() == last)
+        });
+        let found: Vec<usize> = found.collect();
         match found[..] {
             [] => {}
             [at] => return Ok(at),

@@ -85,15 +85,14 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
 }
 
 fn headline(line: &str) -> Option<FilePatch> {
-    let make = |path: &str, operation| FilePatch { path: path.trim().to_owned(), operation };
-    if let Some(path) = line.strip_prefix(ADD) {
-        return Some(make(path, Operation::Add(String::new())));
-    }
-    if let Some(path) = line.strip_prefix(DELETE) {
-        return Some(make(path, Operation::Delete));
-    }
-    let path = line.strip_prefix(UPDATE)?;
-    Some(make(path, Operation::Update { to: None, hunks: Vec::new() }))
+    let (path, operation) = if let Some(path) = line.strip_prefix(ADD) {
+        (path, Operation::Add(String::new()))
+    } else if let Some(path) = line.strip_prefix(DELETE) {
+        (path, Operation::Delete)
+    } else {
+        (line.strip_prefix(UPDATE)?, Operation::Update { to: None, hunks: Vec::new() })
+    };
+    Some(FilePatch { path: path.trim().to_owned(), operation })
 }
 
 /// Parses a line of an operation on a file.

@@ -140,7 +140,8 @@ impl Screen {
             }
             row.add_to(&mut self.done);
         }
-        (self.row, self.column) = (0, 0);
+        self.row = 0;
+        self.column = 0;
     }
 
     fn go(&mut self, row: usize, column: usize) {
@@ -185,7 +186,8 @@ impl Perform for Screen {
         let given = |n: usize| params.iter().nth(n).and_then(|it| it.first()).copied();
         let param = |n: usize| usize::from(given(n).unwrap_or_default());
         let by = param(0).max(1);
-        let (row, column) = (self.row, self.column);
+        let row = self.row;
+        let column = self.column;
         match action {
             b'A' => self.go(row.saturating_sub(by), column),
             b'B' => self.go(row + by, column),

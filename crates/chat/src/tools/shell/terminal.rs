@@ -26,7 +26,8 @@ impl Running {
         let Ok((terminal, its)) = pty_process::blocking::open() else {
             return Running::with_pipe(command);
         };
-        let (rows, columns) = (HEIGHT as u16, WIDTH as u16);
+        let rows = HEIGHT as u16;
+        let columns = WIDTH as u16;
         terminal.resize(Size::new(rows, columns)).map_err(io::Error::other)?;
         let command = pty_process::blocking::Command::from(command).stdin(Stdio::null());
         let child = command.spawn(its).map_err(io::Error::other)?;
@@ -107,7 +108,8 @@ fn groups(session: Pid) -> Vec<Pid> {
 fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     let mut rest = stat.rsplit_once(") ")?.1.split(' ');
     let state = rest.next()?;
-    let (group, of): (i32, i32) = (rest.nth(1)?.parse().ok()?, rest.next()?.parse().ok()?);
+    let group: i32 = rest.nth(1)?.parse().ok()?;
+    let of: i32 = rest.next()?.parse().ok()?;
     let is_meant = of == session.as_raw_nonzero().get() && group > 0 && state != "Z";
     if is_meant { Pid::from_raw(group) } else { None }
 }

@@ -109,7 +109,8 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
     for session in kept {
         for it in &session.generations {
             packs += 1;
-            let (before, after) = (it.before.len, it.after.len);
+            let before = it.before.len;
+            let after = it.after.len;
             let gone = if epitome::storage::exists(&it.path) { "" } else { " (gone)" };
             let imported = if it.imported.is_some() { " (imported)" } else { "" };
             table.row(vec![
@@ -136,6 +137,7 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
     if packs == 0 {
         return "the archive is empty\n".to_owned();
     }
-    let (packs, sessions) = (count(packs, "generation"), count(kept.len() as u64, "session"));
+    let packs = count(packs, "generation");
+    let sessions = count(kept.len() as u64, "session");
     format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n", table.render())
 }

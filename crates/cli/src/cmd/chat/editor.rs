@@ -20,8 +20,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     // The model is most often missing: its error must come while the user sets the editor up.
     options.model_name(None)?;
     let sessions = Folders { app: app.clone(), args: args.clone() };
-    let stoppable = |stopper: acp::Stopper| stop_on_signal(move || stopper.stop());
-    acp::serve(sessions, BufReader::new(stdin()), stdout(), stoppable);
+    acp::serve(sessions, BufReader::new(stdin()), stdout(), |stopper: acp::Stopper| {
+        stop_on_signal(move || stopper.stop());
+    });
     Ok(())
 }
 

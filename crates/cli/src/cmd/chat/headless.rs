@@ -83,32 +83,31 @@ impl Front for Printed<'_> {
 
 impl Printed<'_> {
     fn print(&self, event: &Event) -> Result<()> {
-        let dim = |text: &str| self.app.note(&format!("{DIM}{}{DIM:#}", visible(text)));
         match event {
             Event::Session { id, model, recipe, summaries, .. } => {
                 let by = summaries.as_ref().map(|it| format!(", summaries by {it}"));
                 let by = by.unwrap_or_default();
-                dim(&format!("session {id}, model {model}, recipe {recipe}{by}"));
+                self.note(&format!("session {id}, model {model}, recipe {recipe}{by}"));
             }
             Event::Call { tool, arguments, .. } => {
-                dim(&format!("{tool} {}", epitome_model::short(arguments, 100)));
+                self.note(&format!("{tool} {}", epitome_model::short(arguments, 100)));
             }
             Event::Task { inner, .. } => {
                 if let Event::Call { tool, arguments, .. } = &**inner {
-                    dim(&format!("  {tool} {}", epitome_model::short(arguments, 100)));
+                    self.note(&format!("  {tool} {}", epitome_model::short(arguments, 100)));
                 }
             }
             Event::Result { error: true, text, .. } => {
-                dim(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));
+                self.note(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));
             }
-            Event::Retry(retrying) => dim(&retrying.to_string()),
-            Event::Loaded { files } => dim(&epitome_chat::notices::loaded(files)),
+            Event::Retry(retrying) => self.note(&retrying.to_string()),
+            Event::Loaded { files } => self.note(&epitome_chat::notices::loaded(files)),
             Event::Context { event } => {
                 if let Some(line) = epitome_chat::notices::change(event) {
-                    dim(&line);
+                    self.note(&line);
                 }
             }
-            Event::Notice { text } => dim(text),
+            Event::Notice { text } => self.note(text),
             Event::Done { ended: Ended::Answered, answer, .. } => {
                 let end = if answer.ends_with('\n') { "" } else { "\n" };
                 return self.app.print_content(format!("{answer}{end}").as_bytes());
@@ -129,5 +128,9 @@ impl Printed<'_> {
             | Event::Usage { .. } => {}
         }
         Ok(())
+    }
+
+    fn note(&self, text: &str) {
+        self.app.note(&format!("{DIM}{}{DIM:#}", visible(text)));
     }
 }

@@ -25,8 +25,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         options.model_name(None)?;
     }
     let id = Arc::new(OnceLock::new());
-    let (own, found) = (app.clone(), id.clone());
-    let start = move || -> Result<tui::Started> {
+    let own = app.clone();
+    let found = id.clone();
+    show(app, move || {
         let started = options.start(&[], &waits(&own))?;
         let mut first = vec![started.event()];
         first.extend(started.first());
@@ -34,8 +35,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         found.get_or_init(|| setup.session.id().to_owned());
         let agent = agent.with_changes(setup);
         Ok(tui::Started { agent, first, script: Vec::new() })
-    };
-    show(app, start)?;
+    })?;
     if let Some(id) = id.get() {
         app.note(&format!("epitome chat --resume {id} goes on with this session"));
     }
@@ -45,11 +45,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// Shows the demo, in a temporary folder, which is deleted at the end.
 pub fn demo(app: &App, folder: &Path) -> Result<()> {
     let folder = folder.to_owned();
-    let start = move || -> Result<tui::Started> {
+    show(app, move || {
         let Guided { agent, first, script } = guided(&folder, true)?;
         Ok(tui::Started { agent, first, script })
-    };
-    show(app, start)
+    })
 }
 
 fn show(app: &App, start: impl FnOnce() -> Result<tui::Started> + Send + 'static) -> Result<()> {

@@ -55,7 +55,9 @@ impl Job<'_> {
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };
-        let (dry_run, diff, losses) = (true, false, LossesShown::No);
+        let dry_run = true;
+        let diff = false;
+        let losses = LossesShown::No;
         let preview = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
         let steps = Steps::new(app, BAR, inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {
@@ -94,9 +96,12 @@ impl Job<'_> {
         if !steps.is_stopped() {
             self.vacuum(&named)?;
         }
-        let (mut reports, mut diffs) = (Vec::new(), String::new());
+        let mut reports = Vec::new();
+        let mut diffs = String::new();
         let mut worst: Option<Failure> = None;
-        let (mut left, mut failed, mut written) = (0_u64, 0_u64, 0);
+        let mut left = 0_u64;
+        let mut failed = 0_u64;
+        let mut written = 0;
         for (input, done) in done {
             match done {
                 Ok(Some(shown)) => {
@@ -148,8 +153,10 @@ impl Job<'_> {
         excused: bool,
     ) -> Result<()> {
         if self.app.global.json {
-            let (recipe, dry_run) = (self.compact.recipe.name.as_str(), self.dry_run);
-            let (session, models) = (input.name(), self.account.calls_for(&input.name()));
+            let recipe = self.compact.recipe.name.as_str();
+            let dry_run = self.dry_run;
+            let session = input.name();
+            let models = self.account.calls_for(&input.name());
             let outcome = if excused { "skipped" } else { "failed" };
             let left = Left { session, recipe, dry_run, outcome, models, error: failure };
             return self.app.print_json(&left);

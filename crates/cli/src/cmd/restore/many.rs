@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome::ops::{Change, GivenBack, OpenSession, Restore, RestoreReport, What};
+use epitome::ops::{Change, OpenSession, Restore, RestoreReport, What};
 use epitome::storage::{Damage, Restored};
 use epitome::{Error, ErrorKind};
 use epitome_model::Bytes;
@@ -80,8 +80,10 @@ pub fn give_back(
     }
     // Checked only now: once the first session is written, all are, even if the reader of the
     // output has gone.
-    app.check_is_read()?;
-    let (mut written, mut all, mut unread) = (0, Vec::new(), None);
+    app.check_output_has_reader()?;
+    let mut written = 0;
+    let mut all = Vec::new();
+    let mut unread = None;
     let steps = Steps::writing(app, "{bar:30} {pos}/{len} sessions {elapsed}", planned.len());
     for (wanted, _) in planned {
         if steps.is_stopped() {
@@ -91,8 +93,8 @@ pub fn give_back(
         if how.force {
             app.warn_of_writers(&session);
         }
-        let asked = |done: &[GivenBack]| imported(app, done, how.yes);
-        match many.restore(wanted).run_after(&session, asked) {
+        let done = many.restore(wanted).run_after(&session, |done| imported(app, done, how.yes));
+        match done {
             Ok(done) => {
                 unread = unread.or(steps.print(|| many.report(&wanted.path, &done)).err());
                 written += 1;

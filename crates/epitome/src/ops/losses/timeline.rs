@@ -149,7 +149,6 @@ impl<'a> Timeline<'a> {
     fn own(&self) -> impl Iterator<Item = Found> {
         self.generations.iter().zip(&self.places).enumerate().map(|(n, (generation, &place))| {
             let splices = generation.records.iter().flat_map(|it| &it.splices);
-            let name = |hash: String| format!("k{}", &hash[..Ref::DIGITS]).parse().ok();
             Found {
                 by: CompactedBy::Epitome,
                 generation: Some(generation.number),
@@ -158,7 +157,7 @@ impl<'a> Timeline<'a> {
                 ends: (place, place),
                 own: Some(n),
                 later: self.from(place),
-                removed: splices.filter_map(|it| name(it.blob.to_string())).collect(),
+                removed: splices.filter_map(|it| reference(&it.blob.to_string())).collect(),
                 ..Found::default()
             }
         })
@@ -188,16 +187,7 @@ impl<'a> Timeline<'a> {
     /// The record with which a summary first became part of the context, if that is before `end`;
     /// and the session before that record.
     fn first(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
-        let read = |end: u64| {
-            let source = Prefix { source: &self.whole, len: end };
-            (self.format.read)(&source, &mut ())
-        };
-        let has = |end: u64| {
-            let session = read(end);
-            let mut blocks = session.context().flat_map(|(_, entry)| &entry.blocks);
-            blocks.any(|it| matches!(it, Block::Summary(it) if it.read(&self.whole) == text))
-        };
-        if !has(end) {
+        if !self.has_summary(text, end) {
             return None;
         }
         let records = self.transcript.items.iter().map(Item::record);
@@ -205,11 +195,24 @@ impl<'a> Timeline<'a> {
             records.map(|it| (self.line_end(it.span.end), it.line)).collect();
         ends.sort_unstable();
         ends.dedup();
-        let at = ends.partition_point(|(end, _)| !has(*end));
-        let (before, (last, line)) = (ends.get(at.checked_sub(1)?)?.0, *ends.get(at)?);
+        let at = ends.partition_point(|(end, _)| !self.has_summary(text, *end));
+        let before = ends.get(at.checked_sub(1)?)?.0;
+        let (last, line) = *ends.get(at)?;
         let line = Some(line);
         let later = self.from(last);
-        Some((read(before), Found { ends: (before, last), line, later, ..Found::default() }))
+        let found = Found { ends: (before, last), line, later, ..Found::default() };
+        Some((self.read_to(before), found))
+    }
+
+    /// The session as it was when its file ended here.
+    fn read_to(&self, end: u64) -> Transcript {
+        (self.format.read)(&Prefix { source: &self.whole, len: end }, &mut ())
+    }
+
+    fn has_summary(&self, text: &str, end: u64) -> bool {
+        let session = self.read_to(end);
+        let mut blocks = session.context().flat_map(|(_, entry)| &entry.blocks);
+        blocks.any(|it| matches!(it, Block::Summary(it) if it.read(&self.whole) == text))
     }
 
     /// The compactions whose records are in the transcript of a session or of its beginning.
@@ -222,14 +225,14 @@ impl<'a> Timeline<'a> {
                 at += 1;
                 continue;
             };
-            let before = || {
-                let before = items[..at].iter().rev().filter_map(Item::entry);
-                before.filter(|it| it.record.line < entry.record.line)
-            };
-            let end = |entry: &Entry| self.line_end(entry.record.span.end);
-            let is_of = |it: &Entry| it.group.is_some() && it.group == entry.group;
-            let without = before().find(|it| it.role != Role::System && !is_of(it)).map(end);
-            let before = before().next().map(end);
+            let before = items[..at].iter().rev().filter_map(Item::entry);
+            let mut before = before.filter(|it| it.record.line < entry.record.line);
+            let mut without = before.clone().filter(|it| {
+                let is_of_same = it.group.is_some() && it.group == entry.group;
+                it.role != Role::System && !is_of_same
+            });
+            let without = without.next().map(|it| self.line_end(it.record.span.end));
+            let before = before.next().map(|it| self.line_end(it.record.span.end));
             let mut last = entry.record.span.end;
             for item in items[at..].iter().take_while(|item| is_of_compaction(item)) {
                 at += 1;
@@ -313,6 +316,11 @@ impl<'a> Timeline<'a> {
     }
 }
 
+/// The reference to bytes with this hash.
+fn reference(hash: &str) -> Option<Ref> {
+    format!("k{}", &hash[..Ref::DIGITS]).parse().ok()
+}
+
 /// For each compaction, the states before and after it; `None` if they cannot be restored exactly.
 fn states_of<'a, S: Source>(
     session: &'a Loaded<S>,
@@ -323,7 +331,8 @@ fn states_of<'a, S: Source>(
     if generations.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let (key, source) = (crate::session::key_of(session, path), &session.source);
+    let key = crate::session::key_of(session, path);
+    let source = &session.source;
     let known = archive.generations(&key)?;
     let state = |target| {
         let way = restore_from(archive, &key, &known, source, target, Damage::Refuse)?;

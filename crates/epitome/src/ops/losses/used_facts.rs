@@ -8,18 +8,18 @@ use epitome_passes::losses::UsedFact;
 pub(super) fn one_per_file(facts: Vec<UsedFact>) -> Vec<UsedFact> {
     let paths: Vec<String> =
         facts.iter().filter(|it| it.kind == FactKind::Path).map(|it| it.fact.clone()).collect();
-    let is_part = |it: &UsedFact| paths.iter().any(|path| is_part_of(&it.fact, path));
-    facts.into_iter().filter(|it| !is_part(it)).collect()
+    let facts = facts.into_iter();
+    facts.filter(|it| !paths.iter().any(|path| is_part_of(&it.fact, path))).collect()
 }
 
 /// Whether `part` is a shorter name of the file at `path`.
 fn is_part_of(part: &str, path: &str) -> bool {
-    let is_end = |whole: &str| {
-        let before = whole.strip_suffix(part);
-        before.is_some_and(|before| before.is_empty() || before.ends_with(['/', '\\']))
-    };
     let stem = path.rsplit_once('.').map(|(stem, _)| stem).filter(|stem| !stem.ends_with('/'));
-    part.len() < path.len() && (is_end(path) || stem.is_some_and(is_end))
+    part.len() < path.len()
+        && [Some(path), stem].into_iter().flatten().any(|whole| {
+            let before = whole.strip_suffix(part);
+            before.is_some_and(|before| before.is_empty() || before.ends_with(['/', '\\']))
+        })
 }
 
 /// A fact with the slash at its beginning, if it is a path below a folder of users: a fact does not

@@ -107,14 +107,12 @@ impl CompactionLosses {
 
     /// How to get a removed text back; `None` if there is no command for any of them.
     pub fn way_back(&self) -> Option<WayBack> {
-        let form = |command: &str, piece: &Piece| {
-            let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
-            command.replace(&reference, "REF")
-        };
         let mut pieces = self.pieces.iter();
-        let restore = pieces.find_map(|it| Some(form(it.restore.as_ref()?, it)));
-        let show = || self.pieces.iter().find_map(|it| Some(form(it.show.as_ref()?, it)));
-        restore.map(WayBack::Restore).or_else(|| show().map(WayBack::Show))
+        let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
+        if let Some(form) = restore {
+            return Some(WayBack::Restore(form));
+        }
+        pieces.find_map(|it| Some(WayBack::Show(with_ref(it.show.as_ref()?, it))))
     }
 
     /// Why the removed texts cannot be put back, for a compaction of which none can.
@@ -133,8 +131,9 @@ impl CompactionLosses {
     /// first.
     fn repeated_calls(&self) -> Option<LossGroup<'_>> {
         let mut pieces = self.pieces_where(is_repeated);
-        let tokens = |piece: &Piece| piece.lost.again.map(|it| it.call_tokens + it.result_tokens);
-        pieces.sort_by_key(|piece| Reverse(tokens(piece)));
+        pieces.sort_by_key(|piece| {
+            Reverse(piece.lost.again.map(|it| it.call_tokens + it.result_tokens))
+        });
         let cost = self.again.cost.map(|it| format!(", {it}")).unwrap_or_default();
         let title = format!("Read or run again: {} tokens{cost}", self.again.tokens);
         LossGroup::of_pieces(&title, pieces)
@@ -225,6 +224,12 @@ impl Piece {
     }
 }
 
+/// A command with the reference to this piece replaced by `REF`.
+fn with_ref(command: &str, piece: &Piece) -> String {
+    let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
+    command.replace(&reference, "REF")
+}
+
 fn is_one_of(piece: &Piece, kinds: &[LostKind]) -> bool {
     kinds.contains(&piece.lost.kind)
 }
@@ -239,13 +244,9 @@ fn is_repeated(piece: &Piece) -> bool {
 
 /// The sort key of a fact: names of files first, words that occur in any program last.
 fn rank(used: &UsedFact) -> u8 {
-    let is_file = || {
-        let extension = used.fact.rsplit_once('.').map(|(_, it)| it);
-        extension.is_some_and(|it| it.bytes().all(|it| it.is_ascii_lowercase()))
-    };
     match used.kind {
         FactKind::Line => 0,
-        FactKind::Path if is_file() => 1,
+        FactKind::Path if is_file_name(&used.fact) => 1,
         FactKind::Url => 2,
         FactKind::Identifier => 3,
         FactKind::Path => 4,
@@ -253,6 +254,12 @@ fn rank(used: &UsedFact) -> u8 {
         FactKind::Hyphenated => 6,
         FactKind::Number => 7,
     }
+}
+
+/// Whether a path ends with an extension.
+fn is_file_name(path: &str) -> bool {
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| extension.bytes().all(|it| it.is_ascii_lowercase()))
 }
 
 fn count(kind: LostKind, n: u64) -> String {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use epitome::live::{Context, Next, Recovery, Said, Setup};
+use epitome::live::{Context, MessagePart, Next, Recovery, Setup};
 use epitome_model::{Counter, Tokens};
 use epitome_passes::{Event, NoReply, Recipe, Writer};
 use epitome_tokens::Estimate;
@@ -47,7 +47,7 @@ fn due(context: &mut Context, model: Is) -> (u32, Vec<String>) {
 }
 
 fn says(context: &mut Context, words: usize) {
-    context.assistant(&[Said::text("word ".repeat(words))]).expect("memory is written");
+    context.assistant(&[MessagePart::text("word ".repeat(words))]).expect("memory is written");
     context.user("Go on.").expect("memory is written");
 }
 
@@ -169,7 +169,7 @@ fn a_recovery_is_final_if_nothing_that_takes_the_place_of_a_summary_makes_it_sma
         let writer = Writer { window: Tokens(50_000), counter: Arc::new(Estimate::new()) };
         let mut context = Context::in_memory(custom(TELLING).with_writer(writer));
         context.user(user).expect("memory is written");
-        context.assistant(&[Said::text(said)]).expect("memory is written");
+        context.assistant(&[MessagePart::text(said)]).expect("memory is written");
         context.user(last).expect("memory is written");
         let told = context.refused(Some(413), "").expect("memory is written");
         assert!(matches!(told, Recovery::Summarise { .. }), "{told:?}");

@@ -1,6 +1,6 @@
 //! One test for each feature.
 
-use epitome::live::{self, Context, Next, Recovery, Said, Setup};
+use epitome::live::{self, Context, MessagePart, Next, Recovery, Setup};
 use epitome::settings::Values;
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
@@ -63,8 +63,8 @@ fn what_somebody_wants_otherwise_holds_live() {
         let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
         context.user("Read them all.").expect("memory is written");
         let content = json!({ "path": "out.rs", "content": lines("out.rs", 20) }).to_string();
-        context.assistant(&[Said::call("w", "Write", content)]).expect("memory is written");
-        context.tool(&[Said::output("w", "written")]).expect("memory is written");
+        context.assistant(&[MessagePart::call("w", "Write", content)]).expect("memory is written");
+        context.tool(&[MessagePart::output("w", "written")]).expect("memory is written");
         for n in 0..5 {
             read(&mut context, n, &format!("{n}.rs"), &lines(&format!("{n}.rs"), 100));
         }
@@ -241,7 +241,7 @@ fn an_overflow_is_tried_once_more_with_less() {
     let again = context.refused(Some(400), body).expect("memory is written");
     assert!(matches!(again, Recovery::Final { .. }), "{again:?}");
     // A response in between resets the count.
-    context.assistant(&[Said::text("Done.")]).expect("memory is written");
+    context.assistant(&[MessagePart::text("Done.")]).expect("memory is written");
     assert!(matches!(context.refused(Some(429), body), Ok(Recovery::NotAnOverflow)));
 }
 
@@ -401,7 +401,7 @@ fn a_picture_that_went_comes_back_as_an_address_that_holds_it() {
     context.push_json("anthropic", &message).expect("memory is written");
     for n in 0..8 {
         read(&mut context, n, &format!("{n}.rs"), &lines("a file", 900));
-        context.assistant(&[Said::text("It is read.")]).expect("memory is written");
+        context.assistant(&[MessagePart::text("It is read.")]).expect("memory is written");
         context.user("Go on.").expect("memory is written");
     }
     context.compact(None).expect("memory is written");
@@ -420,8 +420,8 @@ fn a_file_that_is_read_has_a_cap_of_its_own_when_it_arrives() {
     let text = lines("a.rs", 100);
     read(&mut context, 0, "a.rs", &text);
     let arguments = r#"{"command":"cat a.rs"}"#;
-    context.assistant(&[Said::call("b", "Bash", arguments)]).expect("memory is written");
-    context.tool(&[Said::output("b", lines("b.rs", 100))]).expect("memory is written");
+    context.assistant(&[MessagePart::call("b", "Bash", arguments)]).expect("memory is written");
+    context.tool(&[MessagePart::output("b", lines("b.rs", 100))]).expect("memory is written");
     let results = results(&context);
     assert_eq!(results[0], text);
     assert!(results[1].len() < text.len() / 4, "{}", results[1]);

@@ -429,10 +429,13 @@ fn logged_again(recipe: &str, steps: &[((&str, String), String, bool)], percent:
     context.user("Mend the prices of Sundays.").expect("memory is written");
     for (n, ((name, arguments), text, failed)) in steps.iter().enumerate() {
         let id = format!("c{n}");
-        let call = Said::call(id.clone(), *name, arguments.clone());
-        context.assistant(&[Said::text("Next."), call]).expect("memory is written");
-        let result =
-            if *failed { Said::failure(id, text.clone()) } else { Said::output(id, text.clone()) };
+        let call = MessagePart::call(id.clone(), *name, arguments.clone());
+        context.assistant(&[MessagePart::text("Next."), call]).expect("memory is written");
+        let result = if *failed {
+            MessagePart::failure(id, text.clone())
+        } else {
+            MessagePart::output(id, text.clone())
+        };
         context.tool(&[result]).expect("memory is written");
     }
     let target = Tokens(context.usage().tokens.0 * percent / 100);
@@ -468,9 +471,11 @@ fn a_forced_compaction_comes_down_to_its_target_in_one_run() {
             for n in 0..16 {
                 let text = "one long line ".repeat(20 + n);
                 let arguments = json!({"path": format!("{n}.py"), "content": text}).to_string();
-                let call = Said::call(format!("c{n}"), "Write", arguments);
+                let call = MessagePart::call(format!("c{n}"), "Write", arguments);
                 context.assistant(&[call]).expect("memory is written");
-                context.tool(&[Said::output(format!("c{n}"), "ok")]).expect("memory is written");
+                context
+                    .tool(&[MessagePart::output(format!("c{n}"), "ok")])
+                    .expect("memory is written");
             }
             let target = Tokens(context.usage().tokens.0 * percent / 100);
             context.compact_to(None, Some(target)).expect("memory is written");

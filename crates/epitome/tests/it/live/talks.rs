@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use epitome::Loaded;
-use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
+use epitome::live::{Context, MessagePart, Next, Recovery, Setup, Speaker};
 use epitome::models::{SummaryJob, summary_writer};
 use epitome_api::APIS;
 use epitome_formats::named;
@@ -54,7 +54,9 @@ fn work(context: &mut Context) {
     for n in 0..5 {
         read_lines(context, &format!("{n}.rs"), 100);
     }
-    context.assistant(&[Said::text("All are read. ".repeat(200))]).expect("memory is written");
+    context
+        .assistant(&[MessagePart::text("All are read. ".repeat(200))])
+        .expect("memory is written");
     context.user("And now?").expect("memory is written");
 }
 
@@ -68,7 +70,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
     let cases = [
         (vec![good()], (1, 0, 1)),
         (vec![failed()], (1, 1, 0)),
-        (vec![Err(NoReply::Nobody)], (0, 0, 0)),
+        (vec![Err(NoReply::NoModel)], (0, 0, 0)),
         (vec![Err(NoReply::TooLong), good()], (2, 1, 1)),
         (vec![Err(NoReply::TooLong), failed()], (2, 2, 0)),
         (vec![says(" ", StopReason::End)], (1, 1, 1)),
@@ -109,9 +111,9 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     let mut context = context();
     let fact = "The port is 4711.";
     let long = format!("{}{fact}\n{}", lines("ports", 20), lines("more ports", 20));
-    context.assistant(&[Said::call("p", "Read", r#"{"path":"ports"}"#)]).expect("memory");
-    context.tool(&[Said::output("p", long)]).expect("memory is written");
-    context.assistant(&[Said::text("It is read. ".repeat(400))]).expect("memory is written");
+    context.assistant(&[MessagePart::call("p", "Read", r#"{"path":"ports"}"#)]).expect("memory");
+    context.tool(&[MessagePart::output("p", long)]).expect("memory is written");
+    context.assistant(&[MessagePart::text("It is read. ".repeat(400))]).expect("memory is written");
     context.user("Well?").expect("memory is written");
     context.ask_for_compaction(None, Some(Tokens(0)));
     // The passes have run before the question.
@@ -128,9 +130,9 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     let text = summary(&context);
     assert!(text.ends_with(&format!("He found \"{fact}\" in ports, and [struck].")), "{text}");
     // What a summary replaces is not read again, even after an undo.
-    context.assistant(&[Said::call("q", "Read", r#"{"path":"q"}"#)]).expect("memory");
-    context.tool(&[Said::output("q", lines("q", 40))]).expect("memory is written");
-    context.assistant(&[Said::text("That, too.")]).expect("memory is written");
+    context.assistant(&[MessagePart::call("q", "Read", r#"{"path":"q"}"#)]).expect("memory");
+    context.tool(&[MessagePart::output("q", lines("q", 40))]).expect("memory is written");
+    context.assistant(&[MessagePart::text("That, too.")]).expect("memory is written");
     context.user("Go on.").expect("memory is written");
     context.ask_for_compaction(None, Some(Tokens(0)));
     let prompt = ask(&mut context).prompt;
@@ -206,12 +208,12 @@ fn read_in_one_turn(
         let mut said = Vec::new();
         if thinks(n) {
             let signed = r#"{"type":"thinking","thinking":"Well.","signature":"c2ln"}"#;
-            said.push(Said::Wire(signed.into()));
+            said.push(MessagePart::Wire(signed.into()));
         }
         let (path, length) = file(n);
-        said.push(Said::call(id.clone(), "Read", format!(r#"{{"path":"{path}"}}"#)));
+        said.push(MessagePart::call(id.clone(), "Read", format!(r#"{{"path":"{path}"}}"#)));
         context.assistant(&said).expect("memory is written");
-        context.tool(&[Said::output(id, lines(&path, length))]).expect("memory is written");
+        context.tool(&[MessagePart::output(id, lines(&path, length))]).expect("memory is written");
     }
 }
 
@@ -353,7 +355,9 @@ fn who_has_no_model_is_told_so_once_and_goes_on() {
     work(&mut context);
     let mut events = Vec::new();
     for n in 0..6 {
-        context.assistant(&[Said::text("More and more of it. ".repeat(600))]).expect("memory");
+        context
+            .assistant(&[MessagePart::text("More and more of it. ".repeat(600))])
+            .expect("memory");
         context.user(&n.to_string()).expect("memory is written");
         context.view().expect("memory is written");
         events.extend(context.events());
@@ -372,7 +376,7 @@ fn who_has_no_model_is_told_so_once_and_goes_on() {
 fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
     let mut context = Context::in_memory(custom(TOLD));
     let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
-    context.push(&prompt, &[Said::text("You are an agent.")]).expect("memory is written");
+    context.push(&prompt, &[MessagePart::text("You are an agent.")]).expect("memory is written");
     work(&mut context);
     context.ask_for_compaction(None, Some(Tokens(0)));
     let Next::Ask(question) = context.step().expect("memory is written") else { panic!("nothing") };
@@ -395,7 +399,7 @@ fn a_history_that_takes_too_many_questions_is_left() {
     let mut context = Context::in_memory(setup);
     for n in 0..200 {
         context.user(&format!("Word {n} of many. ").repeat(120)).expect("memory is written");
-        context.assistant(&[Said::text("Well.")]).expect("memory is written");
+        context.assistant(&[MessagePart::text("Well.")]).expect("memory is written");
     }
     context.ask_for_compaction(None, Some(Tokens(0)));
     assert_eq!(context.step().expect("memory is written"), Next::Send);
@@ -416,7 +420,7 @@ fn a_faithful_model_hears_of_every_part_until_the_end() {
             let times = if n == 7 { 9_000 } else { 60 };
             let words = format!("fact{n}. {}", "Some words more. ".repeat(times));
             context.user(&words).expect("memory is written");
-            context.assistant(&[Said::text("Well.")]).expect("memory is written");
+            context.assistant(&[MessagePart::text("Well.")]).expect("memory is written");
         }
         context.user("And now?").expect("memory is written");
         context.ask_for_compaction(None, Some(Tokens(0)));
@@ -446,10 +450,10 @@ fn the_words_that_a_session_began_with_are_never_left_out() {
     let mut context = Context::in_memory(custom(&recipe));
     context.user("It all began with a port.").expect("memory is written");
     for n in 0..9 {
-        context.assistant(&[Said::text("Well. ".repeat(90))]).expect("memory is written");
+        context.assistant(&[MessagePart::text("Well. ".repeat(90))]).expect("memory is written");
         context.user(&format!("Word {n} of many. ").repeat(20)).expect("memory is written");
     }
-    context.assistant(&[Said::text("Well. ".repeat(900))]).expect("memory is written");
+    context.assistant(&[MessagePart::text("Well. ".repeat(900))]).expect("memory is written");
     context.user("And now?").expect("memory is written");
     context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
@@ -490,7 +494,7 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         context.view().expect("memory is written");
         let told = |(roles, said): (&str, usize)| (roles.to_owned(), said);
         assert_eq!(roles(&context), told(before), "{role:?} {keep}");
-        context.assistant(&[Said::text("The first.")]).expect("memory is written");
+        context.assistant(&[MessagePart::text("The first.")]).expect("memory is written");
         assert_eq!(roles(&context), told(after), "{role:?} {keep}");
     }
 }

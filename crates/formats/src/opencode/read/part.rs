@@ -57,14 +57,11 @@ pub fn part(
         }
         ("text", Role::Assistant) => {
             let said = raw.text.as_ref().filter(|text| text.len() > 2);
-            let block = |text| {
-                if message.is_summary {
-                    Block::Summary(at.source(text))
-                } else {
-                    Block::Text(at.source(text))
-                }
-            };
-            entry.blocks = said.map(block).into_iter().collect();
+            let block = said.map(|text| match message.is_summary {
+                true => Block::Summary(at.source(text)),
+                false => Block::Text(at.source(text)),
+            });
+            entry.blocks = block.into_iter().collect();
         }
         ("file", Role::User) => entry.blocks = file(at, raw).into_iter().collect(),
         ("compaction", Role::User) => {
@@ -137,35 +134,40 @@ fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Outp
 }
 
 fn output(at: &Place<'_>, state: &State) -> Output {
-    let made = |words: &str, error| Output {
-        error,
-        parts: vec![Part::Text(Text::Made(words.into()))],
-        ..Output::default()
-    };
-    let stands = |literal: &Range<usize>, error| Output {
-        error,
-        parts: vec![Part::Text(at.source(literal))],
-        whole: at.span(literal),
-        from_user: FROM_USER
-            .iter()
-            .any(|words| memchr::memmem::find(&at.line[literal.clone()], words).is_some()),
-        ..Output::default()
-    };
     let status = at.maybe(state.status.as_ref()).unwrap_or_default();
     match (&*status, &state.output, &state.error) {
-        ("completed", _, _) if state.is_compacted(at.line) => made(epitome_model::PRUNED, false),
+        ("completed", _, _) if state.is_compacted(at.line) => {
+            replaced(epitome_model::PRUNED, false)
+        }
         ("completed", Some(literal), _) => {
-            let mut output = stands(literal, false);
+            let mut output = stored(at, literal, false);
             output.parts.extend(state.attachments.items.iter().map(|file| attached(at, file)));
             output
         }
         ("error", _, Some(literal)) => match &state.metadata {
             Some(raw::Facts { is_interrupted: true, shown: Some(shown), .. }) => {
-                stands(shown, false)
+                stored(at, shown, false)
             }
-            Some(_) | None => stands(literal, true),
+            Some(_) | None => stored(at, literal, true),
         },
-        _ => made(INTERRUPTED, true),
+        _ => replaced(INTERRUPTED, true),
+    }
+}
+
+/// A result of which OpenCode sends these words of its own.
+fn replaced(words: &str, error: bool) -> Output {
+    Output { error, parts: vec![Part::Text(Text::Made(words.into()))], ..Output::default() }
+}
+
+/// A result that is sent as it is stored.
+fn stored(at: &Place<'_>, literal: &Range<usize>, error: bool) -> Output {
+    let text = &at.line[literal.clone()];
+    Output {
+        error,
+        parts: vec![Part::Text(at.source(literal))],
+        whole: at.span(literal),
+        from_user: FROM_USER.iter().any(|words| memchr::memmem::find(text, words).is_some()),
+        ..Output::default()
     }
 }
 
@@ -183,22 +185,19 @@ fn attached(at: &Place<'_>, file: &raw::File) -> Part {
 /// Metadata that a tool recorded for display, and pruned results: no model sees them.
 fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
     let mut copies = Vec::new();
-    let mut copy = |name, place: &Range<usize>, left| {
-        copies.push(HiddenField { name, value: at.span(place), left });
-    };
     for (key, place) in state.metadata.iter().flat_map(|metadata| &metadata.all) {
         let is_output = output.whole == at.span(place);
         if !LOOKED_UP.contains(&&**key) && !is_output {
-            copy("metadata", place, Left::Nothing);
+            copies.push(HiddenField {
+                name: "metadata",
+                value: at.span(place),
+                left: Left::Nothing,
+            });
         }
     }
     if state.is_compacted(at.line) {
-        if let Some(place) = &state.output {
-            copy("output", place, Left::EmptyText);
-        }
-        if let Some(place) = &state.attachments.whole {
-            copy("attachments", place, Left::Nothing);
-        }
+        copies.extend(at.hidden("output", &state.output, Left::EmptyText));
+        copies.extend(at.hidden("attachments", &state.attachments.whole, Left::Nothing));
     }
     copies
 }

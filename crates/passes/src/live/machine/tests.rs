@@ -155,7 +155,7 @@ enum Comes {
     /// The passes leave this many tokens, and a summary then leaves this many.
     Summary(u64, u64),
     /// The passes leave this many tokens, and no model is configured.
-    Nobody(u64),
+    NoModel(u64),
     /// An invariant refuses the edits of the passes.
     Refused,
 }
@@ -178,7 +178,7 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
             }
             (
                 NextStep::Run(why),
-                Comes::To(left) | Comes::Summary(left, _) | Comes::Nobody(left),
+                Comes::To(left) | Comes::Summary(left, _) | Comes::NoModel(left),
             ) => {
                 told.push("run".into());
                 now = gauge(left);
@@ -190,7 +190,7 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
                 now = gauge(left);
                 machine.answered(why, before, &now, Ok(()));
             }
-            (NextStep::Ask(why), Comes::Nobody(_)) => {
+            (NextStep::Ask(why), Comes::NoModel(_)) => {
                 told.push("nobody".into());
                 machine.unanswered(why, &now, "there is no model to ask".into());
             }
@@ -272,7 +272,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
 
 #[test]
 fn gains_and_violations_open_and_close_the_breaker() {
-    use Comes::{Nobody, Refused, Summary, To};
+    use Comes::{NoModel, Refused, Summary, To};
     let fails = (900, To(900));
     check(&[
         // The gain is that of passes and summary together.
@@ -289,7 +289,7 @@ fn gains_and_violations_open_and_close_the_breaker() {
         // Without a model, the gain of the passes is judged.
         (
             with_summary(),
-            &[(900, Nobody(900)), (900, Nobody(900)), (944, To(0)), (945, Summary(945, 300))],
+            &[(900, NoModel(900)), (900, NoModel(900)), (944, To(0)), (945, Summary(945, 300))],
             &["run, nobody", "run, nobody, 2 gains of less than 5 per cent (900)", "", "run, ask"],
         ),
         // Without summaries the gain of the passes counts, even if it is zero.
@@ -432,14 +432,14 @@ fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() 
 
 #[test]
 fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
-    use Comes::{Nobody, Refused, Summary, To};
+    use Comes::{NoModel, Refused, Summary, To};
     let fails = (900, To(900));
     let sliding = || that_runs(When::Request, with_summary());
     check(&[
         // A digest is the only remaining step.
         (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
         (with_summary(), &[(1_100, To(1_050))], &["run, ask, digest"]),
-        (with_summary(), &[(1_100, Nobody(1_050))], &["run, nobody, digest"]),
+        (with_summary(), &[(1_100, NoModel(1_050))], &["run, nobody, digest"]),
         (with_summary(), &[(1_100, Summary(1_050, 1_020))], &["run, ask, digest"]),
         (with_summary(), &[(1_100, Refused)], &["run, digest"]),
         (sliding(), &[(1_100, To(1_050)), (900, To(1_000))], &["run, ask, digest", "run, ask"]),

@@ -121,8 +121,9 @@ impl Page<'_, '_> {
     /// The figures of a turn: steps, failures, time, tokens, cost; unknown ones are left out.
     pub(super) fn figures(&self, turn: &Turn) -> Markup {
         let layout = self.layout;
-        let at = |item: usize| layout.requests.partition_point(|request| request.item < item);
-        let requests = &layout.requests[at(turn.items.start)..at(turn.items.end)];
+        let start = layout.requests.partition_point(|request| request.item < turn.items.start);
+        let end = layout.requests.partition_point(|request| request.item < turn.items.end);
+        let requests = &layout.requests[start..end];
         let steps = self.story.steps(turn).len() as u64;
         let mut parts = Vec::new();
         if steps > 0 {
@@ -166,15 +167,12 @@ fn tokens(requests: &[Request<'_>]) -> Option<Markup> {
 }
 
 fn cost(spent: &Spent) -> Option<Markup> {
-    let whole = spent.cost.as_ref().map(|cost| {
+    if let Some(cost) = &spent.cost {
         let about = if cost.prices_of.is_some() { "about " } else { "" };
-        html! { span title=(cost) { (about) (cost.micro_dollars) } }
-    });
-    let floor = || {
-        let floor = spent.cost_floor.as_ref()?;
-        Some(html! { span title=(floor) { "at least " (floor.micro_dollars) } })
-    };
-    whole.or_else(floor)
+        return Some(html! { span title=(cost) { (about) (cost.micro_dollars) } });
+    }
+    let floor = spent.cost_floor.as_ref()?;
+    Some(html! { span title=(floor) { "at least " (floor.micro_dollars) } })
 }
 
 /// A part in per cent of a whole, rounded down; `None` if it is zero.

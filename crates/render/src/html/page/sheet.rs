@@ -57,8 +57,8 @@ impl Html<'_> {
     ///
     /// If there is no such page.
     pub fn sheet(&self, number: usize) -> Sheet {
-        let (page, pieces) =
-            (self.on_page(number, String::new()), self.layout.pages[number].clone());
+        let page = self.on_page(number, String::new());
+        let pieces = self.layout.pages[number].clone();
         let turns = self.layout.story.turns_on(&pieces).map(|turn| {
             let html = page.turn(turn, &pieces).into_string();
             (format!("t{}", turn.number), html)
