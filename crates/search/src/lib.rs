@@ -13,7 +13,9 @@
 //! Text that is on no page of a session: pictures, system prompts, records that are not sent to a
 //! model. Stemming: sessions are in many languages, and half of their text is code.
 
+mod around;
 mod conditions;
+mod failed;
 mod found;
 mod index;
 mod query;
@@ -21,6 +23,7 @@ mod snippet;
 mod tables;
 mod terms;
 mod text;
+mod touched;
 mod update;
 
 use std::path::Path;
@@ -31,9 +34,12 @@ use epitome::redact::rules;
 use epitome_redact::RuleFault;
 use rusqlite::Connection;
 
+pub use around::Message;
+pub use failed::{ErrorText, Failed, Failures};
 pub use found::{Hit, Hits};
 pub use query::{BadQuery, Query};
 pub use snippet::Run;
+pub use touched::{FilePath, Touch, TouchKind, TouchedBy};
 pub use update::{Progress, Update, Updated};
 
 use index::{Index, IndexLocation};
@@ -125,6 +131,16 @@ impl Search {
     /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
     pub fn find(&self, query: &Query, most: usize) -> Result<Hits> {
         self.read(|connection| found::find(connection, query, most.max(1)))
+    }
+
+    /// Like [`find`](Search::find), but if no message has all words, the best that have some of
+    /// them. Returns whether they are those.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Search::find).
+    pub fn find_or_relax(&self, query: &Query, most: usize) -> Result<(Hits, bool)> {
+        self.read(|connection| found::find_or_relax(connection, query, most.max(1)))
     }
 
     /// The progress of an update that this process is running.

@@ -8,6 +8,8 @@ use super::terms;
 
 /// The most characters of a query.
 const LONGEST: usize = 1_000;
+/// The most words of a text that is looked for.
+const TEXT_WORDS: usize = 40;
 /// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
@@ -15,6 +17,8 @@ const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,
+    /// Whether a message matches that has some of the words, and not all.
+    pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
     /// The folders of which the session must have been run in or below one.
     pub(super) folders: Vec<PathBuf>,
@@ -103,6 +107,56 @@ impl Query {
         Ok(query)
     }
 
+    /// A query for all words of a text that is no query, such as an error message: nothing in it is
+    /// a filter or an operator. Words that are too long for the index are left out, and so is what
+    /// follows the first 40 words.
+    ///
+    /// ```
+    /// use epitome_search::Query;
+    ///
+    /// let query = Query::of_text("error[E0499]: `a` -b \"c").expect("it has words");
+    /// assert_eq!(query.marked(), ["error", "e0499", "a", "b", "c"]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the text holds no word.
+    pub fn of_text(text: &str) -> Result<Query, BadQuery> {
+        let words = text_words(text);
+        if words.is_empty() {
+            return bad("there are no words to look for");
+        }
+        let clause = |word| Clause { words: vec![word], is_prefix: false, is_excluded: false };
+        Ok(Query { clauses: words.into_iter().map(clause).collect(), ..Query::default() })
+    }
+
+    /// A query for the words of a text as a phrase, for example the name of a file.
+    ///
+    /// # Errors
+    ///
+    /// When the text holds no word.
+    pub fn phrase(text: &str) -> Result<Query, BadQuery> {
+        let words = text_words(text);
+        if words.is_empty() {
+            return bad("there are no words to look for");
+        }
+        let clause = Clause { words, is_prefix: false, is_excluded: false };
+        Ok(Query { clauses: vec![clause], ..Query::default() })
+    }
+
+    /// The same query for messages that have at least one of its words, those with the rarest and
+    /// the most of them first. None if it has only one.
+    pub(super) fn relaxed(&self) -> Option<Query> {
+        let wanted = self.clauses.iter().filter(|clause| !clause.is_excluded).count();
+        (wanted > 1 && !self.is_relaxed).then(|| Query { is_relaxed: true, ..self.clone() })
+    }
+
+    /// The same query, limited to messages of this role.
+    pub(super) fn of_role(mut self, role: &str) -> Query {
+        self.filters.push((Filter::Role, role.to_owned()));
+        self
+    }
+
     /// The same query, limited to sessions of this agent.
     ///
     /// # Errors
@@ -178,6 +232,17 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     Ok((&text[..end], false, &text[end..]))
+}
+
+/// The words of a text that can be indexed, the first of them.
+fn text_words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    terms::each(text, |word| {
+        if word.is_indexed() && words.len() < TEXT_WORDS {
+            words.push(word.text.clone());
+        }
+    });
+    words
 }
 
 /// Whether a text contains a word that can be indexed.
