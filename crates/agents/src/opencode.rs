@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use epitome_formats::{Format, opencode};
 use epitome_store::file_tree::FileTreeSession;
 
-use crate::agent::{Agent, HookTarget};
+use crate::agent::{AdditionTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
@@ -42,17 +42,22 @@ impl Agent for OpenCode {
     }
 
     fn hook(&self) -> Option<HookTarget> {
-        // The same place on every system.
-        let settings = |environment: &Environment| {
-            let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
-            config.join("opencode")
-        };
         Some(HookTarget { hook: &opencode::HOOK, settings })
+    }
+
+    fn mcp(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &opencode::MCP, settings })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         Some(&["opencode", "--session"])
     }
+}
+
+/// The folder of its settings: the same on every system.
+fn settings(environment: &Environment) -> PathBuf {
+    let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
+    config.join("opencode")
 }
 
 impl OpenCode {

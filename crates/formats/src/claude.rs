@@ -2,6 +2,7 @@
 //!
 //! `docs/formats/claude.md` describes the records, and how that was found out.
 
+mod additions;
 mod counted;
 mod hook;
 mod invariants;
@@ -9,10 +10,13 @@ mod kinds;
 mod make;
 mod raw;
 mod read;
+mod status;
 mod summarise;
 mod tools;
 
+pub use additions::{MCP, STATUS_LINE};
 pub use hook::HOOK;
+pub use status::{Status, kept_days, lines_with_usage, status};
 
 use epitome_json::write::{self, Gone, Shapes};
 

@@ -2,6 +2,7 @@
 //!
 //! `docs/formats/codex.md` describes the records, and how that was found out.
 
+mod additions;
 mod append;
 mod hook;
 mod invariants;
@@ -15,6 +16,7 @@ mod script;
 mod summarise;
 mod tools;
 
+pub use additions::MCP;
 pub use hook::HOOK;
 pub use origin::{Base, Origin, origin};
 

@@ -13,6 +13,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accounting;
+mod addition;
 pub mod amp;
 mod carrier;
 pub mod claude;
@@ -42,6 +43,7 @@ mod trajectory;
 mod tree;
 mod unknown;
 
+pub use addition::{Addition, AdditionForm};
 pub use carrier::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{Ended, Hook, Setting, command, ended};
