@@ -10,11 +10,14 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+pub mod additions;
 pub mod anatomy;
 mod backup;
 mod billed;
 mod compact;
 mod config;
+pub mod cost;
+pub mod doctor;
 mod drive;
 mod family;
 mod garbage;
@@ -33,6 +36,7 @@ pub mod render;
 pub mod runs;
 pub mod settings;
 pub mod simulate;
+pub mod status_line;
 pub mod watch;
 
 use epitome_error as error;

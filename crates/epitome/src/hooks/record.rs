@@ -158,8 +158,12 @@ impl Record {
 
 /// Locks out other processes that change the record.
 pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
-    let folder = config.hooks();
-    disk::private_folder(&folder)?;
+    lock_in(&config.hooks(), name)
+}
+
+/// Takes the lock that is a file in a folder. The folder is made if it does not exist.
+pub(crate) fn lock_in(folder: &Path, name: &str) -> Result<File> {
+    disk::private_folder(folder)?;
     let path = folder.join(name);
     let failed = |err| Error::writing(err, "the lock", &path);
     let options = &mut File::options();
@@ -173,7 +177,7 @@ pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
 
 /// The one splice that turns one text into another: its offset, the text before, and the text
 /// after.
-pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
+pub(crate) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
     let mut at = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     while !before.is_char_boundary(at) || !after.is_char_boundary(at) {
         at -= 1;
@@ -188,7 +192,7 @@ pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str
     (at, &before[at..before.len() - same], &after[at..after.len() - same])
 }
 
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     Hash::compute(text.as_bytes()).to_string()
 }
 
