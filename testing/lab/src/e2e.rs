@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, Way, carry, keep, sdk};
+use agents::{AGENTS, Agent, Way, carry, keep, past, sdk};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -30,7 +30,7 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `sdk` (SDKs and clients of the engine), `tools` (other programs that read
+/// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the engine), `tools` (other programs that read
 /// sessions) and `viewer` (in a real Chromium) each run one of these parts.
 ///
 /// # Errors
@@ -41,6 +41,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
+        ["mcp"] => return searched(&epitome),
         ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
@@ -57,6 +58,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
+        searched(&epitome)?;
         clients(&epitome)?;
         tools(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
@@ -233,6 +235,17 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
         },
     );
     table.finish()
+}
+
+/// Lets the model of a real agent search in past sessions.
+fn searched(epitome: &Path) -> anyhow::Result<()> {
+    let recorded = String::from_utf8(fixtures::get("claude", "pricing").bytes())?;
+    let past::Report { tools, definitions, answer } = past::run(&recorded, epitome)?;
+    print(&format!(
+        "claude: {} tools of `epitome mcp` ({definitions} characters), an answer of {answer}",
+        tools.len()
+    ));
+    Ok(())
 }
 
 /// The verb of a line of the log, and the change of the size.
