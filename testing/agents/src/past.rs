@@ -24,7 +24,7 @@ pub struct Report {
     pub answer: usize,
 }
 
-/// Adds the server to Claude Code, lets the model search in a recorded session of it on pricing, and
+/// Adds the server to Claude Code, lets the model search in a recorded session on pricing, and
 /// removes the server again.
 ///
 /// # Errors

@@ -30,8 +30,9 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the engine), `tools` (other programs that read
-/// sessions) and `viewer` (in a real Chromium) each run one of these parts.
+/// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the
+/// engine), `tools` (other programs that read sessions) and `viewer` (in a real Chromium) each run
+/// one of these parts.
 ///
 /// # Errors
 ///

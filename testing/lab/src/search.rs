@@ -231,7 +231,7 @@ fn plain_index(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Result<Conne
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("CREATE VIRTUAL TABLE m USING fts5 (path UNINDEXED, text); BEGIN")?;
     for (path, texts) in texts {
-        let mut insert = connection.prepare_cached("INSERT INTO m VALUES (?, ?)")?;
+        let mut insert = connection.prepare("INSERT INTO m VALUES (?, ?)")?;
         for (_, text) in texts {
             insert.execute([path.to_string_lossy().as_ref(), text])?;
         }
@@ -243,7 +243,7 @@ fn plain_index(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Result<Conne
 fn fts5(connection: &Connection, asked: &str) -> Result<Option<PathBuf>> {
     let words: Vec<String> = asked.split_whitespace().map(|word| format!("\"{word}\"")).collect();
     let sql = "SELECT path FROM m WHERE m MATCH ? ORDER BY rank LIMIT 10";
-    let mut find = connection.prepare_cached(sql)?;
+    let mut find = connection.prepare(sql)?;
     let mut rows = find.query([words.join(" OR ")])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(PathBuf::from(row.get::<_, String>(0)?)))
