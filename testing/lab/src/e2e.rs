@@ -32,13 +32,16 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the
 /// engine), `tools` (other programs that read sessions) and `viewer` (in a real Chromium) each run
-/// one of these parts.
+/// one of these parts. `EPITOME_PROGRAM` may name a program that is built already.
 ///
 /// # Errors
 ///
 /// If the program does not build, an agent cannot be installed, or a test fails.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
-    let epitome = cargo::epitome("dev")?;
+    let epitome = match std::env::var_os("EPITOME_PROGRAM") {
+        Some(program) => program.into(),
+        None => cargo::epitome("dev")?,
+    };
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
