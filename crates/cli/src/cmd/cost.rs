@@ -25,7 +25,7 @@ const NAME: usize = 48;
 /// Show what sessions cost: the tokens that providers counted, at list prices
 ///
 /// Sub-agents are included, and a request that several sessions contain, as forks do, is counted
-/// once. Days are in UTC. docs/cost.md says what is counted, and how it compares with ccusage.
+/// once. Days are in UTC. docs/cost.md says what is counted.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
