@@ -1,4 +1,5 @@
-//! An agent: its folders, its locks, its hook, and how it resumes sessions.
+//! The trait that an agent implements: its folders, its locks, its hook, and how it resumes
+//! sessions.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -13,25 +14,25 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// An agent: where it keeps sessions and what it does with them. The default methods describe an
-/// agent without the feature.
+/// An agent: where it keeps sessions, and what it does with them. The default of a method is for an
+/// agent that does not have the feature.
 pub trait Agent: Sync {
-    /// The format of its sessions.
+    /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
 
-    /// The environment variables that set its folders.
+    /// The names of the environment variables that set the agent's folders.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The folder in which it keeps sessions.
+    /// The folder in which the agent keeps sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
-    /// All its sessions, without those of sub-agents that belong to one of them.
+    /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile>;
 
-    /// Sessions of sub-agents that have a file of their own in a folder of sessions. They are found
-    /// only by their full id.
+    /// Sub-agents' sessions that have a file of their own in a folder of sessions. A user finds
+    /// them only by their full id.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut Unread) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -60,7 +61,7 @@ pub trait Agent: Sync {
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
-    /// The processes that say they have a session open without holding its file open.
+    /// The processes that have a session open although they do not hold its file open.
     fn users(&self, _: &Environment, _session: &Path) -> Vec<User> {
         Vec::new()
     }
@@ -69,7 +70,7 @@ pub trait Agent: Sync {
     ///
     /// # Errors
     ///
-    /// The processes that hold it.
+    /// The processes that hold the lock.
     fn lock(
         &self,
         _: &Environment,
@@ -83,13 +84,13 @@ pub trait Agent: Sync {
     ///
     /// # Errors
     ///
-    /// `Disk` when the agent's store cannot be written.
+    /// `Disk` if the agent's files cannot be written.
     fn forget(&self, _: &Environment, _session: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// Refuses a change of a session from byte `from` on if another session refers to offsets after
-    /// it.
+    /// Returns an error if another session refers to offsets in this session after byte `from`,
+    /// which a change would move.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ pub trait Agent: Sync {
         Ok(())
     }
 
-    /// Its hook for the end of a session, if it has one.
+    /// The agent's hook for the end of a session; `None` if it has none.
     fn hook(&self) -> Option<HookTarget> {
         None
     }
@@ -124,18 +125,18 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How it resumes a session that another program wrote, if it can.
+    /// How the agent resumes a session that another program wrote; `None` if it cannot.
     fn resume(&self) -> Option<Resume> {
         None
     }
 
-    /// The command that resumes a session in the folder in which it was run; the session's id is
-    /// the last argument. None if it is unknown.
+    /// The command that resumes a session in the folder in which it was run. The id of the session
+    /// is added as the last argument. `None` if the command is unknown.
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         self.resume().map(|resume| resume.command)
     }
 
-    /// Its name, which is that of its format.
+    /// The name of the agent, which is also that of its format.
     fn name(&self) -> &'static str {
         self.format().name
     }
@@ -162,20 +163,20 @@ pub struct AdditionTarget {
 /// How an agent resumes a session that another program wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume {
-    /// The command that resumes a session; the session's id is the last argument.
+    /// The command that resumes a session; the id of the session is added as the last argument.
     pub command: &'static [&'static str],
-    /// The file in which the agent looks for the session. `Refused` when that is unknown.
+    /// Returns the path at which the agent looks for the session; `Refused` if that is unknown.
     pub place: fn(&Environment, &NewSession<'_>) -> Result<PathBuf>,
 }
 
 /// A new session, to be written where its agent looks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSession<'a> {
-    /// Its id.
+    /// The id of the session.
     pub id: &'a str,
-    /// The folder in which it is to be run.
+    /// The folder in which the session will be run.
     pub cwd: &'a Path,
-    /// When it begins, in UTC.
+    /// When the session begins, in UTC.
     pub time: &'a Zoned,
 }
 
@@ -187,12 +188,12 @@ pub struct AgentLock {
 }
 
 impl AgentLock {
-    /// Takes the lock in the file at `path`, which is made if it does not exist. `None` on a file
-    /// system without locks.
+    /// Takes the lock in the file at `path`, which is created if it does not exist. `None` on a
+    /// file system without locks.
     ///
     /// # Errors
     ///
-    /// Another process holds it.
+    /// The path, if another process holds the lock.
     pub(crate) fn take(path: PathBuf) -> std::result::Result<Option<AgentLock>, PathBuf> {
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
@@ -207,7 +208,8 @@ impl AgentLock {
 
 impl Drop for AgentLock {
     fn drop(&mut self) {
-        // Agents delete their lock files, too. If this fails, an empty file is left.
+        // Agents delete their lock files, too. If deleting fails, an empty file remains, which does
+        // no harm.
         fs::remove_file(&self.path).ok();
     }
 }

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::SessionFile;
 use crate::unread::Unread;
 
-/// Amp.
+/// Amp, as an [`Agent`].
 pub(crate) struct Amp;
 
 impl Agent for Amp {

@@ -1,5 +1,5 @@
 //! A census of all sessions on this machine, which decides whether archived originals are still
-//! needed: everything that could not be read is part of the result.
+//! needed. Everything that could not be read is part of the result.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -26,14 +26,15 @@ use crate::{AGENTS, named as agent_named};
 const HEAD: u64 = 64 << 10;
 /// The folder for the work of Claude Code's sub-agents, in a folder named like their session.
 const PARTS: &str = "subagents";
-/// Shorter ids may be found in a session by chance.
+/// The number of characters from which an id is looked for: a shorter one may be in a session by
+/// chance.
 const SHORTEST_ID: usize = 8;
 
 /// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Files by agent and by the id in their names, and by that in their contents if it is wanted:
-    /// a copy has another name and the same id.
+    /// Files by agent and id. The id is the one in the file's name and, if it is wanted, the one in
+    /// its content: a copy has another name and the same id.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
     /// Wanted ids that are in the first bytes of some file.
     named: HashSet<String>,
@@ -46,11 +47,11 @@ pub struct Census {
 /// Whether there is a session at a path.
 #[derive(Debug)]
 pub enum Presence {
-    /// There is.
+    /// There is a session.
     There,
-    /// There is none: its folder, or the one above it, was listed.
+    /// There is no session: its folder, or the folder above that, could be listed.
     Gone,
-    /// Unknown: its folder could not be listed.
+    /// It is unknown whether there is a session, because its folder could not be listed.
     Unknown(Error),
 }
 
@@ -76,8 +77,8 @@ impl Census {
         census
     }
 
-    /// Collects the stubs in a file and the wanted ids at its beginning. A file that has one is
-    /// read as a session: its own id may be another than that of its name.
+    /// Collects the stubs in a file, and the wanted ids at its beginning. A file with such an id is
+    /// read as a session, because its own id may differ from that in its name.
     fn read(&mut self, file: &Path, wanted: &WantedIds<'_>) -> Result<()> {
         const BEGINNING: &[u8] = b"[epitome k";
         let source = place::open(file)?;
@@ -194,7 +195,7 @@ impl<'k> WantedIds<'k> {
         ids.retain(|id| !id.is_empty());
         ids.sort_unstable();
         ids.dedup();
-        // Ids too many for an automaton are found one by one.
+        // If there are too many ids for an automaton, they are looked for one by one.
         let automaton = AhoCorasick::new(&ids).ok();
         WantedIds { keys, ids, automaton }
     }
@@ -230,7 +231,7 @@ fn in_database(database: &Path, id: &str) -> Presence {
     }
 }
 
-/// Whether an error is about something that exists and should have been readable.
+/// Whether an error is about a file that exists and should have been readable.
 fn is_there(err: &Error) -> bool {
     !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }

@@ -18,11 +18,11 @@ use crate::process::name_of;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// The most UTF-16 units in the name of a project's folder. Claude Code shortens a longer one with
-/// a hash of its own.
+/// The maximum number of UTF-16 units in the name of a project's folder. Claude Code shortens a
+/// longer name, and adds a hash of its own.
 const LONGEST: usize = 200;
 
-/// Claude Code.
+/// Claude Code, as an [`Agent`].
 pub(crate) struct Claude;
 
 impl Agent for Claude {

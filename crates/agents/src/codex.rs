@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// Codex.
+/// Codex, as an [`Agent`].
 pub(crate) struct Codex;
 
 impl Agent for Codex {

@@ -12,7 +12,7 @@ use crate::unread::Unread;
 /// The variable that sets its folder.
 const FOLDER: &str = "CONTINUE_GLOBAL_DIR";
 
-/// Continue.
+/// Continue, as an [`Agent`].
 pub(crate) struct Continue;
 
 impl Agent for Continue {

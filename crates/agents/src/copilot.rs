@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// Copilot CLI.
+/// Copilot CLI, as an [`Agent`].
 pub(crate) struct Copilot;
 
 impl Agent for Copilot {

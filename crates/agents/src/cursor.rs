@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
-/// Cursor, the editor and the CLI.
+/// Cursor, the editor and the CLI, as one [`Agent`].
 pub(crate) struct Cursor;
 
 impl Agent for Cursor {

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
-/// epitome itself.
+/// epitome itself, as an [`Agent`].
 pub(crate) struct Epitome;
 
 impl Agent for Epitome {

@@ -15,7 +15,7 @@ use crate::unread::Unread;
 /// The length of the id prefix in the name of a session's file.
 const SHORT: usize = 8;
 
-/// Gemini CLI.
+/// Gemini CLI, as an [`Agent`].
 pub(crate) struct Gemini;
 
 impl Agent for Gemini {
@@ -50,7 +50,7 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A file of that name is no folder, which is no error.
+        // A path with that name that is a file is skipped, and is no error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));

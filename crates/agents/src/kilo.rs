@@ -13,7 +13,7 @@ use crate::unread::Unread;
 /// The variable that names one database, relative to the folder of all.
 const DATABASE: &str = "KILO_DB";
 
-/// Kilo Code.
+/// Kilo Code, as an [`Agent`].
 pub(crate) struct Kilo;
 
 impl Agent for Kilo {

@@ -1,9 +1,17 @@
 //! Coding agents: where each keeps its sessions, which processes use one, and the hook with which
 //! it calls a program when a session ends.
 //!
-//! An [`Agent`] is one file of this crate and one line in [`AGENTS`]; nothing else lists agents.
-//! The environment from which an agent's folders are computed (the user's home, variables) is
-//! passed in as an [`Environment`].
+//! An [`Agent`] is one file of this crate and one element of [`AGENTS`]; no other code lists
+//! agents. It says in which folders its sessions are, which files belong to a session, how it locks
+//! one ([`AgentLock`]), how it resumes one ([`Resume`]), and how a hook is installed in its
+//! settings ([`HookTarget`]).
+//!
+//! [`sessions`] finds the sessions of all agents, each as a [`SessionFile`], and a [`Census`]
+//! searches all of them for references to removed text. What could not be read is reported as
+//! [`Unread`].
+//!
+//! The folders of an agent depend on the user's home and on variables. These are passed in as an
+//! [`Environment`], so that this crate reads neither.
 //!
 //! ```
 //! use epitome_agents::{AGENTS, Environment, named, sessions};
@@ -17,8 +25,10 @@
 //!
 //! # Absent
 //!
-//! Agents' JSON keys, which are in `epitome-formats`. The process environment, which the caller
-//! reads. Writing sessions: this crate only finds them, and takes and releases agents' own locks.
+//! - Agents' JSON keys: `epitome-formats`.
+//! - The process environment: the caller reads it.
+//! - Writing sessions: this crate finds them, and takes and releases agents' own locks.
+//!   `epitome-store` writes.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

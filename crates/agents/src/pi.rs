@@ -14,7 +14,7 @@ use crate::unread::Unread;
 /// The variable that sets a folder for sessions, which has no folders of projects.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
 
-/// pi.
+/// pi, as an [`Agent`].
 pub(crate) struct Pi;
 
 impl Agent for Pi {

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
-/// Qwen Code.
+/// Qwen Code, as an [`Agent`].
 pub(crate) struct Qwen;
 
 impl Agent for Qwen {

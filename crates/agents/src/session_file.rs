@@ -12,17 +12,17 @@ use crate::unread::Unread;
 /// A session that was found but not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// Its address: a file, or `DATABASE#ID`.
+    /// The address of the session: a file, or `DATABASE#ID`.
     pub path: PathBuf,
-    /// The agent in whose folder it is.
+    /// The agent in whose folder the session is.
     pub agent: &'static str,
-    /// Its id, from the name of the file or from the database.
+    /// The id of the session, from the name of the file or from the database.
     pub id: String,
-    /// When it was last written.
+    /// When the session was last written to.
     pub modified: SystemTime,
-    /// Its size on disk.
+    /// The size of the session on disk.
     pub size: Bytes,
-    /// The row of a database, if a list needs no more than that: the session is then not read.
+    /// The row of a database, if a list needs nothing else: the session is not read then.
     pub told: Option<SessionRow>,
 }
 

@@ -27,7 +27,7 @@ api! {
     assembler: stream::Events,
 }
 
-/// Whether a model's reasoning is valid only with everything before it unchanged: Anthropic's
+/// Whether the reasoning of a model is valid only if everything before it is unchanged. Anthropic's
 /// documentation of preserved thinking names these models.
 pub fn thinking_is_bound(model: &str) -> bool {
     const BOUND: [&str; 3] = ["claude-fable-5", "claude-sonnet-5-5", "claude-haiku-5-5"];

@@ -5,14 +5,14 @@ use std::ops::Range;
 use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{Field, FieldRole, Span, Text, ToolKind};
 
-/// A row of the table: tools of one kind.
+/// A row of the table: tools of one kind whose arguments have the same roles.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Their names, separated by spaces, in any case.
+    /// The names of the tools, separated by spaces, in any case.
     pub names: &'static str,
-    /// What they do.
+    /// What the tools do.
     pub kind: ToolKind,
-    /// The roles of their arguments.
+    /// The roles of the tools' arguments.
     pub roles: Roles,
 }
 
@@ -33,36 +33,37 @@ impl Rule {
 /// member of each element of an array.
 #[derive(Clone, Copy, Debug)]
 pub struct Roles {
-    /// The target of the call: the first of these that is present.
+    /// The names of the arguments that may hold the target: the first that is present counts.
     target: &'static str,
-    /// The arguments that select a part of the target.
+    /// The names of the arguments that select a part of the target.
     part: &'static str,
-    /// The arguments that may be bulky.
+    /// The roles of arguments that may be bulky, each with the names of these arguments.
     fields: [(FieldRole, &'static str); 3],
 }
 
 impl Roles {
-    /// No argument has a role.
+    /// Roles for a tool of which no argument has a role.
     pub const NONE: Roles = Roles { target: "", part: "", fields: [(FieldRole::Other, ""); 3] };
 
-    /// The target is the first of these arguments that is present.
+    /// Roles with a target: the first of the arguments `names` that is present.
     pub const fn target(names: &'static str) -> Roles {
         Roles { target: names, ..Roles::NONE }
     }
 
-    /// These arguments select a part of the target.
+    /// Adds the arguments that select a part of the target.
     pub const fn part(self, names: &'static str) -> Roles {
         Roles { part: names, ..self }
     }
 
-    /// These arguments may be bulky. A tool has at most three such roles.
+    /// Adds arguments that may be bulky. A tool has at most three such roles.
     pub const fn field(self, role: FieldRole, names: &'static str) -> Roles {
         let [first, second, third] = self.fields;
         assert!(third.1.is_empty(), "more than three roles");
         Roles { fields: [(role, names), first, second], ..self }
     }
 
-    /// The place of an argument among the targets.
+    /// The rank of an argument among those that may hold the target, from 0 for the first choice;
+    /// `None` if it is not one of them.
     pub fn target_rank(&self, name: &str) -> Option<usize> {
         self.target.split_ascii_whitespace().position(|target| target == name)
     }
@@ -81,8 +82,9 @@ fn has(names: &str, name: &str) -> bool {
 /// A call: the kind of its tool, its target, the part of the target, and its bulky fields.
 pub type ClassifiedCall = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
 
-/// Classifies a call. A tool that is not in the table is [`ToolKind::Other`]: its target is its
-/// first string, and all its strings may be bulky.
+/// Classifies a call by the table. A tool that is not in the table is [`ToolKind::Other`]: its
+/// target is its first string, and all its strings may be bulky. `arguments` is the range of the
+/// arguments in `line`, and `base` the offset of `line` in the source.
 pub fn classify(
     rules: &[Rule],
     name: &str,
@@ -97,7 +99,8 @@ pub fn classify(
     known_at(rules, name, line, arguments, &span)
 }
 
-/// Like [`classify`], for arguments in another text; `span` maps its ranges to the source.
+/// Like [`classify`], for arguments in another text than the record: `span` maps ranges of `text`
+/// to the source.
 pub fn known_at(
     rules: &[Rule],
     name: &str,
@@ -154,7 +157,7 @@ impl Found<'_> {
                 Kind::Object => {
                     self.object(element, &format!("{name}."))?;
                 }
-                // For an unknown tool, strings in a list do not count as bulky.
+                // Strings in a list count as bulky only for a known tool.
                 Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
                 Kind::String | Kind::Array | Kind::Other => {
                     element.skip()?;
@@ -195,7 +198,8 @@ impl Found<'_> {
     }
 }
 
-/// `edits[2].oldText` as the table writes it: `edits[].oldText`.
+/// The name of an argument without indices, as the table has it: `edits[].oldText` for
+/// `edits[2].oldText`.
 fn without_index(name: &str) -> String {
     match (name.find('['), name.find(']')) {
         (Some(open), Some(close)) if open < close => {

@@ -40,7 +40,7 @@ pub struct Body<'d> {
     document: &'d Document<'d>,
     head: Head,
     model: Option<Box<str>>,
-    /// In the order in which they are sent.
+    /// The items so far, in the order in which they are sent.
     items: Vec<Item>,
     /// The number of items that are sent before the conversation.
     prompt: usize,
@@ -48,8 +48,8 @@ pub struct Body<'d> {
     responses: usize,
 }
 
-/// The blocks of a message whose `content` is a string or a list of parts, which `part` parses. An
-/// empty string has none.
+/// The blocks of a message whose `content` is a string or a list of parts. `part` parses one part.
+/// An empty string has no block.
 pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> {
     match message.get("content") {
         Some(content) if content.is_text() && content.range().len() > 2 => {
@@ -60,7 +60,7 @@ pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> 
     }
 }
 
-/// The parts of a result whose content is a string or a list of parts, which `part` parses.
+/// The parts of a tool result whose content is a string or a list of parts. `part` parses one part.
 pub fn parts(content: Option<&Value<'_>>, part: fn(&Value<'_>) -> Part) -> Vec<Part> {
     match content {
         Some(content) if content.is_text() => vec![Part::Text(content.source())],
@@ -81,7 +81,8 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// The entries in the order in which they are sent, each with whether it is a prompt.
+    /// The entries in the order in which they are sent, each with a flag: whether it is part of the
+    /// prompt.
     pub(crate) fn into_entries(self) -> Vec<(bool, Entry)> {
         let Body { items, prompt, .. } = self;
         let entries = items.into_iter().enumerate().filter_map(|(idx, item)| match item {
@@ -91,7 +92,7 @@ impl<'d> Body<'d> {
         entries.collect()
     }
 
-    /// Sets the model.
+    /// Sets the name of the model, which the transcript's responses get, from the member `model`.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }
@@ -104,7 +105,7 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// Adds something that is sent before the conversation: the system prompt, the tools.
+    /// Adds an entry that is sent before the conversation: the system prompt, or the tools.
     pub fn prompt(&mut self, record: &Value<'_>, blocks: Vec<Block>) {
         if !blocks.is_empty() {
             self.say(record, Role::System, blocks);
@@ -117,7 +118,7 @@ impl<'d> Body<'d> {
         &mut self.head
     }
 
-    /// Adds a value that no model sees, with its bulky parts.
+    /// Adds a record that no model sees, with its bulky parts.
     pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
         let record = self.record(record);
         self.items.push(Item::Kept(HiddenRecord { record, copies }));

@@ -1,5 +1,5 @@
-//! Orders a transcript as every API requires: what comes before the conversation, then responses,
-//! each with its results and the messages after it.
+//! Arranges a transcript as every API requires: the prompt, then the responses, each with the
+//! results of its calls and the messages after it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use epitome_model::{
 
 use super::is_name;
 
-/// What an API cannot express, and what is therefore left out.
+/// Content of a transcript that an API cannot express, and that is left out of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftBehind {
     /// Reasoning: only the API that signed or encrypted it accepts it.
@@ -24,20 +24,20 @@ pub enum LeftBehind {
     Pictures,
     /// Definitions of tools.
     Tools,
-    /// What epitome does not understand.
+    /// Values that epitome does not understand.
     Opaque,
     /// The agent's own messages: its prompt, its reminders.
     Prompts,
-    /// A history that only the service that encrypted it can read.
+    /// A compacted history that only the service that encrypted it can read.
     Sealed,
-    /// Failure flags of results: the text is sent, the flag is not.
+    /// The failure flags of results: the text is sent, the flag is not.
     Failures,
-    /// The work of sub-agents: sessions of their own.
+    /// The work of sub-agents, which are sessions of their own.
     SubAgents,
 }
 
 impl LeftBehind {
-    /// Its name in JSON output.
+    /// The name in JSON output, in kebab case.
     pub fn name(self) -> &'static str {
         match self {
             LeftBehind::Reasoning => "reasoning",
@@ -59,24 +59,25 @@ impl LeftBehind {
 pub struct RequestBody {
     /// The body: one JSON document. Empty if the transcript has no content.
     pub body: String,
-    /// The number of messages or items in it.
+    /// The number of messages or items in the body.
     pub messages: usize,
-    /// What was left out, and how often.
+    /// The content that was left out, with the number of blocks of each kind.
     pub left: BTreeMap<LeftBehind, u64>,
 }
 
-/// Sent before a conversation that begins with a response: every API requires the user to begin.
+/// The user message that is sent before a conversation that begins with a response: every API
+/// requires the user to begin.
 pub const OPENING: &str = "[the session begins with the reply below]";
 
 /// The role in which a summary is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SummaryAs {
-    /// The user: every API accepts this.
+    /// As a user message: every API accepts this.
     #[default]
     User,
-    /// The user, followed by an acknowledgement of the model, unless the model speaks next anyway.
+    /// As a user message that the model acknowledges, unless a response follows anyway.
     Acknowledged,
-    /// The system prompt, unless the conversation has no other content.
+    /// In the system prompt, unless the conversation has no other content.
     System,
 }
 
@@ -84,19 +85,19 @@ pub enum SummaryAs {
 pub(crate) static UNDERSTOOD: LazyLock<Block> =
     LazyLock::new(|| Block::Text(Text::Made("Understood. I go on from the summary.".into())));
 
-/// A transcript's context, in the order that APIs require.
+/// The context of a transcript, arranged in the order that APIs require.
 pub struct Conversation<'t> {
     source: &'t dyn Source,
     summary: SummaryAs,
     /// Whether the last block was a summary that the model has to acknowledge.
     heard: bool,
-    /// What is sent before the conversation.
+    /// The texts that are sent before the conversation.
     pub prompt: Vec<String>,
     /// The conversation. The first step has no response if the user begins.
     pub steps: Vec<Exchange<'t>>,
     left: BTreeMap<LeftBehind, u64>,
     ids: Ids,
-    /// Whether a value that is not understood is sent unchanged.
+    /// Whether the API accepts a value that epitome does not understand.
     carries: fn(&Value<'_>) -> bool,
 }
 
@@ -104,11 +105,11 @@ pub struct Conversation<'t> {
 #[derive(Default)]
 pub struct Exchange<'t> {
     group: Option<&'t str>,
-    /// Texts, reasoning and calls. Every call has a result.
+    /// The texts, reasoning and calls of the response. Every call has a result.
     pub reply: Vec<&'t Block>,
-    /// In the order of the calls.
+    /// The calls with their results, in the order of the calls.
     pub results: Vec<AnsweredCall<'t>>,
-    /// From the user and the agent.
+    /// The messages after the results, of the user and the agent.
     pub words: Vec<InputBlock<'t>>,
     open: Vec<(&'t Call, Option<&'t Output>)>,
 }
@@ -118,9 +119,9 @@ pub struct Exchange<'t> {
 pub struct InputBlock<'t> {
     /// The block.
     pub block: &'t Block,
-    /// Its role.
+    /// The role of the entry that the block is from.
     pub role: Role,
-    /// The item that contains it.
+    /// The item that contains the block: an index into `Transcript::items`.
     pub item: usize,
 }
 
@@ -128,12 +129,13 @@ pub struct InputBlock<'t> {
 pub struct AnsweredCall<'t> {
     /// The call.
     pub call: &'t Call,
-    /// Its result.
+    /// The result of the call.
     pub output: &'t Output,
 }
 
 impl<'t> Conversation<'t> {
-    /// The context of a transcript.
+    /// Arranges the context of a transcript. `longest_id` is the maximum length of a call id in
+    /// characters.
     pub fn from_context(
         transcript: &'t Transcript,
         source: &'t dyn Source,
@@ -142,7 +144,7 @@ impl<'t> Conversation<'t> {
         Conversation::with_summary(transcript, source, longest_id, SummaryAs::User)
     }
 
-    /// The context of a transcript, with its summary in the given role.
+    /// Like [`from_context`](Self::from_context), with a summary sent in the given role.
     pub fn with_summary(
         transcript: &'t Transcript,
         source: &'t dyn Source,
@@ -151,7 +153,8 @@ impl<'t> Conversation<'t> {
     ) -> Self {
         let ids = Ids { longest: longest_id, ..Ids::default() };
         let (steps, left) = (vec![Exchange::default()], BTreeMap::new());
-        // A request must contain more than its prompt.
+        // Whether an entry is more than a prompt or a summary: a request must contain such an
+        // entry.
         let said = |(item, entry): (usize, &Entry)| {
             let is_summary = |block: &Block| matches!(block, Block::Summary(_));
             !transcript.head.prompt.contains(&item) && !entry.blocks.iter().all(is_summary)
@@ -180,7 +183,7 @@ impl<'t> Conversation<'t> {
         all
     }
 
-    /// Sets which values are sent unchanged.
+    /// Sets the function that decides which values epitome does not understand are sent unchanged.
     pub fn carrying(mut self, carries: fn(&Value<'_>) -> bool) -> Self {
         self.carries = carries;
         self
@@ -220,7 +223,7 @@ impl<'t> Conversation<'t> {
                     self.replying(entry).reply.push(block);
                 }
                 Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
-                // It was sent before.
+                // The result was sent before.
                 Block::Repeated(_) => {}
                 _ => {
                     let is_summary = matches!(block, Block::Summary(_));
@@ -236,8 +239,8 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The step of a response: an open one of the same response, or a new one after another
-    /// speaker.
+    /// The exchange that an entry of the model belongs to: the last one if the entry is of the same
+    /// response, or if neither a result nor a message followed that response; otherwise a new one.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.heard = false;
         let group = entry.group.as_deref();
@@ -260,7 +263,7 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// Removes calls without results, and responses that are then empty.
+    /// Removes calls without results, and responses that are empty after that.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         for mut step in steps {
@@ -288,17 +291,17 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// Counts something that is left out.
+    /// Counts one piece of content that is left out.
     pub fn leave(&mut self, what: LeftBehind) {
         *self.left.entry(what).or_default() += 1;
     }
 
-    /// The decoded text.
+    /// The decoded text, read from the source of the transcript.
     pub fn text(&self, text: &'t Text) -> std::borrow::Cow<'t, str> {
         text.read(self.source)
     }
 
-    /// The bytes of something that is sent unchanged.
+    /// The JSON of a value that is sent unchanged.
     pub fn raw(&self, span: Span) -> String {
         String::from_utf8_lossy(&self.source.at(span)).into_owned()
     }
@@ -307,8 +310,8 @@ impl<'t> Conversation<'t> {
         text.read(self.source).trim().is_empty()
     }
 
-    /// A value that is not understood, unchanged, if the API accepts it. Otherwise it is counted as
-    /// left out.
+    /// A value that epitome does not understand, unchanged, if the API accepts it. Otherwise the
+    /// value is left out and counted.
     pub fn carried(&mut self, span: Span) -> Option<TextOrImage<'t>> {
         let raw = self.raw(span);
         let carries = |document: Document<'_>| (self.carries)(&document.root);
@@ -319,12 +322,13 @@ impl<'t> Conversation<'t> {
         None
     }
 
-    /// The id of a call in the request: its own, if the API accepts it.
+    /// The id of a call in the request: the call's own id if the API accepts it, otherwise a new
+    /// one.
     pub fn id(&self, call: &Call) -> &str {
         self.ids.given_to(call)
     }
 
-    /// The text and pictures of a result.
+    /// The text and pictures of a tool result.
     pub fn parts(&mut self, output: &'t Output) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for part in &output.parts {
@@ -430,8 +434,7 @@ pub enum TextOrImage<'t> {
     Carried(String),
 }
 
-/// The media type of a picture, if every API accepts it: its bytes are base64, and the type is
-/// known.
+/// The media type of a picture, if every API accepts it: the type is known, and `data` is base64.
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
@@ -452,7 +455,7 @@ fn media(said: &str, data: &str) -> Option<&'static str> {
     by_bytes.or_else(by_name).map(|(media, _)| *media)
 }
 
-/// A tool name in characters that every API accepts.
+/// The name of a tool with only those characters that every API accepts.
 pub fn name(name: &str) -> String {
     if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return name.to_owned();
@@ -462,7 +465,7 @@ pub fn name(name: &str) -> String {
     format!("_{clean}")
 }
 
-/// Ids of calls, each used once.
+/// The ids of calls in a request; no id is used twice.
 #[derive(Default)]
 struct Ids {
     longest: usize,

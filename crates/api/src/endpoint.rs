@@ -27,7 +27,7 @@ pub struct Endpoint {
     /// The path after the base URL, from the name of the model and whether the response is
     /// streamed.
     pub path: fn(model: &str, stream: bool) -> String,
-    /// Headers of every request.
+    /// Headers that every request has, each a name and a value.
     pub headers: &'static [(&'static str, &'static str)],
     /// The header for an API key, and the text before the key in it.
     pub key: (&'static str, &'static str),
@@ -46,7 +46,7 @@ pub struct HttpRequest {
     pub method: &'static str,
     /// The complete URL.
     pub url: String,
-    /// Names, in lower case, and values.
+    /// The headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -73,6 +73,7 @@ pub trait Auth: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Why it cannot authenticate, as a sentence for the user. It must not contain the secret.
+    /// A sentence for the user that says why the request cannot be authenticated. It must not
+    /// contain the secret.
     fn authorize(&self, request: &mut HttpRequest) -> Result<(), String>;
 }

@@ -7,15 +7,15 @@ use epitome_model::{Faults, Invariants, Source, Transcript, encode};
 ///
 /// `epitome-formats` lists them next to the sessions of agents.
 pub struct BodyFormat {
-    /// Its name: `anthropic`, `gemini-request`.
+    /// The name of the format: `anthropic`, `gemini-request`.
     pub name: &'static str,
-    /// Whether a source that begins with these bytes is such a body.
+    /// Whether a source that begins with these bytes is a body of this API.
     pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads a body. Readers never fail: what they cannot parse is kept, and reported to `faults`.
+    /// Reads a body. Reading never fails: what cannot be parsed is kept and reported to `faults`.
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
     /// Turns edits into replacements of bytes.
     pub write: Write,
-    /// What the API refuses.
+    /// The invariants of a body: what the API refuses.
     pub invariants: &'static dyn Invariants,
     /// Whether reasoning of this model is valid only while everything before it is unchanged.
     pub thinking_is_bound: fn(model: &str) -> bool,

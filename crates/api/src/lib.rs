@@ -1,14 +1,20 @@
-//! The APIs of model services: one folder each, with everything specific to it.
+//! The APIs of model services: one folder for each, with everything that is specific to it.
 //!
-//! - `read` and `message`: convert the body of a request, or one message of it, into a
-//!   [`Transcript`];
-//! - `make`: converts a transcript into the body of a request;
-//! - `endpoint`: the path, and the members that control the response;
-//! - `response` and `stream`: convert a response, whole or streamed, into an [`Entry`];
-//! - `invariants`: finds requests that the service would refuse.
+//! An [`Api`] is the table of one service. Its [`BodyFormat`] recognises the body of a request and
+//! reads it into a [`Transcript`]; `make` writes a transcript as the body of a request;
+//! [`Api::response`] reads a response into an [`Entry`], and a [`Stream`] does so while the
+//! response arrives. [`Api::message`] reads a single message, and refuses one that the API does not
+//! define.
 //!
-//! The files next to the folders hold what the APIs share. A new API is a folder and an element of
-//! [`APIS`].
+//! A [`Conversation`] is what all bodies are made from: it arranges a transcript as every API
+//! requires, and counts what an API cannot express ([`LeftBehind`]). [`Endpoint`], [`HttpRequest`]
+//! and [`Auth`] say where a request is sent and how it is authenticated; sending is up to the
+//! caller.
+//!
+//! In the folder of an API, `read` and `message` read requests, `make` writes them, `endpoint` has
+//! the path and the members that control the response, `response` and `stream` read what comes
+//! back, and `invariants` finds requests that the service would refuse. A new API is a folder and
+//! an element of [`APIS`].
 //!
 //! ```
 //! let body = br#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
@@ -23,10 +29,12 @@
 //!
 //! # Absent
 //!
-//! No HTTP: `epitome-llm` sends bodies and receives bytes. No keys of agents: their sessions are in
-//! `epitome-formats`.
+//! - HTTP: `epitome-llm` sends bodies and receives bytes.
+//! - Keys and tool names of agents: `epitome-formats`.
+//! - Prices and limits of models: `epitome-llm`.
 //!
 //! [`Entry`]: epitome_model::Entry
+//! [`Transcript`]: epitome_model::Transcript
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -79,9 +87,9 @@ use stream::Assembler;
 
 /// The API of a model service: how requests to it are read, checked and made.
 pub struct Api {
-    /// Its name, as on the command line: `openai-chat`.
+    /// The name of the API, as on the command line: `openai-chat`.
     pub name: &'static str,
-    /// Older names that are accepted in its place.
+    /// Older names that are accepted instead of `name`.
     pub aliases: &'static [&'static str],
     /// The member of a request body that holds the messages.
     pub list: &'static str,
@@ -89,27 +97,27 @@ pub struct Api {
     pub format: &'static BodyFormat,
     /// Makes the body of a request with the context of a transcript.
     pub make: fn(&Transcript, &dyn Source) -> RequestBody,
-    /// The same, with the summary in the given role.
+    /// Like `make`, with the summary in the given role.
     pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> RequestBody,
     /// Makes an element of the `tools` of a request.
     pub tool: fn(&Tool<'_>) -> String,
     /// The service's own endpoint.
     pub endpoint: Endpoint,
-    /// Checks an element of that list: fails if any part of it is unknown.
+    /// Checks one message of a body; fails if any part of it is unknown.
     pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> Checked,
-    /// Reads the elements of that list.
+    /// Reads the messages of a body.
     pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),
-    /// The members of a body for the options, each followed by a comma. The second argument is the
-    /// rest of the body.
+    /// The members of a body that the options need, each followed by a comma. The second argument
+    /// is the rest of the body.
     pub(crate) options: fn(&Options<'_>, &str) -> String,
-    /// Parses a response; `None` if it is not one.
+    /// Parses a response; `None` if the JSON is not a response of this API.
     pub(crate) parse_response: fn(&Value<'_>) -> Option<Parsed>,
     /// Makes the assembler of a streamed response.
     pub(crate) assembler: fn() -> Box<dyn Assembler>,
 }
 
 impl Api {
-    /// Its name and then its aliases.
+    /// The name of the API, then its aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
@@ -121,7 +129,7 @@ impl fmt::Debug for Api {
     }
 }
 
-/// Declares the tables of an API, from the modules of its folder.
+/// Declares the constants of an API from the modules of its folder.
 macro_rules! api {
     (
         name: $name:literal,
@@ -149,7 +157,7 @@ macro_rules! api {
             assembler: || Box::new(<$assembler>::default()),
         };
 
-        /// Bodies of requests to it.
+        /// Request bodies of the API, as a format.
         pub const FORMAT: $crate::BodyFormat = $crate::BodyFormat {
             name: $body_name,
             sniff: read::sniff,
@@ -171,7 +179,7 @@ macro_rules! api {
 
 use api;
 
-/// Every API that a session can be exported to.
+/// All APIs that a session can be exported to.
 pub static APIS: &[Api] =
     &[anthropic::API, openai_chat::API, openai_responses::API, gemini_api::API];
 

@@ -1,5 +1,5 @@
-//! Reads one message of an API, or fails as a whole: a message of another API is an error, even if
-//! it has keys that this API knows.
+//! Reads one message in the format of an API, or refuses it: a message of another API is an error
+//! even if it has keys that this API knows.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,8 +11,9 @@ use epitome_model::Entry;
 
 use crate::{Api, Body};
 
-/// Keys that some API, or a client library, uses for content, calls or results. Any other unknown
-/// key is taken for metadata, and ignored.
+/// Keys under which some API or client library keeps content, calls or results. A message with one
+/// of these that its own API does not know is refused; any other unknown key is metadata and
+/// ignored.
 const SAYING: [&str; 40] = [
     "action",
     "args",
@@ -56,7 +57,7 @@ const SAYING: [&str; 40] = [
     "tool_uses",
 ];
 
-/// Why a message was not understood: a clause that begins with the position in it.
+/// Why a message was not understood: a clause that begins with the position in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotUnderstood(String);
 
@@ -76,7 +77,7 @@ pub fn no<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
     Err(NotUnderstood(what.to_string()))
 }
 
-/// Values of a message that are replaced before it is read.
+/// Values of a message that are replaced before the message is read, by their ranges.
 #[derive(Default)]
 pub struct Replacements(Vec<(Range<usize>, String)>);
 
@@ -92,7 +93,7 @@ impl Replacements {
         self.0.push((end..end, format!(",\"{key}\":{value}")));
     }
 
-    /// The message with these values in it.
+    /// The message after the replacements.
     fn replace_in(mut self, message: &str) -> String {
         self.0.sort_by_key(|(range, _)| range.start);
         let mut text = String::with_capacity(message.len());
@@ -110,15 +111,17 @@ impl Replacements {
 /// One message that was read.
 #[derive(Debug)]
 pub struct Message<'m> {
-    /// The bytes that hold its texts. They differ from those that were given where the reader of
-    /// the API supports only text: such values became text.
+    /// The bytes that the spans of `entries` point into. These are the bytes that were given,
+    /// unless the message has values that the reader of the API supports only as text: in `source`
+    /// they are text.
     pub source: Cow<'m, [u8]>,
-    /// What it says, in the order in which it is sent, each with whether it is a prompt.
+    /// The entries of the message in the order in which they are sent, each with a flag: whether it
+    /// is part of the prompt.
     pub entries: Vec<(bool, Entry)>,
 }
 
 impl Api {
-    /// Reads one message: the text of a JSON object, an element of the list in a body.
+    /// Reads one message: a JSON object, as in the list of messages of a body.
     ///
     /// ```
     /// let api = epitome_api::named("anthropic").expect("an API");
@@ -159,7 +162,7 @@ fn parse(text: &str) -> Result<Document<'_>, NotUnderstood> {
         .or_else(|bad| no(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))
 }
 
-/// Checks that the role is one of these, and returns it.
+/// Checks that the role is one of `known`, and returns it.
 pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str, NotUnderstood> {
     let Some(role) = message.get("role") else { return no("no `role`") };
     let word = role.text().unwrap_or_default();
@@ -169,7 +172,7 @@ pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str,
     }
 }
 
-/// Checks that the content of a value is under these keys, each at most once, and under no other.
+/// Checks that no content of a value is under a key outside of `has_only`, and that no key repeats.
 pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> Checked {
     let mut seen = HashSet::new();
     if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {
@@ -221,7 +224,7 @@ pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Che
     Ok(())
 }
 
-/// Fails because a kind is unknown.
+/// An error that says that the `type` of a value is unknown.
 pub fn kind<T>(value: &Value<'_>) -> Result<T, NotUnderstood> {
     match value.get("type") {
         Some(kind) => no(format_args!("the type {}", abbreviate(kind))),
@@ -238,7 +241,7 @@ pub fn is_nothing(value: &Value<'_>) -> bool {
         || value.is_object() && value.members().is_empty()
 }
 
-/// A value as shown in an error.
+/// A value as an error shows it: shortened.
 fn abbreviate(value: &Value<'_>) -> String {
     if value.is_object() {
         return "an object".into();

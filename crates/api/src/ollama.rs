@@ -1,7 +1,7 @@
 //! Ollama's own API: the requests and responses of `/api/chat`.
 //!
-//! Sessions are not exported to it and its request bodies are not read: a response is converted to
-//! a message of Chat Completions.
+//! Only sending and receiving: sessions are not exported to this API, and its bodies are not read
+//! as sessions. A response is converted to a message of Chat Completions.
 
 mod endpoint;
 mod make;
@@ -12,7 +12,7 @@ use super::{Api, openai_chat};
 
 pub use endpoint::ENDPOINT;
 
-/// Ollama's own API.
+/// The API of Ollama.
 pub const API: Api = Api {
     name: "ollama",
     make: make::make,

@@ -9,7 +9,7 @@ use super::{Api, Endpoint, RequestBody, SummaryAs, Tool};
 pub struct Outgoing<'a> {
     /// The transcript; its [`context`](Transcript::context) is sent.
     pub transcript: &'a Transcript,
-    /// The source that holds its texts.
+    /// The source that the spans of the transcript point into.
     pub source: &'a dyn Source,
     /// The role in which a summary is sent.
     pub summary: SummaryAs,
@@ -18,21 +18,21 @@ pub struct Outgoing<'a> {
 /// How a model is to respond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options<'a> {
-    /// The model, as the service calls it.
+    /// The model, by the name that the service uses.
     pub model: &'a str,
-    /// Tokens that the response may have, reasoning included.
+    /// The maximum number of tokens in the response, reasoning included.
     pub max_tokens: u64,
-    /// Tools that it may call.
+    /// The tools that the model may call.
     pub tools: &'a [Tool<'a>],
     /// Whether the response is streamed.
     pub stream: bool,
-    /// Whether the model reasons. OpenAI's Responses API is then asked for reasoning that can be
-    /// sent back; other models refuse this.
+    /// Whether the model reasons. If so, OpenAI's Responses API is asked for reasoning that can be
+    /// sent back; models without reasoning refuse this option.
     pub reasons: bool,
 }
 
 impl Api {
-    /// The body of a request. Empty, if the transcript has nothing to send.
+    /// Makes the body of a request. The body is empty if the transcript has nothing to send.
     ///
     /// ```
     /// use epitome_api::{Options, Outgoing, SummaryAs, anthropic, named};

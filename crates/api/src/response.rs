@@ -12,22 +12,23 @@ use super::Api;
 /// The response of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// Its texts, reasoning and calls, in order; no blocks if it is empty.
+    /// The texts, reasoning and calls of the response, in order; no blocks if the response is
+    /// empty.
     pub entry: Entry,
     /// The bytes that contain the texts of `entry`: the body of a request to the same API with the
     /// response as its only message.
     pub source: Vec<u8>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub stop: StopReason,
     /// The tokens that the service counted, if it reports them.
     pub usage: Option<TokenUsage>,
-    /// The elements of the list in `source`.
+    /// The ranges in `source` of the elements of its list of messages.
     elements: Vec<Range<usize>>,
 }
 
 impl Response {
-    /// The response as it is sent back in the next request: the elements of its list of messages,
-    /// as JSON. Texts, reasoning and calls are byte for byte those of the service.
+    /// The response as the next request sends it back: the elements of that request's list of
+    /// messages, as JSON. Texts, reasoning and calls are byte for byte those of the service.
     pub fn messages(&self) -> Vec<&str> {
         let text = |range: &Range<usize>| std::str::from_utf8(&self.source[range.clone()]);
         let texts = self.elements.iter().map(text);
@@ -43,7 +44,7 @@ impl Response {
         texts.collect()
     }
 
-    /// The calls, in order.
+    /// The tool calls of the response, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.entry.blocks.iter().filter_map(|block| match block {
             Block::Call(call) => Some(call),
@@ -55,18 +56,18 @@ impl Response {
 /// Why a body is not a valid response, though the service reported success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadResponse {
-    /// It is cut off: where.
+    /// The body is cut off; the text says where.
     Cut(String),
-    /// It is not a response of this API: why.
+    /// The body is not a response of this API; the text says why.
     Unreadable(String),
-    /// It contains an error of the service, as JSON.
+    /// The body is an error of the service, as JSON.
     Error(String),
 }
 
-/// The content that an API finds in a body.
+/// What the parser of an API finds in the body of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// The elements of a request's list that send the response back, as JSON.
+    /// The messages that send the response back in the next request, as JSON.
     pub(crate) messages: Vec<String>,
     /// The model that responded.
     pub(crate) model: Option<String>,
@@ -91,7 +92,8 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// [`BadResponse`].
+    /// [`BadResponse`] if the body is cut off, is not a response of this API, or is an error of the
+    /// service.
     pub fn response(&self, body: &[u8]) -> Result<Response, BadResponse> {
         let text = String::from_utf8_lossy(body);
         let document = Document::parse(text.as_bytes()).map_err(|_| unreadable(&text))?;
@@ -145,7 +147,7 @@ fn unreadable(text: &str) -> BadResponse {
     }
 }
 
-/// An unreadable body.
+/// The error of a body that is not a response, with the reason.
 pub(super) fn wrong(why: impl Into<String>) -> BadResponse {
     BadResponse::Unreadable(why.into())
 }
@@ -162,7 +164,7 @@ pub(super) fn count(object: Option<&Value<'_>>, key: &str) -> Option<Tokens> {
     epitome_json::integer(bytes, &(0..bytes.len())).map(Tokens)
 }
 
-/// The usage of services whose input includes what was read from a cache or written to one.
+/// The usage in a response of a service that counts cached tokens as part of the input.
 pub(super) fn usage(
     usage: Option<&Value<'_>>,
     input: &str,

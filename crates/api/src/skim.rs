@@ -4,32 +4,32 @@ use std::collections::BTreeSet;
 
 use epitome_json::{Cursor, Kind, Malformed};
 
-/// What was found in one JSON object. The scanned bytes may end anywhere in it.
+/// What a scan found in one JSON object. The scanned bytes may end anywhere in the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skim {
-    /// Its keys.
+    /// The keys of the object.
     pub keys: BTreeSet<String>,
-    /// Keys of the elements of `messages`, `input` or `contents`.
+    /// The keys of the elements of `messages`, `input` or `contents`.
     pub members: BTreeSet<String>,
-    /// Their roles.
+    /// The roles of these elements.
     pub roles: BTreeSet<String>,
-    /// Kinds of the elements, and of the elements of their contents.
+    /// The kinds of these elements, and of the elements of their contents.
     pub kinds: BTreeSet<String>,
     /// Keys of the elements of `tools`.
     pub tools: BTreeSet<String>,
-    /// The model.
+    /// The value of `model`; empty if there is none.
     pub model: String,
     /// Whether there is anything else after the object.
     pub more: bool,
 }
 
 impl Skim {
-    /// Whether it has such a key.
+    /// Whether the object has the key.
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains(key)
     }
 
-    /// Whether it has any of these keys.
+    /// Whether the object has any of the keys.
     pub fn has_any(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| self.has(key))
     }
@@ -43,7 +43,7 @@ pub fn skim(head: &[u8]) -> Option<Skim> {
     if cursor.kind() != Kind::Object {
         return None;
     }
-    // An object that is cut off is accepted.
+    // An object that is cut off is accepted: the scan sees only the beginning of a file.
     let whole = cursor.object(|value, key| {
         let key = String::from_utf8_lossy(key).into_owned();
         seen.keys.insert(key.clone());

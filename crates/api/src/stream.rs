@@ -15,26 +15,26 @@ use super::{Api, BadResponse};
 pub enum Delta<'a> {
     /// The next piece of text.
     Text(&'a str),
-    /// The next piece of readable reasoning.
+    /// The next piece of reasoning that a person can read.
     Thinking(&'a str),
     /// A call of the tool with this name begins; its arguments are not reported.
     Call(&'a str),
-    /// All deltas so far are void: the response broke off, and the request is sent again.
+    /// All deltas so far are void: the response broke off, and the request will be sent again.
     Restart,
-    /// There is no response, and the request is sent again after a while.
+    /// There is no response, and the request will be sent again after a pause.
     Retry(Retry<'a>),
 }
 
-/// The note on a request that is sent again.
+/// Why and when a request is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     /// Why there is no response, in a few words.
     pub reason: &'a str,
-    /// How long it is waited.
+    /// The pause before the request is sent again.
     pub wait: Duration,
-    /// Which try comes next, from 2.
+    /// The number of the next attempt, from 2.
     pub attempt: u32,
-    /// How many there are at most.
+    /// The maximum number of attempts.
     pub tries: u32,
 }
 
@@ -50,7 +50,7 @@ pub enum Framing {
     Lines,
 }
 
-/// Assembles the events of one API.
+/// Assembles the events of a streamed response of one API.
 pub(crate) trait Assembler: Send {
     /// Adds the next event. Unknown kinds of events are ignored.
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse>;
@@ -86,7 +86,7 @@ pub struct Stream {
     framing: Framing,
     /// The current line, which has not ended yet.
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return: a line feed after it does not end another line.
+    /// Whether the last byte was a carriage return: a line feed right after it ends no second line.
     returned: bool,
     /// The data of the current event, which has not ended yet.
     data: Vec<u8>,
@@ -113,7 +113,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`BadResponse`], if an event reports an error, is not JSON or comes in the wrong place.
+    /// [`BadResponse`] if an event reports an error, is not JSON, or comes where it must not.
     pub fn push(&mut self, mut bytes: &[u8], on: OnDelta<'_>) -> Result<(), BadResponse> {
         if self.returned && bytes.first() == Some(&b'\n') {
             bytes = &bytes[1..];
@@ -129,11 +129,11 @@ impl Stream {
         Ok(())
     }
 
-    /// The body of the whole response, once all bytes were pushed: see [`Api::response`].
+    /// The body of the whole response, after all bytes were pushed. [`Api::response`] parses it.
     ///
     /// # Errors
     ///
-    /// [`BadResponse`]: `Cut`, if the stream ended before the response was complete.
+    /// [`BadResponse::Cut`] if the stream ended before the response was complete.
     pub fn finish(mut self, on: OnDelta<'_>) -> Result<String, BadResponse> {
         // Some services leave out the line feeds at the end.
         self.end_line(on).and_then(|()| self.end_event(on)).map_err(cut)?;

@@ -47,7 +47,8 @@ pub struct Started {
     pub agent: Agent,
     /// The id of its session.
     pub id: String,
-    /// Its messages so far, notices, and how full its window is.
+    /// What the editor is shown first: the messages of the session so far, notices, and how full
+    /// its window is.
     pub first: Vec<Event>,
     /// The options that the user may set.
     pub choices: Choices,

@@ -18,7 +18,7 @@ use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
-/// The most tokens of one answer. A longer one continues in the next request.
+/// The maximum number of tokens of one answer. A longer one continues in the next request.
 const MAX_TOKENS: u64 = 16_000;
 
 /// How long a stopped tool may take to end.

@@ -24,18 +24,18 @@ use crate::prompt::{Prompt, moved_prompt, task_prompt};
 use crate::session::{Chat, ChatFile, newest};
 use crate::tools::Workplace;
 
-/// The most sessions that `/resume` lists.
+/// The maximum number of sessions that `/resume` lists.
 const LISTED: usize = 10;
 
 /// The inputs from which an agent was made, to change it on commands.
 pub struct AgentSetup {
     /// The options of the chat.
     pub options: ChatOptions,
-    /// Its session.
+    /// The session that the agent continues.
     pub session: ChatFile,
-    /// Its recipe.
+    /// The recipe of its context.
     pub recipe: Recipe,
-    /// Its models.
+    /// The models that answer and write summaries.
     pub models: ChatModels,
     /// The sessions of tasks, locked against other processes.
     pub(crate) tasks: Vec<ChatFile>,
@@ -107,7 +107,7 @@ impl AgentSetup {
         Ok(events)
     }
 
-    /// The same log with another recipe or other models.
+    /// Replaces the recipe or the models of the agent; its log stays the same.
     fn replace(
         &mut self,
         recipe: Recipe,

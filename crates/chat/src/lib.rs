@@ -1,13 +1,30 @@
 //! A small coding agent that never runs out of context: the engine of epitome at work.
 //!
-//! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] lists the
-//! tools of the model; [`Agent`] carries out the machine's actions with a [`Model`] and tools;
-//! [`ChatOptions`] makes an agent from options and settings; `tui` shows it in a terminal, `acp` in
-//! an editor; `mcp` adds the tools of MCP servers. `docs/agent.md` describes the program.
+//! [`Machine`] is the loop of the agent, without input and output: it takes an [`Input`] and
+//! returns [`Action`]s. [`Agent`] carries these out with a [`Model`] and the [`TOOLS`], and reports
+//! to a [`Front`]. [`Permissions`] are data: for each [`Access`] they say whether a call runs, is
+//! refused, or needs the user's answer.
+//!
+//! [`ChatOptions`] makes an agent from options and settings. Front ends are [`tui`] for a terminal
+//! and [`acp`] for an editor; [`mcp`] adds the tools of MCP servers. `docs/agent.md` describes the
+//! program.
+//!
+//! ```
+//! use epitome_chat::permissions::Verdict;
+//! use epitome_chat::{Access, Permissions, Rule};
+//!
+//! let rule = Rule::allow("shell: cargo test").expect("a rule");
+//! let permissions = Permissions::new("/project".into()).with_rules([rule]);
+//! let command = |line: &str| Access::Shell(line.to_owned());
+//! assert_eq!(permissions.judge(&command("cargo test --all")), Verdict::Allow);
+//! assert_eq!(permissions.judge(&command("rm -rf /")), Verdict::Ask);
+//! ```
 //!
 //! # Absent
 //!
-//! HTTP to models, and deciding what a compaction removes: lower crates do that.
+//! - HTTP to models: `epitome-llm`.
+//! - Deciding what a compaction removes: `epitome-engine`.
+//! - Where logs are kept: `epitome::live`.
 //!
 //! [`Model`]: epitome_llm::Model
 

@@ -31,7 +31,7 @@ pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
 use background::Background;
 use calls::OpenCall;
 
-/// The most times in a row that the model is asked to continue an answer that was cut off.
+/// How often in a row the model is asked at most to continue an answer that was cut off.
 const CONTINUATIONS: u32 = 3;
 
 /// The message to the model after its answer was cut off.
@@ -60,7 +60,7 @@ pub enum Input {
     /// A background compaction has come as far as possible without a model's answer; none if it
     /// failed.
     Prepared(u64, Option<Box<Preparation>>),
-    /// What a call would touch, or why it cannot be run.
+    /// What a call would access, or the reason why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
     /// The user's answer about a call.
     Permission(Box<str>, Answer),
@@ -155,7 +155,7 @@ pub struct Machine {
     is_task: bool,
 }
 
-/// What is in progress.
+/// What the machine is doing.
 enum State {
     /// Nothing.
     Idle,
@@ -367,7 +367,7 @@ impl Machine {
         self.advance_from(!self.wanted)
     }
 
-    /// The same; `begins_turn` says whether the user's message is the first of a turn.
+    /// Like `advance`. `begins_turn` is whether the user's message is the first of a turn.
     fn advance_from(&mut self, begins_turn: bool) -> Result<()> {
         loop {
             // Open calls of the engine's own tool get their results first: no message may come

@@ -42,9 +42,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// A server as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its name: letters, digits, `-` and single `_`.
+    /// The name of the server: letters, digits, `-` and single `_`.
     pub name: String,
-    /// Its address.
+    /// Where the server is: a program or a URL.
     pub place: ServerAddress,
     /// The time limit of a call.
     pub timeout: Duration,
@@ -55,9 +55,9 @@ pub struct Server {
 pub enum ServerAddress {
     /// A program, which is started.
     Program {
-        /// Its name or path.
+        /// The name or path of the program.
         command: String,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<String>,
         /// Variables that it gets in addition.
         env: Vec<(String, String)>,

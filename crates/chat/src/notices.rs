@@ -8,7 +8,7 @@ use epitome_passes::{Event, EventReason, SaidText, response_name};
 
 use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
 
-/// The most names of one kind on a line.
+/// The maximum number of names of one kind on a line.
 const NAMES: usize = 6;
 
 /// A line about a change of the context; none for changes that are not interesting.
@@ -85,7 +85,7 @@ pub fn undone(before: Tokens, after: Tokens) -> String {
     format!("compaction taken back ({before} → {after} tokens)")
 }
 
-/// What is shortened in a context, in a few lines.
+/// Describes what is shortened in a context, in a few lines.
 pub fn losses(context: &Context) -> Vec<String> {
     let report = context.report();
     let (said, sent) = (report.said, report.sent);

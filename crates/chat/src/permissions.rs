@@ -61,11 +61,11 @@ impl fmt::Display for Access {
 /// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Allow,
     /// The user must be asked.
     Ask,
-    /// It does not run. The text is the result that the model gets.
+    /// The call does not run. The text is the result that the model gets.
     Deny(String),
 }
 
@@ -286,7 +286,7 @@ impl Permissions {
         }
     }
 
-    /// What the answers "always" and "never" would cover, in words.
+    /// A description of what the answers "always" and "never" would apply to.
     pub fn scope_of(&self, access: &Access) -> String {
         let scopes: Vec<Option<Scope>> =
             access.parts().iter().map(|part| self.scope(part)).collect();

@@ -7,13 +7,13 @@ use epitome::storage::regular::{FoundFile, read_in};
 use crate::machine::{Event, LoadedFile, LoadedKind};
 use crate::tools::{Workplace, not_read};
 
-/// The most bytes of a rule file.
+/// The maximum number of bytes of a rule file.
 const LONGEST: u64 = 32 << 10;
 
 /// The files in which projects keep rules for agents; only the first readable one is used.
 const RULE_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// The most skills that are listed.
+/// The maximum number of skills that are listed.
 const SKILLS: usize = 50;
 
 const PROMPT: &str = include_str!("prompt.md");

@@ -99,17 +99,17 @@ impl ChatFile {
         &self.origin
     }
 
-    /// Its id.
+    /// The id of the session.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its log.
+    /// The path of the session's log.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it has no messages yet.
+    /// Whether the session has no messages yet.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -172,7 +172,7 @@ pub struct Models<'m> {
 }
 
 impl<'m> Models<'m> {
-    /// One model for both.
+    /// The same model for answers and for summaries.
     pub fn one(model: &'m dyn Model) -> Models<'m> {
         Models { answers: model, summarises: model }
     }
@@ -201,7 +201,7 @@ fn setup_with(
 /// A chat on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chat {
-    /// Its id.
+    /// The id of the session.
     pub id: String,
     /// The folder in which it began, if its log names one.
     pub folder: Option<PathBuf>,

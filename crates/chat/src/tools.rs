@@ -45,15 +45,15 @@ pub type Outcome = Result<String, String>;
 
 /// A tool.
 pub struct Tool {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'static str,
-    /// Its kind, by which its calls are displayed.
+    /// The kind of the tool, which decides how its calls are displayed.
     pub kind: ToolKind,
     /// A short description of a call from its most important arguments. None if they say nothing.
     pub subject: fn(&Value) -> Option<String>,
     /// The part of a result that is shown while it is folded.
     pub fold: Fold,
-    /// Its purpose, for the model.
+    /// The purpose of the tool, as the model is told it.
     pub description: &'static str,
     /// The JSON Schema of its arguments.
     pub parameters: &'static str,
@@ -80,9 +80,9 @@ pub type Planned = fn(&Workplace, &str) -> Result<Vec<FileChange>, String>;
 /// The part of a result that is shown while it is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// Its first lines.
+    /// The first lines of the output.
     Beginning,
-    /// Its last lines, which say most.
+    /// The last lines of the output, which say most.
     End,
     /// The number of its lines.
     Count,

@@ -1,4 +1,4 @@
-//! What every command needs: the global options, the folders, and printing.
+//! Everything that all commands need: the global options, the folders, and printing.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub struct App {
     pub global: Global,
     pub config: Config,
     settings: OnceLock<Settings>,
-    /// Where output is collected, if it must not reach the terminal.
+    /// Collects the output, if it must not reach the terminal.
     captured: Option<Arc<Mutex<Captured>>>,
     /// The progress of the command.
     pub progress: Arc<Progress>,
@@ -101,7 +101,8 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// The same program for a user with this home folder and without settings, keys or variables.
+    /// A copy of the program for a user with this home folder and without settings, keys or
+    /// variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let (config, settings) = (Config::of_home(folder), OnceLock::new());
@@ -117,7 +118,7 @@ impl App {
         Printed { out: text(out), all: text(all), done }
     }
 
-    /// The same, as if it had been called in another folder.
+    /// A copy of the program, as if it had been started in another folder.
     pub fn called_in(&self, folder: &Path) -> App {
         let mut config = self.config.clone();
         config.here = folder.to_owned();

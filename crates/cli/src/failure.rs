@@ -79,7 +79,7 @@ impl Failure {
         })
     }
 
-    /// Whether it was made from a library error of one of these kinds.
+    /// Whether the failure was made from a library error of one of these kinds.
     pub fn is_of(&self, kinds: &[ErrorKind]) -> bool {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }

@@ -9,9 +9,9 @@ use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
 
-/// The most pieces shown of each kind.
+/// The maximum number of removed texts that are shown of each kind.
 const SHOWN: usize = 3;
-/// The most columns of a piece's name.
+/// The maximum width of a removed text's name, in columns.
 const NAME: usize = 64;
 
 /// The whole report.
@@ -36,7 +36,7 @@ pub fn render(report: &LossReport, all: bool) -> String {
     text
 }
 
-/// What a planned compaction would remove.
+/// Prints what a planned compaction would remove.
 pub fn render_planned(losses: &CompactionLosses) -> String {
     format!("\n{BOLD}What would leave the context{BOLD:#}\n{}", body(losses, false))
 }
@@ -178,7 +178,7 @@ impl List {
     }
 }
 
-/// One piece as a line.
+/// One removed text as a line.
 fn line(piece: &Piece) -> String {
     let name = &piece.lost.name;
     let name = if piece.is_file() { end(name, NAME) } else { one_line(name, NAME) };

@@ -1,4 +1,19 @@
-//! The program `epitome`: the list of its commands.
+//! The program `epitome`: its commands, one line each.
+//!
+//! `cmd/<verb>.rs` is one command: it reads arguments, makes one call of the library, and lays the
+//! result out. `choice.rs` reads the options that several commands share (recipes, summaries, what
+//! is kept) and `session.rs` the sessions that they name. `failure.rs` turns an error into a
+//! message, hints and an exit status; `docs/exit-codes.md` lists them.
+//!
+//! Results are printed by `report.rs`, `diff.rs`, `losses.rs`, `anatomy.rs` and `table.rs` for
+//! people, and as the library's reports for programs (`docs/json.md`). `browser` is the list of
+//! sessions in a terminal.
+//!
+//! # Absent
+//!
+//! - Decisions: what the program can do, the library can do. `epitome::ops` compacts and restores.
+//! - Pages of sessions: `epitome-render`. The viewer: `epitome-web`. The agent: `epitome-chat`.
+//! - Reading the environment: `epitome::Config` does.
 
 mod app;
 mod browser;

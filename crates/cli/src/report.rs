@@ -268,7 +268,7 @@ fn loses(report: &CompactReport, are_listed: bool) -> Vec<String> {
     [Some(told), hint].into_iter().flatten().collect()
 }
 
-/// What the next requests cost after the compaction, and for which model.
+/// Lines that say what the next requests cost after the compaction, and for which model.
 fn price(file: &CompactedFile) -> Vec<String> {
     let Some(quote) = &file.quote else { return Vec::new() };
     let basis = if quote.is_fitted { "" } else { ", tokens assumed" };
@@ -328,7 +328,7 @@ fn kept(file: &CompactedFile) -> Vec<String> {
     lines
 }
 
-/// What a rule keeps, in words.
+/// A description of what a rule keeps.
 fn untouched(rule: KeepRule) -> &'static str {
     match rule {
         KeepRule::Turns => "the last turns",

@@ -68,7 +68,7 @@ impl Input {
         Ok(Loaded { format, source: ShownSource::File(source), transcript, faults })
     }
 
-    /// Its name in reports.
+    /// The name of the session in reports.
     pub fn name(&self) -> String {
         match self {
             Input::File(path) => path.display().to_string(),

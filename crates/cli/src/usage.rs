@@ -72,7 +72,7 @@ fn is_option(missing: &str, long: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=', '<']))
 }
 
-/// What was probably meant by an unknown option.
+/// Hints: what the user probably meant by an unknown option.
 fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     let name = called.map(Command::get_name);
     let is_agent = epitome_formats::named(word).is_some();
@@ -95,7 +95,7 @@ fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     }
 }
 
-/// What a word in the place of a command may mean.
+/// Hints: what the user may have meant by a word in the place of a command.
 fn of_no_command(command: &Command, words: &[&str], word: &str) -> Vec<String> {
     if words.first() == Some(&"config") {
         return of_config();

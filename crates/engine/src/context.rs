@@ -1,6 +1,7 @@
-//! The context of an agent in use: messages go in, and what to send to the model comes out.
+//! The context of an agent that is running: messages go in, and what to send to the model comes
+//! out.
 //!
-//! All messages are kept in an append-only log. Compactions are lines of the log as well: what is
+//! All messages are kept in an append-only log. A compaction is a line of the log as well: what is
 //! sent is the log with the edits of these lines applied. See `docs/library.md`.
 
 mod append;
@@ -62,7 +63,12 @@ pub use setup::{Report, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};
 pub use wire::{Called, Outgoing};
 
-/// A live context.
+/// The context of an agent that is running: every message so far, and what of it is sent to the
+/// model.
+///
+/// Add the messages of the conversation, and call [`view`](Context::view) before each request: it
+/// does what the recipe wants done and returns what to send. A model that writes summaries is
+/// called by the caller, between [`step`](Context::step) and [`answer`](Context::answer).
 ///
 /// ```
 /// use epitome_engine::{Context, Said, Setup};
@@ -86,23 +92,24 @@ pub struct Context {
     attempt: Attempt,
 }
 
-/// What was learned from the log, so that it is not read again.
+/// What has been read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// Lines of results that were sent, which a new result may repeat.
+    /// The lines of results that were sent: a new result may repeat them.
     seen: SeenLines,
-    /// State of `seen` at the last response of the model.
+    /// The state of `seen` at the last response of the model.
     answered: SeenMark,
     calls: Calls,
-    /// Hashes of the messages that a client sent, to recognise them when it sends them again.
+    /// Hashes of the messages that a client passed, by which they are recognised when it passes
+    /// them again.
     bytes: KnownBytes,
-    /// Facts of the log, indexed for digests.
+    /// The facts in the log, indexed for digests.
     index: FactIndex,
 }
 
 impl Knowledge {
-    /// Reads the calls again after the end of the log was removed; the index for digests starts
-    /// over.
+    /// Reads the calls again, after the end of the log was removed. The index for digests is
+    /// emptied.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.log().transcript().entries() {
@@ -118,11 +125,11 @@ impl Knowledge {
 struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
-    /// What the next summary should look at.
+    /// What the next summary should pay attention to.
     focus: Option<String>,
-    /// What all summaries cost so far, without the pending one.
+    /// What was asked and billed for all summaries so far, except the pending one.
     spent: AskTotals,
-    /// A compaction that the user, the model or a program asked for.
+    /// A compaction that the user, the model or a program has requested.
     request: Option<CompactionRequest>,
     /// The outcome of the last requested compaction.
     outcome: Option<Outcome>,
@@ -131,15 +138,15 @@ struct Summarising {
 /// The state of the current attempt to make the context smaller.
 #[derive(Clone, Default)]
 struct Attempt {
-    /// The number of items that may have been sent already.
+    /// The number of items, from the beginning, that may have been sent already.
     sent: usize,
-    /// Whether a step of this attempt was written: undo takes later steps back together with it.
+    /// Whether a step of this attempt was written. An undo takes all steps of an attempt back.
     has_begun: bool,
-    /// Requests that a provider refused as too long, since its last answer.
+    /// Number of requests that the provider refused as too long since its last response.
     overflows: u32,
-    /// Whether a middle cut violated an invariant: then none is tried again.
+    /// Whether a middle cut violated an invariant: then no other is tried.
     is_cut_refused: bool,
-    /// The steps taken, if this is the copy on which a compaction is prepared.
+    /// The steps so far, if this is a copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,
 }
 
@@ -149,39 +156,79 @@ impl fmt::Debug for Context {
     }
 }
 
-/// What to do before a request.
+/// What the caller does next, before a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Send the view.
+    /// Send the request: [`Context::view`] or [`Context::as_it_is`] returns its content.
     Send,
-    /// Ask a model, and pass its reply to [`Context::answer`]. Then call [`Context::step`] again: a
-    /// long history takes several questions.
+    /// Ask a model this question, and pass its reply to [`Context::answer`]. Then call
+    /// [`Context::step`] again: a long history takes several questions.
     Ask(Question),
 }
 
 impl Context {
-    /// A context whose log is not on disk.
+    /// A context whose log is only in memory.
+    ///
+    /// ```
+    /// use epitome_engine::{Context, Setup};
+    /// use epitome_passes::built_in;
+    ///
+    /// let recipe = built_in("epitome").expect("a recipe");
+    /// let mut context = Context::in_memory(Setup::new(recipe));
+    /// // An empty context: there is nothing to send, to compact or to undo.
+    /// assert_eq!(context.view()?.body("anthropic")?.body, "");
+    /// assert!(context.compact(None)?.by_tier.is_empty());
+    /// assert!(!context.undo()?);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn in_memory(setup: Setup) -> Context {
         let log = ContextLog::in_memory(&setup.id, &setup.origin);
         Context::from_log(setup, log)
     }
 
-    /// A context whose log is kept in a journal that is empty.
+    /// A context whose log is kept in `journal`, which must be empty: the first line is written
+    /// now. See [`Journal`] for an example.
     ///
     /// # Errors
     ///
-    /// Those of the journal.
+    /// The errors of the journal.
     pub fn create(journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::create(journal, &setup.id, &setup.origin)?;
         Ok(Context::from_log(setup, log))
     }
 
-    /// Resumes the context of an existing log. `bytes` is the whole content of the journal.
+    /// Resumes the context of an existing log. `bytes` are the whole content of the journal, and
+    /// later lines are appended to `journal`. See [`Journal`] for an example.
+    ///
+    /// ```
+    /// use epitome_engine::{Context, Journal, Setup};
+    /// use epitome_passes::built_in;
+    ///
+    /// # struct Lines;
+    /// # impl Journal for Lines {
+    /// #     fn append(&mut self, _: &[u8]) -> epitome_error::Result<()> {
+    /// #         Ok(())
+    /// #     }
+    /// #     fn flush(&self) -> epitome_error::Result<()> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// let setup = || Setup::new(built_in("epitome").expect("a recipe"));
+    /// let mut context = Context::in_memory(setup());
+    /// context.user("Hello.")?;
+    /// let mut bytes = context.log().to_vec();
+    /// // A program that is killed may leave an incomplete last line, which is ignored.
+    /// bytes.extend(br#"{"type":"ent"#);
+    /// let mut resumed = Context::resume(bytes, Box::new(Lines), setup())?;
+    /// assert_eq!(resumed.view()?.messages(), context.view()?.messages());
+    /// assert!(Context::resume(b"no log".to_vec(), Box::new(Lines), setup()).is_err());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if `bytes` is no log, `NewerFormat` if a newer epitome wrote it, and the
-    /// errors of the journal if an incomplete last line has to be ended.
+    /// `UnknownFormat` if `bytes` is not a log, `NewerFormat` if a newer version of epitome wrote
+    /// it, and the error of the journal if an incomplete last line has to be ended and cannot be.
     pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::resume(bytes, journal)?;
         Ok(Context::from_log(setup, log))
@@ -207,8 +254,25 @@ impl Context {
         context
     }
 
-    /// What to send now. All due work is done first, except summaries: a caller with a model for
-    /// them calls [`step`](Context::step) before.
+    /// What to send in the next request. All work that is due is done first, except summaries. A
+    /// caller with a model that writes summaries uses [`view_with`](Context::view_with), or
+    /// [`step`](Context::step) before this.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("What is in a.rs?")?;
+    /// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// context.tool(&[Said::output("c1", "fn main() {}")])?;
+    /// let sent = context.view()?.body("anthropic")?.body;
+    /// assert!(sent.starts_with(r#"{"messages":[{"role":"user""#));
+    /// // Without new messages, the view is the same to the byte.
+    /// assert_eq!(context.view()?.body("anthropic")?.body, sent);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -217,13 +281,39 @@ impl Context {
         self.view_with(|_| Err(NoReply::Nobody))
     }
 
-    /// What to send now, as [`view`](Context::view), except that summaries are written by `write`:
-    /// it is called once per question, and returns the answer or why there is none. Without an
-    /// answer the context stays as the passes left it, and an event says why.
+    /// What to send in the next request. Like [`view`](Context::view), except that a model writes
+    /// summaries: `write` is called once for each question, and returns the model's answer or the
+    /// reason why there is none. Without an answer the context stays as the passes left it, and an
+    /// event reports the reason.
+    ///
+    /// ```
+    /// use epitome_engine::{Context, Said, Setup};
+    /// use epitome_model::Tokens;
+    /// use epitome_passes::{NoReply, Recipe, Reply, StopReason};
+    ///
+    /// # let text = r#"
+    /// #     name = "mine"
+    /// #     about = "Summarises."
+    /// #     keep = { messages = 1 }
+    /// #     stages = { summary = { sections = ["Done"], user_tokens = 20 } }
+    /// # "#;
+    /// let mut context = Context::in_memory(Setup::new(Recipe::parse(text).expect("a recipe")));
+    /// context.user(&"Count the lines of all files, please. ".repeat(200))?;
+    /// context.assistant(&[Said::text("There are 12.")])?;
+    /// context.user("And the words?")?;
+    /// context.ask_for_compaction(None, Some(Tokens(0)));
+    /// let text = "## Done\nThe lines were counted.".to_owned();
+    /// let reply = Reply { text, stopped: StopReason::End, used: None };
+    /// let sent = context.view_with(|_| Ok(reply.clone()))?.messages();
+    /// assert!(sent.contains("The lines were counted."));
+    /// // No answer is no error.
+    /// context.view_with(|_| Err(NoReply::Failed("the model is down".into())))?;
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`view`](Context::view). That there is no answer is no error.
+    /// `Disk` if the log cannot be written. A missing answer is not an error.
     pub fn view_with(
         &mut self,
         mut write: impl FnMut(&Question) -> std::result::Result<Reply, NoReply>,
@@ -234,14 +324,25 @@ impl Context {
         Ok(self.as_it_is())
     }
 
-    /// What to send, without doing work that is due.
+    /// What to send in the next request, without doing work that is due.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// assert!(context.as_it_is().messages().contains("Hello."));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn as_it_is(&self) -> Outgoing<'_> {
         let rule = self.setup.recipe.stages.live.summary.as_ref();
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
-            // A digest that is alone is sent as a user message. Keep it one when messages follow,
-            // so that the request still begins with the same bytes (prompt cache).
+            // A digest that is the only message is sent as a user message. It stays one when
+            // messages follow, so that the request still begins with the same bytes (prompt cache).
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
@@ -254,11 +355,24 @@ impl Context {
         blocks.any(|block| is_digest(block, self.log.bytes()))
     }
 
-    /// Returns what to do before the next request. All due work except questions is done here.
+    /// Does all work that is due before the next request, and returns what the caller does next.
+    /// Questions for summaries are returned, not asked.
+    ///
+    /// ```
+    /// use epitome_engine::Next;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// assert_eq!(context.step()?, Next::Send);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`view`](Context::view).
+    /// `Disk` if the log cannot be written.
     pub fn step(&mut self) -> Result<Next> {
         let _span = trace_span!("live.step", tokens = self.tokens().0).entered();
         self.notice()?;
@@ -272,13 +386,13 @@ impl Context {
                 NextStep::Send => {
                     self.report_outcome()?;
                     // The model may have called the tool while another compaction was under way:
-                    // answer it.
+                    // its call is answered now.
                     self.notice()?;
                     if self.ask.request.is_some() {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // If the circuit breaker adds a digest later, it is not part of this attempt.
+                    // A digest that the circuit breaker adds later is not part of this attempt.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -286,7 +400,7 @@ impl Context {
                 NextStep::Digest(why) => self.fall_back(why)?,
                 NextStep::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.ask.pending = Some(pending),
-                    // No failure: everything is kept, so there is nothing to summarise.
+                    // This is no failure: everything is kept, so there is nothing to summarise.
                     Err(reason) if reason == ALL_KEPT => {
                         self.machine.unanswered(why, &gauge, reason);
                     }
@@ -299,33 +413,91 @@ impl Context {
         }
     }
 
-    /// Makes the context small now. The target is half of the target of the recipe, and at most a
-    /// quarter of the window. A context below `live.tool.min_tokens` is not changed, as with the
-    /// tool. No summary is written here: `focus` is kept for the next one.
+    /// Compacts the context now. The target is half of the recipe's target, and at most a quarter
+    /// of the window. A context with fewer tokens than `live.tool.min_tokens` of the recipe is not
+    /// changed. No summary is written here: `focus`, what it should pay attention to, is kept for
+    /// the next one.
+    ///
+    /// ```
+    /// use epitome_engine::NotDone;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// let outcome = context.compact(None)?;
+    /// // The context is small: nothing needs to be done.
+    /// assert!(matches!(outcome.not_done, Some(NotDone::Small { .. })));
+    /// assert_eq!(outcome.before, outcome.after);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`view`](Context::view).
+    /// `Disk` if the log cannot be written.
     pub fn compact(&mut self, focus: Option<&str>) -> Result<Outcome> {
         self.compact_to(focus, None)
     }
 
-    /// As [`compact`](Context::compact), but stops as soon as the context is within `target`. A
-    /// named target applies to small contexts as well; 0 means as small as possible.
+    /// Like [`compact`](Context::compact), with a target in tokens, prompt and tools included:
+    /// stops as soon as the context is within `target`. A target applies to small contexts as well;
+    /// 0 means as small as possible.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// let outcome = context.compact_to(None, Some(Tokens(0)))?;
+    /// assert!(outcome.after < outcome.before);
+    /// // A compacted context has nothing left to remove.
+    /// let again = context.compact_to(None, Some(Tokens(0)))?;
+    /// assert_eq!((again.before, again.after), (outcome.after, outcome.after));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`view`](Context::view).
+    /// `Disk` if the log cannot be written.
     pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<Outcome> {
         self.ask_for_compaction(focus, target);
         self.view()?;
         Ok(self.ask.outcome.clone().expect("what was asked for is done before a view"))
     }
 
-    /// Requests what [`compact_to`](Context::compact_to) does, for before the next request. A
-    /// caller with a model for the summary then calls [`step`](Context::step).
+    /// Requests a compaction, which is made before the next request. Like
+    /// [`compact_to`](Context::compact_to), but for a caller with a model that writes summaries: it
+    /// calls [`step`](Context::step) or [`view_with`](Context::view_with) after this.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// let before = context.usage().tokens;
+    /// context.ask_for_compaction(Some("the parser"), Some(Tokens(0)));
+    /// context.step()?;
+    /// assert!(context.usage().tokens < before);
+    /// assert!(context.outcome().is_some());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
-        // A compaction that is already under way was worth starting.
+        // A compaction that is under way already was worth starting.
         let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
             let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
@@ -345,18 +517,64 @@ impl Context {
     }
 
     /// Adds a text that every later summary contains word for word.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.protect("The deadline is Friday.");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn protect(&mut self, text: impl Into<String>) {
         self.setup.protected.push(text.into());
     }
 
-    /// Sets the model that writes summaries. Its window alone limits the length of the questions.
+    /// Sets the model that writes summaries. The length of questions depends on its window, and not
+    /// on the window of the conversation's model.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use epitome_model::Tokens;
+    /// # use epitome_passes::Writer;
+    /// # use epitome_tokens::O200k;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// let counter = Arc::new(O200k::new());
+    /// context.set_writer(Writer { window: Tokens(32_000), counter });
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn set_writer(&mut self, writer: Writer) {
         self.setup.writer = Some(writer);
     }
 
-    /// Takes the last compaction back, with all of its steps. Returns whether there was one. Until
-    /// the context has grown by 5 per cent, or a compaction is requested, only a full window is
-    /// compacted.
+    /// Takes the last compaction back, with all its steps. Returns whether there was one. After
+    /// that, only a full window is compacted, until the context has grown by 5 per cent or a
+    /// compaction is requested.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// let whole = context.view()?.messages();
+    /// context.compact_to(None, Some(Tokens(0)))?;
+    /// assert!(context.undo()?);
+    /// assert_eq!(context.view()?.messages(), whole);
+    /// assert!(!context.undo()?, "there is no other compaction");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -376,14 +594,14 @@ impl Context {
         }
         self.recount();
         self.hold();
-        // A full window must be compacted before the next request nevertheless.
+        // A full window must be compacted before the next request in spite of that.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.resume_held(self.tokens());
         }
         Ok(true)
     }
 
-    /// Takes back the last step, which did not help.
+    /// Takes back the last step of the attempt, which did not help.
     fn take_back_step(&mut self) -> Result<()> {
         self.leave();
         self.log.append(undo(Undone::Refused).as_bytes())?;
@@ -402,12 +620,32 @@ impl Context {
         self.machine.hold(self.setup.overhead + then);
     }
 
-    /// Removes and returns the events since the last call.
+    /// Returns the events since the last call, and removes them.
+    ///
+    /// ```
+    /// use epitome_passes::Event;
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// context.compact_to(None, Some(Tokens(0)))?;
+    /// let events = context.events();
+    /// assert!(matches!(events[..], [Event::Started { .. }, Event::Finished { .. }]));
+    /// assert!(context.events().is_empty());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn events(&mut self) -> Vec<Event> {
         self.machine.events()
     }
 
-    /// The bytes of the log, as they are on disk.
+    /// All bytes of the log. They equal the content of the journal.
     pub fn log(&self) -> &[u8] {
         self.log.bytes()
     }

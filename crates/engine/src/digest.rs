@@ -1,5 +1,5 @@
-//! The digest stage, shared by stored sessions and contexts in use: the old part of a context is
-//! replaced by one entry that is made of lines of the session.
+//! The digest stage, shared by stored sessions and live contexts: the old part of a context is
+//! replaced by one entry that consists of lines of the session.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
@@ -7,13 +7,13 @@ use epitome_passes::{Digest, DigestRule, FactIndex, Old, View};
 
 use crate::summary::says_more_than_a_summary;
 
-/// A context of which the old part is to become a digest.
+/// A context whose old part is going to be replaced by a digest.
 pub(crate) struct Digesting<'a, 't> {
     pub rule: &'a DigestRule,
     pub view: &'a View<'t>,
-    /// The place in the context where the old part ends.
+    /// The index in the context at which the old part ends.
     pub end: usize,
-    /// Tokens that the whole context may have afterwards.
+    /// The maximum tokens of the whole context afterwards.
     pub budget: Tokens,
     /// Tokens that the API format adds around the digest.
     pub around: Tokens,
@@ -27,13 +27,14 @@ pub(crate) struct Chosen {
 }
 
 impl Digesting<'_, '_> {
-    /// Makes the digest. `None` if nothing is old, or no line of it is worth keeping. `said`
-    /// returns the items to make it of, given those that go and those that stay; `tokens` counts an
-    /// item that stays.
+    /// Makes the digest. `None` if there is no old part, or no line of it is worth keeping.
+    ///
+    /// `said` receives the items that go and those that stay, and returns the items to make the
+    /// digest of. `tokens` counts an item that stays.
     ///
     /// # Errors
     ///
-    /// `Refused` if what sets rules alone exceeds the budget.
+    /// `Refused` if what sets rules exceeds the budget on its own.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

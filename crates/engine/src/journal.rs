@@ -1,23 +1,54 @@
-//! The storage of a context's log.
+//! Journals, which store the log of a context.
 
 use epitome_error::Result;
 
-/// The storage of a context's log. The engine holds the log in memory, and writes each line here
-/// first: a line that is not in the journal is not in the context either.
+/// Stores the log of a context. The engine keeps the log in memory, and writes each line to the
+/// journal first: a line that is not in the journal is not in the context either.
 ///
-/// A file is a journal (`epitome::live::create`); a database table or a test can be another.
+/// A file is a journal (`epitome::live::create`). A row of a database can be one, or as here a
+/// vector:
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use epitome_engine::{Context, Journal, Setup};
+/// use epitome_error::Result;
+///
+/// #[derive(Clone, Default)]
+/// struct Lines(Arc<Mutex<Vec<u8>>>);
+///
+/// impl Journal for Lines {
+///     fn append(&mut self, lines: &[u8]) -> Result<()> {
+///         self.0.lock().expect("no panic").extend(lines);
+///         Ok(())
+///     }
+///     fn flush(&self) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// # let recipe = || epitome_passes::built_in("epitome").expect("a recipe");
+/// let journal = Lines::default();
+/// let mut context = Context::create(Box::new(journal.clone()), Setup::new(recipe()))?;
+/// context.user("Hello.")?;
+/// let bytes = journal.0.lock().expect("no panic").clone();
+/// assert_eq!(bytes, context.log());
+/// let resumed = Context::resume(bytes, Box::new(journal), Setup::new(recipe()))?;
+/// assert_eq!(resumed.report().entries, 1);
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
 pub trait Journal: Send {
-    /// Appends whole lines: all bytes or none. After an error the journal is unchanged.
+    /// Appends whole lines: all bytes or none. After an error the journal must be unchanged.
     ///
     /// # Errors
     ///
-    /// `Disk` or a similar kind, if they cannot be written.
+    /// `Disk` or a similar kind, if the lines cannot be written.
     fn append(&mut self, lines: &[u8]) -> Result<()>;
 
-    /// Returns once everything that was appended survives a crash.
+    /// Returns when everything that was appended would survive a crash of the machine.
     ///
     /// # Errors
     ///
-    /// As [`append`](Journal::append).
+    /// `Disk` or a similar kind, if that cannot be ensured.
     fn flush(&self) -> Result<()>;
 }

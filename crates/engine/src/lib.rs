@@ -1,9 +1,17 @@
-//! Context management inside an agent's loop: messages go in, and what to send comes out.
+//! Keeps the context of an agent small and valid: of one that is running, and of a stored session.
 //!
-//! A [`Context`] holds every message in a log and decides before each request what is sent: it
-//! truncates results on ingest, runs the passes of a recipe when a trigger is reached, asks for a
-//! summary, and makes the context smaller if a provider refuses a request as too long. It does no
-//! input or output except through its [`Journal`], which stores the log.
+//! A [`Context`] is the context of a running agent. It keeps every message in a log, and decides
+//! before each request what is sent: it truncates results on ingest, runs the passes of a recipe
+//! when a trigger is reached, makes a digest, or returns a [`Question`] for a model that writes a
+//! summary. If a provider refuses a request as too long, it makes the context smaller. A compaction
+//! is a line of the log, so that it can be undone, and what it removed can be recalled.
+//!
+//! A [`Setup`] has the recipe, the window and the tokenizer of a context. A [`Journal`] stores its
+//! log; without one the log is in memory. [`Context::view`] returns an [`Outgoing`]: the content of
+//! the next request, for any API.
+//!
+//! [`stored`] does the same for a stored session: a [`CompactionPlan`](stored::CompactionPlan) is
+//! planned, written, read again, verified and counted in memory.
 //!
 //! ```
 //! use epitome_engine::{Context, Said, Setup};
@@ -19,7 +27,10 @@
 //!
 //! # Absent
 //!
-//! Files, clocks, the network: a journal writes, and the caller asks models.
+//! - Files: a [`Journal`] writes. `epitome::live` has one for a file, and `epitome::ops` compacts
+//!   stored sessions on disk.
+//! - Calling models: the caller asks the questions. `epitome-llm` has clients.
+//! - Clocks and the network.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,4 +1,4 @@
-//! Cuts messages out of the middle of a log, shared by stored sessions and contexts in use.
+//! Removes messages from the middle of a log; shared by stored sessions and live contexts.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use epitome_model::{
 };
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
-/// The items that a rule cuts out of a log, with the text that is sent in their place; `None` if
-/// that saves nothing. Replies of which something is kept or pinned stay. `tokens` counts an item.
+/// The items that a rule removes from a log, and the text that is sent in their place. `None` if
+/// that saves nothing. A response stays if a part of it is kept or pinned. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,
@@ -41,7 +41,7 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // Include what earlier cuts removed.
+    // The items that earlier cuts removed are included.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);
@@ -56,7 +56,8 @@ pub(crate) fn middle_cut(
     (saved > counter.count(&text) + TOKENS_AROUND).then_some(Cut { items, text, messages })
 }
 
-/// As `middle_cut`, for the log of a stored session.
+/// Like `middle_cut`, for the log of a stored session. `rule` are the rule and the patterns of rule
+/// files, `is_kept` says which items are kept whole.
 pub fn stored_middle_cut(
     source: &dyn Source,
     rule: (&TrimRule, &RuleFiles),

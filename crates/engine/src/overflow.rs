@@ -1,6 +1,6 @@
-//! Recognises a provider's refusal of a request as too long.
+//! Recognises that a provider refused a request because it was too long.
 //!
-//! Only the provider's own words count: the kind of its error, and the beginning of its message.
+//! Only the provider's own words count: the kind of the error, and the beginning of its message.
 //! Services quote the request in errors, and a session may contain any text.
 
 mod families;
@@ -15,11 +15,11 @@ use refusal::Refusal;
 /// A request that was too long for its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Overflow {
-    /// The provider of the model, or one whose errors have the same text.
+    /// The provider of the model, or another provider whose errors have the same text.
     pub provider: &'static str,
     /// The model's limit in tokens, if the error names it.
     pub limit: Option<Tokens>,
-    /// Tokens of the request, if the error names them.
+    /// Tokens of the request as the provider counted them, if the error names them.
     pub asked: Option<Tokens>,
     /// How the overflow was recognised.
     pub known: KnownBy,
@@ -29,23 +29,24 @@ pub struct Overflow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KnownBy {
-    /// By the text or the kind of the error.
+    /// By the message or the kind of the error.
     Words,
     /// By an HTTP status that has no other meaning.
     Status,
-    /// By a refusal without any text. Some services refuse like this, so it may mean something
+    /// By a refusal without any text. Some services refuse in this way, but it may mean something
     /// else: the caller should check that the request was large.
     Silence,
 }
 
-/// Bytes at the start of a message that are searched: after them it quotes and gives advice.
+/// The number of bytes of a message that are searched: after them, messages quote and give advice.
 const BEGINNING: usize = 120;
 
-/// HTTP statuses of other refusals, whatever the text.
+/// HTTP statuses that mean another refusal, whatever the text says.
 const OTHER_REASONS: [u16; 7] = [401, 402, 403, 404, 408, 409, 429];
 
-/// Recognises the refusal of a request that is too long, by its HTTP status, if known, and its
-/// body. The body may be an event stream that reports the error after a status of 200.
+/// Recognises a refusal of a request that is too long. `status` is the HTTP status, if it is known,
+/// and `body` the body of the refusal, which may be an event stream that reports the error after a
+/// status of 200. `None` for any other response.
 ///
 /// ```
 /// use epitome_engine::overflow;
@@ -67,7 +68,7 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     let refusal = if is_refused {
         Refusal::read(body)
     } else {
-        // The text of a response may contain anything: only an error in it counts.
+        // The text of a response may contain anything, so only an error in it counts.
         Refusal::from_body(body)?
     };
     if PASSING.iter().any(|words| refusal.says(words)) {
@@ -90,10 +91,11 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     }
 }
 
-/// The limit and the size of the request, where a message names them.
+/// The limit and the size of the request, if a message names them.
 fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option<Tokens>) {
     let at = message.find(from).unwrap_or(0);
-    // Drop thousands separators; numbers of fewer than three digits are no token counts.
+    // Separators of thousands are removed. Numbers with fewer than three digits are no token
+    // counts.
     let plain = message[at..].replace(',', "");
     let found = plain.split(|c: char| !c.is_ascii_digit()).filter(|digits| digits.len() >= 3);
     let mut found = found.filter_map(|digits| digits.parse().ok().map(Tokens));
@@ -105,7 +107,7 @@ fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option
             (found.next(), asked)
         }
     };
-    // A number below the limit is a part of the request, or the size of the answer.
+    // A number below the limit is the size of a part of the request, or of the response.
     (limit, asked.filter(|asked| limit.is_none_or(|limit| *asked > limit)))
 }
 

@@ -1,7 +1,7 @@
 //! Compacts a stored session in memory.
 //!
 //! The stages plan one after the other: each sees what the earlier ones left. The format writes the
-//! plan into the session's bytes; the result is read again as if another program had written it,
+//! plan into the session's bytes. The result is read again as if another program had written it,
 //! compared with the original, and counted. Nothing is written to disk here.
 
 mod digest;
@@ -35,58 +35,95 @@ pub use savings::{Saving, Savings};
 pub use shown_edits::ShownEdit;
 pub use summary::{check_holds_a_summary, no_summaries};
 
-/// How a compaction is written.
+/// How the edits of a compaction are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As the agent itself does it ([`epitome_formats::Native`]): the shortened history in a record
-    /// at the end of the session, which a resume reads in place of what is before it, or marks on
-    /// results.
+    /// As the agent itself writes it ([`epitome_formats::Native`]): a record with the shortened
+    /// history at the end of the session, which a resume reads instead of everything before it; or
+    /// marks on results.
     Native,
-    /// In the records themselves: the file becomes smaller as well.
+    /// Into the records that hold the edited content: the file becomes smaller as well.
     Rewrite,
-    /// As the agent's own record of a summary, which replaces the beginning of the history: a plan
-    /// with a summary alone is written like this.
+    /// As the agent's own record of a summary, which replaces the beginning of the history. A plan
+    /// that consists of a summary is written like this.
     Summary,
 }
 
-/// The result of a compaction of a session, not yet written to disk.
+/// A compaction of a session that has been carried out in memory and is not yet written to disk.
+///
+/// ```
+/// use epitome_engine::stored::CompactionPlan;
+/// use epitome_formats::Loaded;
+/// use epitome_passes::built_in;
+/// use epitome_tokens::Estimate;
+///
+/// # let line = |id: usize, parent: usize, message: String| {
+/// #     let ids = format!(r#""id":"{id}","parentId":"{parent}""#);
+/// #     format!(r#"{{"type":"message",{ids},"message":{message}}}"#) + "\n"
+/// # };
+/// # let mut bytes = r#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#.to_owned() + "\n";
+/// # let text = "fn main() {}\\n".repeat(300);
+/// # for n in 1..10 {
+/// #     let call = r#""type":"toolCall","name":"read","arguments":{"path":"a.rs"}"#;
+/// #     let call = format!(r#"{{"role":"assistant","content":[{{"id":"c{n}",{call}}}]}}"#);
+/// #     let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+/// #     let result = r#""role":"toolResult","toolName":"read","isError":false"#;
+/// #     let result = format!(r#"{{{result},"toolCallId":"c{n}","content":{content}}}"#);
+/// #     bytes += &line(3 * n, 3 * n - 1, r#"{"role":"user","content":"Read it."}"#.to_owned());
+/// #     bytes += &line(3 * n + 1, 3 * n, call);
+/// #     bytes += &line(3 * n + 2, 3 * n + 1, result);
+/// # }
+/// // `bytes` is a session of pi in which a file is read nine times.
+/// let session = Loaded::read(bytes.into_bytes(), None)?;
+/// let recipe = built_in("s06").expect("a built-in recipe");
+/// let plan = CompactionPlan::new(&session, &recipe, &Estimate::new())?;
+/// plan.check_invariants("session.jsonl".as_ref())?;
+/// assert!(plan.tokens_after < plan.compaction.tokens_before);
+/// // The compacted session has nothing left to remove.
+/// let mut compacted = Vec::new();
+/// plan.spliced()?.copy_to(&mut compacted)?;
+/// let session = Loaded::read(compacted, None)?;
+/// assert!(CompactionPlan::new(&session, &recipe, &Estimate::new())?.is_empty());
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
 pub struct CompactionPlan<'a, S> {
-    /// The session.
+    /// The original session.
     pub session: &'a Loaded<S>,
-    /// The recipe.
+    /// The recipe that planned the edits.
     pub recipe: Recipe,
-    /// How it is written.
+    /// How the edits are written.
     pub way: Way,
-    /// The edits, with their token counts.
+    /// The plan: its edits, with their token counts.
     pub compaction: Plan,
-    /// What a summary or a digest replaces, if there is one.
+    /// What a summary or a digest replaces; `None` if the plan has neither.
     pub stands_for: Option<StandsFor>,
-    /// The parts of the recipe that are left out, and why.
+    /// The parts of the recipe that were left out, and why.
     pub notes: Vec<Note>,
-    /// The byte replacements that carry out the edits, each with the place of its edit.
+    /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
-    /// The bytes that are no longer sent, each with the place of its edit.
+    /// The ranges of the session that are no longer sent, each with the position of its edit.
     pub removed: Vec<(Span, At)>,
-    /// The invariants that it would violate. If there are any, it is refused.
+    /// The invariants that the compaction would violate. If there are any, it must not be written.
     pub violations: Vec<Violation>,
-    /// The session afterwards, read again.
+    /// The transcript of the compacted session, read from its bytes.
     pub after: Transcript,
-    /// Tokens of a resume afterwards, counted again.
+    /// Tokens that a resume sends after the compaction, counted again.
     pub tokens_after: Tokens,
-    /// Length of the file afterwards.
+    /// The length of the session after the compaction.
     pub bytes_after: Bytes,
 }
 
 /// The plan of all stages of a recipe.
 enum Staged<'a, S> {
-    /// A digest, which can be written in only one way.
+    /// A digest, which can be written in one way only.
     Digest(Box<CompactionPlan<'a, S>>),
     /// Edits, and the parts of the recipe that are left out.
     Edits(Box<Plan>, Vec<Note>),
 }
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
-    /// Makes a compaction that rewrites the session.
+    /// Makes a compaction that is written into the records. If the recipe finds nothing to do, the
+    /// result [is empty](CompactionPlan::is_empty).
     ///
     /// # Errors
     ///
@@ -100,13 +137,13 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         CompactionPlan::by(Way::Rewrite, session, recipe, counter)
     }
 
-    /// Makes a compaction that is written in this way.
+    /// Makes a compaction that is written in the given way.
     ///
     /// # Errors
     ///
-    /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
-    /// [`Way::Native`], `Refused` if this session cannot have one; the errors of reading the
-    /// session.
+    /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be
+    /// written; `Unsupported` if this agent has no records for [`Way::Native`]; `Refused` if this
+    /// session cannot have one; the error of reading the session.
     pub fn by(
         way: Way,
         session: &'a Loaded<S>,
@@ -121,12 +158,12 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// Makes a compaction in the default way of this agent: the agent's own where that is its
-    /// default and can express all edits, else a rewrite.
+    /// Makes a compaction in the default way of this agent: in the agent's own way if that is its
+    /// default and can express all edits, otherwise into the records.
     ///
     /// # Errors
     ///
-    /// As [`CompactionPlan::by`].
+    /// The errors of [`CompactionPlan::by`].
     pub fn as_usual(
         session: &'a Loaded<S>,
         recipe: &Recipe,
@@ -144,17 +181,18 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// The session afterwards, as its original bytes with replacements.
+    /// The compacted session: the original bytes with the replacements laid over them.
     ///
     /// # Errors
     ///
-    /// None in practice: the same replacements were applied before.
+    /// None in practice: the same replacements have been applied before.
     pub fn spliced(&self) -> Result<Spliced<'_>> {
         let splices = self.splices.iter().map(|(splice, _)| splice.clone()).collect();
         Spliced::new(&self.session.source, splices)
     }
 
-    /// Refuses a compaction that would violate an invariant; `path` names the session.
+    /// Returns an error if the compaction would violate an invariant. `path` is the path of the
+    /// session in the error.
     ///
     /// # Errors
     ///
@@ -164,9 +202,9 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         self.check_is_known_again().map_err(|err| err.at(path))
     }
 
-    /// Refuses a compaction after which the archive could not recognise the session by its file.
-    /// This can happen with two logs in one file, when shorter records of one look like those of
-    /// the other.
+    /// Returns an error if the archive could not recognise the compacted session by its file. This
+    /// is possible if a file contains two logs, and shorter records of one look like those of the
+    /// other.
     fn check_is_known_again(&self) -> Result<()> {
         let spliced = self.spliced()?;
         let (before, after) = (format_of(&self.session.source), format_of(&spliced));
@@ -184,13 +222,13 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         self.splices.is_empty()
     }
 
-    /// What stays whole, and why.
+    /// What the recipe keeps whole, and why.
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
     }
 }
 
-/// A session with the settings that its stages need.
+/// A session with everything that its stages need.
 struct Stages<'a, 'r, S> {
     session: &'a Loaded<S>,
     recipe: &'r Recipe,
@@ -212,8 +250,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         View::new(transcript, source, self.counter).with_rule_files(&self.recipe.rule_files)
     }
 
-    /// Runs the stages of the recipe: a digest of the old part; or else a middle cut, followed by
-    /// the passes over what it leaves.
+    /// Runs the stages of the recipe: a digest of the old part; or otherwise a middle cut, and the
+    /// passes over what it leaves.
     fn plan(&self, way: Way) -> Result<Staged<'a, S>> {
         let mode = mode_of(way, self.session)?;
         let stages = &self.recipe.stages.stored;
@@ -238,8 +276,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(Staged::Edits(Box::new(plan), notes))
     }
 
-    /// Writes a plan as the agent itself would. If the agent's records cannot express it for this
-    /// session, the same plan is written as a rewrite.
+    /// Writes a plan in the agent's own way. If the agent's records cannot express it in this
+    /// session, the same plan is written into the existing records.
     fn written_in_own_way_or_rewritten(
         &self,
         plan: Plan,
@@ -247,17 +285,17 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     ) -> Result<CompactionPlan<'a, S>> {
         match self.written(Way::Native, plan.clone(), notes.clone()) {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
-            // The reason is not lost: a rewrite that fails as well returns its own.
+            // The error is not lost: if the rewrite fails as well, its own error is returned.
             Ok(_) | Err(_) => {
                 let mut plan = plan;
-                // A rewrite cannot cut messages out.
+                // A rewrite cannot remove whole messages.
                 plan.edits.retain(|planned| !matches!(planned.edit.at, At::Items { .. }));
                 self.written(Way::Rewrite, plan, notes)
             }
         }
     }
 
-    /// Writes the edits of a plan that this way can express.
+    /// Writes those edits of a plan that can be expressed in the given way.
     fn written(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
         if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
             native::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
@@ -319,8 +357,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         })
     }
 
-    /// The bytes that are no longer sent, each with the place of its edit: those that the edits of
-    /// blocks replace, or would replace in a rewrite.
+    /// The ranges that are no longer sent, each with the position of its edit: those that the edits
+    /// of blocks replace, or would replace in a rewrite.
     fn removed(
         &self,
         plan: &Plan,
@@ -345,7 +383,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// The write mode of a way for a session.
+/// The mode in which edits are written in a given way into a session.
 ///
 /// # Errors
 ///
@@ -375,7 +413,7 @@ fn unwritten(format: &Format, way: Way, err: Unwritable) -> Error {
     }
 }
 
-/// Refuses a compaction of the session at `path` that would violate an invariant.
+/// Returns an error if there are violations. `path` is the path of the session in the error.
 ///
 /// # Errors
 ///
@@ -397,16 +435,16 @@ pub fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
     }
 }
 
-/// A note, if a plan has no edits because the context is within the target already.
+/// A note if a plan has no edits because the context is within the target already.
 fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
     let Plan { edits, tokens_before: tokens, .. } = plan;
-    // Shares of a known window have been converted to tokens before.
+    // A target in per cent of a known window has been converted to tokens before.
     let target = recipe.target.stored?.tokens(None)?;
     let is_why = edits.is_empty() && *tokens <= target;
     is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
 }
 
-/// A note, if the target is missed because of pinned rules.
+/// A note if the target is missed because of pinned rules.
 fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
     let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);

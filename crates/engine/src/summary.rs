@@ -1,43 +1,49 @@
-//! Begins a summary, of a stored session or a context in use.
+//! Begins a summary of a stored session or a live context.
 
 use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
 use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
 
-/// The window, in tokens, of a model whose window is unknown.
+/// The window in tokens that is assumed if a model's window is unknown.
 pub const WINDOW: Tokens = Tokens(32_000);
 
-/// What to summarise, and how.
+/// What to summarise, and how. [`begin`](SummaryRequest::begin) makes the first question.
 pub struct SummaryRequest<'a> {
     /// The transcript of the session or the log.
     pub transcript: &'a Transcript,
-    /// Its bytes.
+    /// The source of the transcript's texts.
     pub source: &'a dyn Source,
     /// The recipe, whose rules say what is kept at the end.
     pub recipe: &'a Recipe,
-    /// The tokenizer, and how reasoning is bound to its history.
+    /// The tokenizer, and how reasoning is bound to what precedes it.
     pub options: Options<'a>,
-    /// The rule for writing the summary.
+    /// The rule for the content of the summary.
     pub rule: SummaryRule,
-    /// The window and the tokenizer of the summarising model.
+    /// The window and the tokenizer of the model that writes the summary.
     pub writer: Writer,
 }
 
-/// A summary that has been begun.
+/// A summary that has been begun, with its first question.
 pub struct StartedSummary {
-    /// The items that it will replace, in the order in which they are sent.
+    /// The items that the summary will replace, in the order in which they are sent.
     pub items: Vec<usize>,
-    /// The items that are kept after it.
+    /// The items that are kept after the summary.
     pub kept: Vec<usize>,
-    /// The questions and answers.
+    /// The state machine of the questions and answers.
     pub writing: Summarising,
 }
 
 impl SummaryRequest<'_> {
-    /// Makes the first question. `Ok(None)` if there is nothing to summarise, `Err` with the reason
-    /// if there can be no summary. `end` may move the place in the context where the old part ends.
-    /// `said` returns, for the items that go and stay, the items to read and all original items.
+    /// Makes the first question. `Ok(None)` if there is nothing to summarise.
+    ///
+    /// `end` receives the index in the context at which the old part ends, and may return another.
+    /// `said` receives the items that go and those that stay; it returns the items that the model
+    /// reads, and all original items.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if there can be no summary.
     pub fn begin(
         self,
         end: impl FnOnce(usize) -> usize,
@@ -62,7 +68,7 @@ impl SummaryRequest<'_> {
     }
 }
 
-/// A recipe with only the rules of what this one keeps.
+/// A recipe with nothing but the rules for what `recipe` keeps.
 pub fn keeping(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
@@ -86,8 +92,9 @@ pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'
     context.split_at(end)
 }
 
-/// Whether there is anything to summarise. The agent's own entries do not count, as it adds them
-/// again; nor does what is before an earlier summary, which that one left in place.
+/// Whether `items` contain anything to summarise. Entries of the agent do not count, because the
+/// agent adds them again. Items before an earlier summary do not count either, because that summary
+/// left them in place.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let entry = |item: usize| transcript.items[item].entry();
     let is_summary = |block: &Block| matches!(block, Block::Summary(_));

@@ -1,5 +1,5 @@
-//! Where the tokens of a context and the bytes of a file go: by kind of block, by tool, and the
-//! largest blocks.
+//! Shows where the tokens of a context and the bytes of a file go: by kind of block, by tool, and
+//! the largest blocks.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub enum PartKind {
     Thinking,
     /// Arguments of calls.
     CallArguments,
-    /// Results.
+    /// Tool results.
     Results,
     /// Copies that no model sees.
     Copies,
@@ -45,7 +45,7 @@ impl PartKind {
         PartKind::Framing,
     ];
 
-    /// Its name for people.
+    /// The name of the kind, as it is displayed.
     pub fn name(self) -> &'static str {
         match self {
             PartKind::User => "user",
@@ -78,9 +78,9 @@ impl PartKind {
 pub struct PartSize {
     /// The number of blocks, sent or not.
     pub blocks: u64,
-    /// Tokens that a resume sends.
+    /// Tokens of those blocks that a resume sends.
     pub context_tokens: Tokens,
-    /// Bytes in the file.
+    /// Bytes of all blocks in the file.
     pub disk_bytes: Bytes,
 }
 
@@ -95,26 +95,26 @@ impl PartSize {
 /// The calls of one tool, and what they returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolSize {
-    /// The name that the agent gives it.
+    /// The name of the tool, as the agent has it.
     pub name: String,
     /// The arguments of its calls.
     pub arguments: PartSize,
-    /// What its calls returned.
+    /// The results of its calls.
     pub results: PartSize,
 }
 
 /// One of the largest blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LargeBlock {
-    /// The line of the session at which its record begins, counted from 1.
+    /// The line of the session at which the block's record begins, from 1.
     pub line: u64,
-    /// What it is.
+    /// The kind of the block.
     pub kind: PartKind,
     /// The call, or the beginning of the text.
     pub what: String,
-    /// `None` if a resume does not send it.
+    /// The tokens of the block; `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,
-    /// Its bytes in the file.
+    /// The bytes of the block in the file.
     pub disk_bytes: Bytes,
 }
 
@@ -123,7 +123,7 @@ pub struct LargeBlock {
 pub struct Anatomy {
     /// The sizes of the kinds that the session has.
     pub kinds: BTreeMap<PartKind, PartSize>,
-    /// Their sum: all that a resume sends, and every byte of the file.
+    /// The sum of all kinds: everything that a resume sends, and every byte of the file.
     pub total: PartSize,
     /// The tools that were called, the one with most tokens first.
     pub tools: Vec<ToolSize>,

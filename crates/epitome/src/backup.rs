@@ -21,12 +21,12 @@ pub enum BackupPlace {
     Beside,
 }
 
-/// Copies a session as it is to `NAME.uncompressed.jsonl`, or to the next free name like it: an
-/// earlier backup stays. Returns where it is.
+/// Copies a session unchanged to `NAME.uncompressed.jsonl`, or to the next free name like it, so
+/// that earlier copies stay. Returns the path of the copy.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`, and the errors of reading the session.
+/// `Disk` or `NoPermission` if the copy cannot be written; the errors of reading the session.
 pub fn keep_backup(
     config: &Config,
     session: &FileSource,
@@ -41,8 +41,8 @@ pub fn keep_backup(
         }
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
-    // The rows of a database have no file of their own. Their id is any text, which may even be a
-    // path to another folder.
+    // The rows of a database have no file of their own, and their id may be any text, even a path
+    // to another folder.
     let stem = if session.path().is_file() {
         session.path().file_stem().unwrap_or_default().to_string_lossy()
     } else {

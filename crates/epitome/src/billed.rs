@@ -1,7 +1,8 @@
-//! What a provider bills for a request of a session: its messages, the system prompt and the tools.
+//! Computes what a provider bills for a request of a session: its messages, the system prompt and
+//! the tools.
 //!
-//! A session file holds the messages alone. Where it records how many tokens the provider counted
-//! for its requests, the rest is computed from that (see [`calibrate`]).
+//! A session file contains only the messages. If it records how many tokens the provider counted
+//! for its requests, the rest is computed from these numbers (see [`calibrate`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +19,13 @@ use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-/// The function from the tokens that `counter` counts in the messages of `session` (stored at
-/// `path`) to those that the provider bills for a request. None if the session records too few
+/// How the tokens that `counter` counts in the messages of `session` (stored at `path`) are
+/// converted to those that the provider bills for a request. `None` if the session records too few
 /// requests.
 ///
-/// Requests recorded before a compaction belong to the uncompacted session: for a compacted
-/// session, the requests before the first compaction are compared with the messages that the
-/// archive holds.
+/// Requests that were recorded before a compaction belong to the uncompacted session. So for a
+/// compacted session, the requests before the first compaction are compared with the messages in
+/// the archive.
 pub fn calibration<S: Source>(
     session: &Loaded<S>,
     config: &Config,
@@ -34,8 +35,8 @@ pub fn calibration<S: Source>(
     calibration_knowing(session, &BTreeMap::new(), config, path, counter)
 }
 
-/// Like [`calibration`], for a session that is about to be compacted. Reuses the counts of the
-/// plan: `counter` must be the one that the plan was made with.
+/// Like [`calibration`], for a session that is going to be compacted. The counts of the plan are
+/// used again, so `counter` must be the one that the plan was made with.
 pub(crate) fn calibration_of_plan<S: Source>(
     planned: &CompactionPlan<'_, S>,
     config: &Config,
@@ -45,7 +46,7 @@ pub(crate) fn calibration_of_plan<S: Source>(
     calibration_knowing(planned.session, &planned.compaction.counted, config, path, counter)
 }
 
-/// Like [`calibration`], reusing earlier counts: tokens by item and block.
+/// Like [`calibration`], with counts that are known already, by item and block.
 fn calibration_knowing<S: Source>(
     session: &Loaded<S>,
     counted: &BTreeMap<(usize, usize), Tokens>,
@@ -59,15 +60,16 @@ fn calibration_knowing<S: Source>(
     }
     let compactions = epitome_store::state::compactions(session, &config.archive(), path).ok()?;
     match compactions.first() {
-        // The session was compacted elsewhere, or its archive is damaged: what was sent is unknown.
+        // The session was compacted on another machine, or its archive is damaged: what was sent is
+        // unknown.
         None if has_stubs(transcript, source) => None,
         None => calibrate(&requests(transcript, source, counted, counter, u64::MAX)),
         Some(first) => calibration_before(session, first.before.len, config, path, counter),
     }
 }
 
-/// Like [`calibration`], for a session without a known archive. Returns none if a recipe left stubs
-/// in it, because the requests held text that the session no longer holds.
+/// Like [`calibration`], for a session whose archive is unknown. `None` if a recipe left stubs in
+/// it, because then the requests contained text that the session does not contain.
 pub(crate) fn fitted_alone(
     transcript: &Transcript,
     source: &dyn Source,
@@ -79,7 +81,8 @@ pub(crate) fn fitted_alone(
     fitted(transcript, source, counter)
 }
 
-/// The calibration of a context that was never compacted, or as it was before it was.
+/// The calibration of a context that was never compacted, or of one as it was before its
+/// compactions.
 pub(crate) fn fitted(
     transcript: &Transcript,
     source: &dyn Source,
@@ -88,7 +91,7 @@ pub(crate) fn fitted(
     calibrate(&requests(transcript, source, &BTreeMap::new(), counter, u64::MAX))
 }
 
-/// The calibration from the first `len` bytes of the session as it was before it was compacted.
+/// The calibration from the first `len` bytes of the session as it was before its compactions.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,
     len: u64,
@@ -115,10 +118,10 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a recipe left a stub in a result that a resume sends. Results that the agent itself
-/// cleared do not count: many sessions have them, and the fit reports its error.
+/// Whether a result that a resume sends contains a stub of a recipe. Results that the agent itself
+/// has cleared do not count: many sessions have them, and the fit states its error.
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// Longer texts are no stubs, and are not read.
+    /// The length in bytes up to which a text may be a stub; longer texts are not read.
     const LONGEST: u64 = 400;
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let outputs = blocks.filter_map(|block| match block {
@@ -128,8 +131,8 @@ fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
     outputs.into_iter().any(|text| ![CLEARED, PRUNED].contains(&&*text) && is_left_by_recipe(&text))
 }
 
-/// For every request of the context that is recorded in the first `len` bytes: the tokens that we
-/// count in its messages, and the input tokens that the provider counted.
+/// For every request in the context that is recorded in the first `len` bytes: the tokens counted
+/// in its messages, and the input tokens that the provider counted.
 fn requests(
     transcript: &Transcript,
     source: &dyn Source,
@@ -150,13 +153,13 @@ fn requests(
             tokens.sum()
         })
         .collect();
-    // Tokens sent before the current response, and before the next entry.
+    // The tokens that were sent before the current response, and before the next entry.
     let (mut before, mut sent) = (Tokens(0), Tokens(0));
     let mut response = None;
     let mut is_counted = false;
     let mut points = Vec::new();
     for ((_, entry), tokens) in entries.iter().zip(tokens) {
-        // The records of one response belong to one request. Any of them may hold its usage.
+        // The records of one response belong to one request, and any of them may state its usage.
         if entry.group.is_none() || entry.group != response {
             (before, is_counted) = (sent, false);
         }

@@ -1,5 +1,5 @@
-//! The compaction of one file: archive what the plan removes, prove that it can be restored,
-//! replace the file. In this order, and each step only after the one before it succeeded.
+//! Compacts one file: archives what the plan removes, proves that it can be restored, and replaces
+//! the file. Each step begins only after the step before it has succeeded.
 
 mod size;
 
@@ -23,12 +23,12 @@ use crate::session::{Loaded, key_of};
 use crate::source::{FileSource, Spliced, copy, if_read};
 use crate::store::{self, write_new};
 
-/// Applies a planned compaction to the session file: archive, prove, replace.
+/// Applies a planned compaction to the session's file: archives, proves, replaces.
 ///
 /// # Errors
 ///
-/// `Refused` if an invariant would break; the errors of the archive and the store. The session is
-/// unchanged then.
+/// `Refused` if the compaction would violate an invariant; the errors of the archive and of
+/// replacing. The session is unchanged then.
 pub fn apply(
     planned: &CompactionPlan<'_, &FileSource>,
     file: &store::Session,
@@ -48,11 +48,11 @@ pub fn apply(
     Ok(generation)
 }
 
-/// Applies a planned compaction to a copy of the session at `to`; the session stays.
+/// Applies a planned compaction to a copy of the session at `to`. The session is unchanged.
 ///
 /// # Errors
 ///
-/// As [`apply`], and `Disk` if the copy cannot be written.
+/// The errors of [`apply`]; `Disk` if the copy cannot be written.
 pub fn apply_to(
     planned: &CompactionPlan<'_, impl Source>,
     to: &Path,
@@ -63,7 +63,7 @@ pub fn apply_to(
     let generation = archive_generation(planned, to, archive, counter, made.into())?;
     let spliced = planned.spliced()?;
     write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
-        // A new file is written whole or not at all.
+        // The new file is written whole or not at all.
         archive.withdraw(&generation);
     })?;
     Ok(generation)
@@ -97,7 +97,7 @@ fn archived<S: Source>(
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
-    // After a failed read the pack holds other bytes than the session.
+    // After a read that failed, the pack contains other bytes than the session.
     if_read(source, Ok(()))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
@@ -115,7 +115,8 @@ fn draft<S>(
 ) -> Draft {
     let by_pass = planned.compaction.by_pass().into_iter();
     Draft {
-        // An absolute path: `gc` checks from other folders whether the file still exists.
+        // The path must be absolute: `gc` is run in other folders, and checks whether the file
+        // still exists.
         path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         recipe: planned.recipe.name.clone(),
         made: made.at,
@@ -150,8 +151,8 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // The bytes that an added record or a mark of the agent replaces: none at the end of the
-    // session, the old mark elsewhere.
+    // The bytes that a record or a mark of the agent replaces: none at the end of the session, and
+    // elsewhere the old mark.
     let end = Source::len(source);
     let added = |splice: &Splice| planned.way != Way::Rewrite || splice.span.start == end;
     for (splice, _) in planned.splices.iter().filter(|(splice, _)| added(splice)) {
@@ -162,7 +163,7 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// A description of removed bytes, for a later `epitome show`.
+/// The description of removed bytes, which `epitome show` prints.
 fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();
@@ -212,8 +213,8 @@ fn describe(view: &View<'_>, at: At, span: Span) -> About {
     About { what: view.describe(at), line, texts, media, ..About::default() }
 }
 
-/// Reads the compacted session with the archived bytes put back, and compares its hash with that of
-/// the session before the compaction.
+/// Puts the archived bytes back into the compacted session, and compares the hash of the result
+/// with that of the session before the compaction.
 fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> Result<()> {
     let mut hasher = blake3::Hasher::new();
     let mut from = 0;
@@ -235,7 +236,8 @@ fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> R
     Err(Error::new(ErrorKind::Broken, what))
 }
 
-/// Finds files that hold the same text as a removed piece: on disk, or in the project's repository.
+/// Finds files that contain the same text as a removed piece, on disk or in the project's
+/// repository.
 struct References {
     cwd: Option<PathBuf>,
     git: Option<GitObjects>,
@@ -250,15 +252,15 @@ impl References {
     }
 
     fn find(&self, view: &View<'_>, at: At) -> Option<Reference> {
-        // Without the project's folder there are no files to compare with.
+        // If the project's folder is unknown, there are no files to compare with.
         let cwd = self.cwd.as_deref()?;
         let (path, text) = view.file_text(at)?;
         let path = cwd.join(path);
         Reference::find(&text, &path).or_else(|| self.in_git(&path, text))
     }
 
-    /// Whole files in git's object store, whether or not the file on disk still has this text.
-    /// Agents show files with and without their last line feed, so both are tried.
+    /// A reference to a whole file in git's object store, whether the file on disk still has this
+    /// text or not. Agents show files with and without the last line feed, so both are tried.
     fn in_git(&self, path: &Path, text: String) -> Option<Reference> {
         let git = self.git.as_ref()?;
         [format!("{text}\n"), text].into_iter().find_map(|text| {

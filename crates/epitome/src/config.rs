@@ -1,4 +1,4 @@
-//! The folders, keys and variables of this machine: the only code that reads the environment.
+//! The folders, keys and variables of this machine. Only this module reads the environment.
 
 mod handover;
 
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::store::disk;
 
-/// Variables named `EPITOME_…` that are no settings: first those that the program itself reads,
+/// Variables named `EPITOME_…` that are not settings: first those that the program itself reads,
 /// then those of its tests and tools.
 pub(crate) const OTHER_VARIABLES: [&str; 18] = [
     "EPITOME_API_KEY",
@@ -41,7 +41,7 @@ pub(crate) const OTHER_VARIABLES: [&str; 18] = [
     "EPITOME_WHOLE_CORPUS",
 ];
 
-/// The folders of this user, the variables that were set, and the time if it was given.
+/// The folders of the current user, the variables that were set, and the time if it is fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The folder of the archive, locks and caches: `EPITOME_HOME`, or `epitome` in the platform's
@@ -54,23 +54,24 @@ pub struct Config {
     pub home_is_given: bool,
     /// The environment from which the folders of agents are computed.
     pub agents: Environment,
-    /// The user's names, as far as the machine knows them: they are removed from what is shared.
+    /// The user's names as far as the machine knows them. They are removed from texts that are
+    /// shared.
     pub person: Person,
     /// The user's home folder.
     pub user: PathBuf,
     /// The folder in which epitome was started.
     pub here: PathBuf,
-    /// The variables of the environment that are epitome's own.
+    /// The variables of the environment that begin with `EPITOME_`.
     pub variables: BTreeMap<String, String>,
     /// The API keys of model providers that are in the environment.
     pub keys: BTreeMap<Provider, Key>,
-    /// The variable that each provider's key was found in.
+    /// For each provider, the name of the variable in which its key was found.
     key_variables: BTreeMap<Provider, &'static str>,
-    /// Every variable that holds a key, also those that were not chosen.
+    /// All variables that contain a key, including those that were not chosen.
     keyed: BTreeMap<&'static str, Key>,
-    /// More files of rules for secrets, used in every search for secrets.
+    /// Additional files with rules for secrets, which are used in every search for secrets.
     pub rules: Vec<PathBuf>,
-    /// The time, if tests set it.
+    /// The fixed time, if tests set one.
     now: Option<Timestamp>,
 }
 
@@ -79,8 +80,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// `NotFound` when the system does not name the user's home folder; `Settings` when
-    /// `EPITOME_HOME` is relative: it would be another archive in each folder.
+    /// `NotFound` if the system does not name the user's home folder; `Settings` if `EPITOME_HOME`
+    /// is a relative path, which would mean a different archive in each folder.
     pub fn from_env() -> Result<Config> {
         let base = etcetera::choose_base_strategy().map_err(|err| {
             Error::new(ErrorKind::NotFound, "no home folder found")
@@ -112,9 +113,9 @@ impl Config {
         Ok(config)
     }
 
-    /// The folders below `home`, as on a machine where no variable is set and no name is known,
-    /// with `home` as the current folder. The environment is not read: for programs, and tests,
-    /// that work on one given home only.
+    /// The folders below `home`, as on a machine on which no variable is set and no name is known;
+    /// `home` is the current folder. The environment is not read: for programs, and tests, that
+    /// work in one given home only.
     ///
     /// ```
     /// let config = epitome::Config::of_home("/home/ada".as_ref());
@@ -127,8 +128,8 @@ impl Config {
         Config { here: home.to_owned(), ..Config::from_folders(home, &data, &settings, |_| None) }
     }
 
-    /// Begins a run of `command` now. If tests set the time, the run's id is made of that time
-    /// alone, so that the same input gives the same archive.
+    /// Begins a run of `command`. If tests fix the time, the run's id depends on that time only, so
+    /// that the same input gives the same archive.
     pub fn begin_run(&self, command: &str) -> Run {
         let process = if self.is_time_given() { 0 } else { std::process::id() };
         Run::begin(self.now(), process, command)
@@ -144,7 +145,7 @@ impl Config {
             .with_hint(format!("give the whole path, for example {}", whole.display())))
     }
 
-    /// The configuration with these folders, unless `var` returns others.
+    /// The configuration with these folders, unless `var` returns others for a variable.
     pub(crate) fn from_folders(
         user: &Path,
         data: &Path,
@@ -197,17 +198,17 @@ impl Config {
     }
 
     /// The current time. A clock before the year -9999 or after 9999 is read as the first or the
-    /// last moment that can be written.
+    /// last time that can be written.
     pub fn now(&self) -> Timestamp {
         self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
 
-    /// Whether tests set the time, so that it does not pass.
+    /// Whether tests fix the time.
     pub(crate) fn is_time_given(&self) -> bool {
         self.now.is_some()
     }
 
-    /// The variables in which a provider's key is looked for, in this order.
+    /// The names of the variables in which a provider's key is looked for, in this order.
     pub fn key_variables(provider: Provider) -> &'static [&'static str] {
         match provider {
             Provider::Anthropic => &["ANTHROPIC_API_KEY"],
@@ -220,37 +221,38 @@ impl Config {
         }
     }
 
-    /// Removes the keys of providers from the environment of this program, which starts itself
-    /// again for that: neither the programs that it runs nor one that reads its files in `/proc`
-    /// can find them. Call it before anything else. It returns if there are no keys to remove.
+    /// Removes the keys of providers from the environment of this program, by starting the program
+    /// again without them. After that, neither programs that it runs nor programs that read its
+    /// files in `/proc` can find the keys. Call this before anything else. It returns if there are
+    /// no keys to remove.
     ///
     /// # Errors
     ///
-    /// The errors of the system. The environment is unchanged then.
+    /// The errors of the operating system. The environment is unchanged then.
     pub fn take_keys_from_environment() -> std::io::Result<()> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         handover::take_from_environment(&names.copied().collect::<Vec<_>>())
     }
 
-    /// Variables that are removed from the environment of every program that a model starts: those
-    /// with keys of providers.
+    /// The names of variables with keys of providers. They are removed from the environment of
+    /// every program that a model starts.
     pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         names.copied().chain([handover::VARIABLE])
     }
 
-    /// The value of a variable of the environment, including those that hold a key.
+    /// The value of a variable of the environment; variables with keys are included.
     pub fn variable(&self, name: &str) -> Option<String> {
         let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
         key.or_else(|| std::env::var(name).ok())
     }
 
-    /// The variable in which a provider's key was found.
+    /// The name of the variable in which a provider's key was found.
     pub fn key_variable(&self, provider: Provider) -> Option<&'static str> {
         self.key_variables.get(&provider).copied()
     }
 
-    /// The user's own table of models.
+    /// The path of the user's own table of models.
     pub fn models(&self) -> PathBuf {
         self.settings.join("models.toml")
     }
@@ -260,7 +262,7 @@ impl Config {
         Archive::new(&self.home)
     }
 
-    /// The user's settings file.
+    /// The path of the user's settings file.
     pub fn settings_file(&self) -> PathBuf {
         self.settings.join("epitome.toml")
     }
@@ -271,12 +273,12 @@ impl Config {
         self.variables.get("EPITOME_LOG").map(String::as_str)
     }
 
-    /// The user's own recipes: one TOML file each.
+    /// The folder of the user's own recipes, one TOML file each.
     pub fn recipes(&self) -> PathBuf {
         self.settings.join("recipes")
     }
 
-    /// The user's folders of skills. Each skill is a folder with a `SKILL.md`.
+    /// The user's folders of skills. A skill is a folder that contains a `SKILL.md`.
     pub fn skills(&self) -> [PathBuf; 3] {
         let of_agents = [".claude/skills", ".agents/skills"].map(|place| self.user.join(place));
         let [claude, agents] = of_agents;
@@ -288,41 +290,41 @@ impl Config {
         self.agents.logs.clone()
     }
 
-    /// The user's own rules for secrets.
+    /// The path of the user's own rules for secrets.
     pub fn redaction_rules(&self) -> PathBuf {
         self.settings.join("rules.toml")
     }
 
-    /// The folder for the record of installed hooks, and their log.
+    /// The folder with the record of installed hooks and their log.
     pub(crate) fn hooks(&self) -> PathBuf {
         self.home.join("hooks")
     }
 
-    /// The file in which `list` caches what it found.
+    /// The file in which `list` caches its results.
     pub(crate) fn list_cache(&self) -> PathBuf {
         self.home.join("cache/list.json")
     }
 
-    /// A cache folder, private to the user: its content can be computed again at any time. It is
-    /// made if it does not exist.
+    /// A cache folder, which only its owner can read. It is created if it does not exist. Its
+    /// content can be computed again at any time.
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`.
+    /// `Disk` or `NoPermission` if the folder cannot be created.
     pub fn cache(&self, name: &str) -> Result<PathBuf> {
         let folder = self.home.join("cache").join(name);
         disk::private_folder(&folder)?;
         Ok(folder)
     }
 
-    /// The folder in the archive that holds the packs of a session.
+    /// The folder in the archive that contains the packs of a session.
     pub(crate) fn archived(&self, key: &SessionKey) -> PathBuf {
         Archive::folder_in(&self.home).join(key.folder())
     }
 }
 
-/// The name of the user in git's settings, if it has two words or more: a single word would be
-/// found in any text.
+/// The user's name in git's settings, if it has at least two words: a single word would be found in
+/// any text.
 fn full_name(settings: &Path) -> Option<String> {
     let text = regular::read_to_string(settings).ok()?;
     let of_user = text.lines().skip_while(|line| line.trim() != "[user]").skip(1);
@@ -332,7 +334,7 @@ fn full_name(settings: &Path) -> Option<String> {
     name.contains(' ').then(|| name.to_owned())
 }
 
-/// Agents accept `~` for the home folder in their settings.
+/// A path with the home folder in place of `~`, which agents accept in their settings.
 fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => user.join(rest),
@@ -340,7 +342,7 @@ fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     }
 }
 
-/// A time of the system as a timestamp, which has no years before -9999 or after 9999.
+/// A time of the system as a timestamp. Timestamps have no years before -9999 or after 9999.
 fn timestamp_of(time: SystemTime) -> Timestamp {
     match Timestamp::try_from(time) {
         Ok(time) => time,

@@ -22,12 +22,13 @@ pub use model_choice::{ModelSelection, catalogue, chosen_model, named_models};
 
 /// The window and the counter of a model that writes a summary.
 ///
-/// Only OpenAI's tokens can be counted; of others there are up to a third more in the same text.
+/// Tokens can be counted only as OpenAI's models count them. Other models have up to a third more
+/// tokens in the same text.
 pub fn summary_writer(model: &dyn Model) -> Writer {
     summary_writer_of(model.name(), model.window())
 }
 
-/// Like [`summary_writer`], for a model that is only known by name.
+/// Like [`summary_writer`], for a model of which only the name and the window are known.
 pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
     let window = window.unwrap_or(WINDOW);
     let window = match name.provider {
@@ -42,30 +43,32 @@ pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
     Writer { window, counter: Arc::new(O200k::new()) }
 }
 
-/// The most that a summary would take: shorter answers make later questions shorter, too.
+/// The maximum cost of a summary, in questions and tokens. If answers are shorter than assumed,
+/// later questions are, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// The number of questions.
+    /// Number of questions.
     pub questions: u64,
-    /// Tokens of all questions, as OpenAI's models count.
+    /// Tokens of all questions, as OpenAI's models count them.
     pub input: Tokens,
-    /// The most tokens that the answers may have.
+    /// Maximum tokens of all answers.
     pub output: Tokens,
 }
 
-/// A summary of a stored session that a model has not written yet.
+/// The summary of a stored session, not yet written by a model.
 #[derive(Debug)]
 pub struct SummaryJob {
     writing: Summarising,
 }
 
 impl SummaryJob {
-    /// Prepares the summary of a session: of all but the end that the recipe keeps whole. Returns
-    /// none if there is nothing to summarise. Calls no model.
+    /// Prepares the summary of a session: of everything except the end that the recipe keeps.
+    /// `None` if there is nothing to summarise. Calls no model.
     ///
     /// # Errors
     ///
-    /// `Refused` if this agent's sessions hold no summary, or this one does not fit the model.
+    /// `Refused` if sessions of this agent cannot hold a summary, or if this session does not fit
+    /// the model.
     pub fn prepare<S: Source>(
         session: &Loaded<S>,
         recipe: &Recipe,
@@ -95,8 +98,8 @@ impl SummaryJob {
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }
 
-    /// The tokens of the first question, and the most that its answer may have, as the model's
-    /// counter counts.
+    /// The tokens of the first question and the maximum tokens of its answer, as the model's
+    /// counter counts them.
     pub fn tokens(&self) -> (Tokens, Tokens) {
         let ask = self.writing.ask();
         let counter = O200k::new();
@@ -114,7 +117,7 @@ impl SummaryJob {
             told.questions += 1;
             told.input += counter.count(&ask.system) + counter.count(&ask.prompt);
             told.output += Tokens(longest);
-            // An answer of the greatest length. As the last answer it is refused, and that ends the
+            // An answer of the maximum length. As the last answer it is refused, which ends the
             // loop.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
@@ -125,7 +128,7 @@ impl SummaryJob {
         }
     }
 
-    /// Writes the summary with `model`.
+    /// Has `model` write the summary.
     ///
     /// # Errors
     ///
@@ -147,7 +150,7 @@ impl SummaryJob {
     }
 }
 
-/// Logs a failure, and converts it for the state machine of the summary.
+/// Logs a failure of a model, and converts it for the state machine of the summary.
 pub(crate) fn no_reply(model: &dyn Model, failure: Failure) -> NoReply {
     tracing::warn!(model = %model.name(), whose = ?failure.whose(), "no answer: {failure}");
     match failure {

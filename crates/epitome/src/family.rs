@@ -1,4 +1,4 @@
-//! A session together with all files that belong to it.
+//! The size of a session together with all files that belong to it.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use crate::place;
 use crate::session::format_of;
 use epitome_agents as agents;
 
-/// The size of a session, its sub-agents' sessions, and other files that its agent keeps of it,
+/// The size of a session with its sub-agents' sessions and other files that the agent keeps for it,
 /// such as a log of all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Family {
-    /// The number of files or sets of rows, the session included.
+    /// The number of files or sets of rows, including the session's own.
     pub files: u64,
-    /// Their total length.
+    /// Their length, in sum.
     pub disk_bytes: Bytes,
 }
 
 impl Family {
-    /// The family of the session at `path`, whose own length is `own`. Files that are no session or
-    /// cannot be read are not counted.
+    /// Measures the session at `path`, whose own file has the length `own`. Files that are no
+    /// sessions or cannot be read are not counted.
     pub fn measure(path: &Path, own: Bytes) -> Family {
         let mut family = Family { files: 1, disk_bytes: own };
         for source in agents::companions(path).iter().filter_map(|path| place::open(path).ok()) {

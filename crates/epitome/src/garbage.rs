@@ -1,5 +1,5 @@
-//! Garbage collection: which generations of the archive are still needed, proved from the sessions
-//! themselves.
+//! Garbage collection: finds out which generations of the archive are still needed, and proves it
+//! from the sessions themselves.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -20,24 +20,44 @@ use crate::source::Spliced;
 use crate::store::{self, Store};
 use epitome_agents::{Census, Presence};
 
-/// The most bytes that are searched for removed ones before a proof is given up.
+/// The maximum number of bytes that are searched for removed ones; beyond that, a proof is given
+/// up.
 const MOST_WORK: u64 = 1 << 36;
 
-/// Cleans up the archive: moves what no session needs to the trash, or reports what would be moved.
-/// See [`Archive::gc`].
+/// Cleans up the archive: moves what no session needs to the trash, or only reports it. See
+/// [`Archive::gc`].
 ///
-/// A generation is removed only if it is older than `grace` and proved unneeded: its session holds
-/// all bytes again that it removed, or its session is gone and no other session refers to what was
-/// removed. If any folder, file or database that could hold a session cannot be read, nothing is
-/// removed, and the report names it.
+/// A generation is removed only if it is older than `grace` and proved not to be needed: its
+/// session contains all bytes again that it removed; or its session is gone, and no other session
+/// refers to what was removed from it. If any folder, file or database that could contain a session
+/// cannot be read, nothing is removed, and the report names it.
+///
+/// ```
+/// use epitome::archive::{GRACE, GcMode, collect_garbage};
+/// use epitome::ops::{Compact, OpenSession};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let report = collect_garbage(&config, GRACE, GcMode::Remove)?;
+/// // The session needs what was removed from it.
+/// assert_eq!((report.sessions.len(), report.kept), (0, 1));
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// `Archive`, `NoPermission`, `Disk` when the archive cannot be listed or a pack not moved.
+/// `Archive`, `NoPermission` or `Disk` if the archive cannot be listed or a pack cannot be moved.
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);
-    // No other epitome may compact a session between the proof and the removal.
+    // The locks, so that no other epitome process compacts a session between the proof and the
+    // removal.
     let held: RefCell<Vec<store::Session>> = RefCell::default();
     let hold = |file: &Path| match mode {
         GcMode::Show => Ok(()),
@@ -75,7 +95,8 @@ fn judge(
             Presence::Unknown(err) => return all(Need::Unknown(err)),
         }
     }
-    // An unreadable place may hold a session that needs any of them. The report names the place.
+    // A place that cannot be read may contain a session that needs any of the generations. The
+    // report names it.
     if !census.unread.is_empty() {
         return all(Need::Needed);
     }
@@ -90,7 +111,7 @@ fn judge(
     }
     let mut unneeded: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
     for file in files {
-        // Most sessions need what was removed from them: that is decided without a lock.
+        // Most sessions need what was removed from them, and that is decided without a lock.
         let proved = of_file(archive, &file, generations).and_then(|proved| {
             if proved.is_empty() {
                 Ok(proved)
@@ -120,7 +141,7 @@ fn judge(
     generations.iter().map(need).collect()
 }
 
-/// The numbers of the generations that one file does not need.
+/// The numbers of the generations that a file does not need.
 fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result<BTreeSet<u64>> {
     let source = place::open(file)?;
     let Some(first) = generations.first() else { return Ok(BTreeSet::new()) };
@@ -128,11 +149,11 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
     source.failure().map_or(Ok(proved), Err)
 }
 
-/// The generations of a session that `current` does not need: without them, restoring the others
-/// still gives everything back.
+/// The numbers of the generations of a session that `current` does not need: without them, a
+/// restore of the others still gives everything back.
 ///
-/// A generation is unneeded if `current` begins with the bytes that the generation began with, or
-/// if it holds all bytes that the generation removed and none that it left.
+/// A generation is not needed if `current` begins with the file before it, or if `current` contains
+/// all bytes that the generation removed and none that it left.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],
@@ -149,7 +170,8 @@ pub(crate) fn unneeded(
         let blobs: HashSet<_> = it.blobs().collect();
         !walked.undone.contains(&it.number)
             && undone.any(|other| {
-                // The path is needed to find a file outside the agents' folders again.
+                // A file outside of the agents' folders can only be found again by the path in its
+                // generation.
                 other.path == it.path
                     && other.before == it.before
                     && other.after == it.after
@@ -158,7 +180,7 @@ pub(crate) fn unneeded(
     };
     unneeded.extend(compactions().filter(|it| is_twin(it)).map(|it| it.number));
     for generation in compactions().filter(|it| !walked.left.contains(&it.number)) {
-        // The agent's appended records may still be there in another form.
+        // The records that the agent appended may still be there in another form.
         if goes_on_as_appended(&restored, generation)? {
             continue;
         }
@@ -177,7 +199,7 @@ pub(crate) fn unneeded(
             }
         }
     }
-    // A restore that was archived itself: what was there before it is there again, or still is.
+    // A restore that was archived as a generation: the file before it is there again, or still is.
     let backs = || generations.iter().filter(|it| it.is_way_back());
     let lens: Vec<u64> = backs().flat_map(|it| [it.before.len, it.after.len]).collect();
     let digests = Digest::of_prefixes(current, &lens)?;
@@ -185,14 +207,14 @@ pub(crate) fn unneeded(
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
     };
     unneeded.extend(backs().filter(is_before).map(|it| it.number));
-    // A restore's generation is needed only as long as a compaction's is.
+    // The generation of a restore is needed only as long as that of a compaction is.
     if compactions().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }
     Ok(unneeded)
 }
 
-/// Whether a file holds all bytes that a generation removed, and none that it left.
+/// Whether a file contains all bytes that a generation removed, and none that it left.
 fn has_all(
     bytes: &[u8],
     lines: &HashSet<RecordHash>,

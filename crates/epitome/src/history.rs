@@ -1,7 +1,7 @@
-//! The history of a session: what its agent wrote, whatever compactions have removed since.
+//! The history of a session: what its agent wrote, including what compactions have removed.
 //!
 //! Everything that shows, searches, counts or redacts a session reads it through this module: the
-//! stored bytes with the archived ones put back, in memory. Nothing is written. Code that is about
+//! stored bytes, with the archived ones put back in memory. Nothing is written. Code that is about
 //! a resume (plans, compactions, how full a window is) reads the stored session itself.
 
 use std::borrow::Cow;
@@ -29,20 +29,20 @@ use crate::source::{FileSource, Spliced};
 /// The state in which a session is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// As it was before epitome compacted it, with what the agent appended since.
+    /// As it was before epitome compacted it, with everything that the agent appended since.
     #[default]
     AsItWas,
     /// As it is stored, with its stubs: what a resume sends.
     AsSent,
 }
 
-/// The bytes of a session that was opened.
+/// The bytes of a session that was opened for reading.
 pub enum ShownSource {
-    /// A file, or rows.
+    /// A file, or rows of a database.
     File(FileSource),
-    /// Bytes that are no file, such as standard input.
+    /// Bytes that are not a file, such as standard input.
     Memory(Vec<u8>),
-    /// Either of them, with the removed bytes put back.
+    /// A file or bytes, with the removed bytes put back.
     Whole(Spliced<'static>),
 }
 
@@ -55,7 +55,7 @@ impl ShownSource {
         }
     }
 
-    /// The first read error, if there was one.
+    /// The error of the first read that failed, if one did.
     pub fn failure(&self) -> Option<Error> {
         crate::source::failure_of(self)
     }
@@ -78,22 +78,42 @@ impl Source for ShownSource {
 /// A compaction that is in effect in the stored session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PastCompaction {
-    /// Its number in the archive.
+    /// The number of the generation in the archive.
     pub generation: u64,
-    /// The recipe.
+    /// The name of the recipe.
     pub recipe: String,
-    /// When it was made.
+    /// When the compaction was made.
     pub made: Timestamp,
-    /// The item, in the uncompacted session, before which it was made: the number of items, if
-    /// nothing was written since.
+    /// The index of the item in the uncompacted session before which the compaction was made; the
+    /// number of items, if nothing was written since.
     #[serde(skip)]
     pub item: usize,
-    /// Whether its archived bytes were imported from another machine: they are not to be trusted.
+    /// Whether the archived bytes were imported from another machine: such bytes are not to be
+    /// trusted.
     #[serde(skip)]
     pub is_imported: bool,
 }
 
-/// A session, opened and read.
+/// A session that was opened and read, in one of two states.
+///
+/// ```
+/// use epitome::history::{History, Version};
+/// use epitome::ops::{Compact, OpenSession};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let sent = History::open(&config, &path, None, Version::AsSent)?;
+/// assert!(sent.is_compacted() && sent.unsent.is_empty());
+/// let whole = History::open(&config, &path, None, Version::AsItWas)?;
+/// assert!(whole.missing.is_empty() && !whole.unsent.is_empty());
+/// # Ok::<(), epitome::Error>(())
+/// ```
 pub struct History {
     /// The session in the state `version`.
     pub session: Loaded<ShownSource>,
@@ -101,12 +121,12 @@ pub struct History {
     pub version: Version,
     /// The compactions that are in effect in the stored session, oldest first.
     pub compactions: Vec<PastCompaction>,
-    /// What could not be put back, as sentences.
+    /// What could not be put back, each as a sentence.
     pub missing: Vec<String>,
-    /// The blocks whose text a resume does not send any more: item and block number. Empty for a
-    /// session that is read as it is sent.
+    /// The blocks whose text a resume does not send any more, by item and block index. Empty for a
+    /// session that was read as it is sent.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// Bytes that were removed and are not in `session`. Secrets in them are hidden as well.
+    /// Removed bytes that are not in `session`: secrets in them are hidden as well.
     removed: Vec<ShownSource>,
 }
 
@@ -115,7 +135,8 @@ impl History {
     ///
     /// # Errors
     ///
-    /// As [`load`](crate::storage::load). A missing or damaged archive is not an error.
+    /// The errors of [`load`](crate::storage::load). A missing or damaged archive is not an error:
+    /// [`missing`](History::missing) names what could not be put back.
     pub fn open(
         config: &Config,
         path: &Path,
@@ -125,11 +146,11 @@ impl History {
         History::at(config, &Place::parse(path), path, agent, version)
     }
 
-    /// Opens and reads a session whose place is known already; `path` is its address.
+    /// Opens and reads a session whose place is known already. `path` is its address.
     ///
     /// # Errors
     ///
-    /// As [`History::open`].
+    /// The errors of [`History::open`].
     pub fn at(
         config: &Config,
         place: &Place,
@@ -145,11 +166,11 @@ impl History {
         History::put_back(config, session, key, version).map_err(|err| err.with_path(path))
     }
 
-    /// Reads a session from bytes that are no file here.
+    /// Reads a session from bytes that are not a file on this machine.
     ///
     /// # Errors
     ///
-    /// As [`Loaded::read`].
+    /// The errors of [`Loaded::read`].
     pub fn of_bytes(
         config: &Config,
         bytes: Vec<u8>,
@@ -183,7 +204,7 @@ impl History {
         let is_as_it_was = splices.is_empty();
         if is_as_it_was || version == Version::AsSent {
             let whole = Spliced::new(&stored.source, splices)?;
-            // A copy in memory, because the source itself is moved into the result.
+            // The source itself is moved into the result, so this is a copy of it in memory.
             let copy = || ShownSource::Memory(whole.read(0..Source::len(&whole)).into_owned());
             removed.extend((!is_as_it_was).then(copy));
             drop(whole);
@@ -220,25 +241,26 @@ impl History {
         !self.compactions.is_empty()
     }
 
-    /// The first read error, if there was one: results computed from this session are wrong then.
+    /// The error of the first read that failed, if one did: results computed from this session are
+    /// wrong then.
     pub fn failure(&self) -> Option<Error> {
         self.session.source.failure()
     }
 
-    /// Teaches a redactor all secrets of the session, including those in removed bytes, so that it
+    /// Teaches a redactor all secrets in the session, including those in removed bytes, so that it
     /// finds them in other texts.
     pub fn learn(&self, redactor: &mut Redactor<'_>) {
         self.teach(redactor);
         redactor.learn(&self.session.source);
     }
 
-    /// Teaches a redactor the secrets in removed bytes: what was hidden before a compaction stays
-    /// hidden after it.
+    /// Teaches a redactor the secrets in removed bytes, so that a secret which was hidden before a
+    /// compaction stays hidden after it.
     pub fn teach(&self, redactor: &mut Redactor<'_>) {
         self.removed.iter().for_each(|source| redactor.learn(source));
     }
 
-    /// A screen for texts of the session. It knows the secrets in removed bytes as well.
+    /// A screen for texts of the session, which knows the secrets in removed bytes as well.
     pub fn screen<'s>(&self, screen: &'s Screen) -> SessionScreen<'s> {
         screen.of_learnt(|redactor| self.learn(redactor))
     }
@@ -248,7 +270,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// As [`redacted`].
+    /// The errors of [`redacted`].
     pub fn redacted(&self, redactor: &mut Redactor<'_>) -> Result<Redacted<'_>> {
         self.teach(redactor);
         redacted(&self.session, redactor)
@@ -267,7 +289,8 @@ impl PastCompaction {
     }
 }
 
-/// A number that changes whenever the archive holds something else of a session. Opens no file.
+/// A number that is different whenever the archive contains something else for a session. No file
+/// is opened for it.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
     Packs::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }
@@ -283,8 +306,8 @@ fn sentence(err: &Error) -> String {
     text
 }
 
-/// The archived bytes, removed from other sessions, of stubs that are in this one: a fork has the
-/// stubs of the session that it was made from. Bytes that are missing are reported.
+/// The archived bytes of stubs in this session that were removed from other sessions: a fork has
+/// the stubs of the session it was made from. Bytes that cannot be found are added to `missing`.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,
@@ -323,8 +346,8 @@ fn sent_records(stored: &Transcript) -> HashSet<u64> {
     stored.context().map(|(_, entry)| entry.record.span.start).collect()
 }
 
-/// Repairs the context of the uncompacted session: where a compaction appended a record, the
-/// agent's next record continues that one, which is not in the uncompacted session. Here it
+/// Repairs the context of the uncompacted session. If a compaction appended a record, the agent's
+/// next record continues that record, which the uncompacted session does not have. Here it
 /// continues the record before it.
 fn continued(
     transcript: &mut Transcript,
@@ -350,8 +373,8 @@ fn continued(
     }
 }
 
-/// The blocks of the uncompacted session whose text a resume does not send any more: they were
-/// removed, or their record is not sent though it would have been.
+/// The blocks of the uncompacted session whose text a resume does not send any more: the text was
+/// removed, or its record is not sent although it would have been.
 fn unsent(
     transcript: &Transcript,
     whole: &Spliced<'_>,

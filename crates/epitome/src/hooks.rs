@@ -1,9 +1,9 @@
 //! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
 //! ends, so that its transcript is kept.
 //!
-//! A change is first an [`Install`] or an [`Uninstall`], which can be shown, and is then carried
-//! out. The rest of an agent's settings stays as it is, to the byte; what was inserted is recorded,
-//! and only that is ever removed.
+//! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
+//! is then carried out. The rest of an agent's settings stays as it is, to the byte. What was
+//! inserted is recorded, and nothing else is ever removed.
 
 mod branch;
 pub(crate) mod purge;
@@ -36,20 +36,20 @@ use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
 
-/// What the user wants to keep, as given on the command line.
+/// What the user wants to be kept, as given on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct HookRequest {
-    /// Only sessions that are run in this folder or below it. None: all sessions.
+    /// Only sessions that are run in this folder or below it. `None`: all sessions.
     pub project: Option<PathBuf>,
-    /// The forms to write. Empty: HTML.
+    /// The forms to write. If empty, HTML.
     pub formats: Vec<Rendered>,
     /// The folder to write to.
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to.
     pub branch: Option<String>,
-    /// The recipe by which transcripts are shortened first.
+    /// The recipe with which transcripts are shortened before they are written.
     pub compact: Option<String>,
-    /// Whether the session itself is compacted after it ended.
+    /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,
 }
 
@@ -58,13 +58,13 @@ pub struct HookRequest {
 pub struct Install {
     /// The file of the agent's settings.
     pub file: PathBuf,
-    /// The text of the file now; none if it does not exist.
+    /// The current text of the file; `None` if it does not exist.
     pub before: Option<String>,
-    /// The text of the file afterwards.
+    /// The text of the file after the installation.
     pub after: String,
-    /// The rule that says what is kept.
+    /// The rule that says which sessions are kept, and where.
     pub rule: Rule,
-    /// What the user still has to do, as a sentence.
+    /// What the user still has to do afterwards, as a sentence.
     pub afterwards: Option<&'static str>,
     installed: Installed,
 }
@@ -78,7 +78,7 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 ///
-/// `Unreadable`, `NewerFormat`.
+/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
 pub fn rules(config: &Config) -> Result<Vec<Rule>> {
     Ok(Record::load(config)?.rules)
 }
@@ -113,9 +113,9 @@ impl Install {
     ///
     /// # Errors
     ///
-    /// `NotFound` for an agent without hooks; `Unreadable` when its settings cannot be parsed;
-    /// `Exists` when a file that is not ours is where ours would be; `Refused` when the branch
-    /// cannot be used.
+    /// `NotFound` for an agent without hooks; `Unreadable` if its settings cannot be parsed;
+    /// `Exists` if there is a file of another program where epitome's would be; `Refused` if the
+    /// branch cannot be used.
     pub fn plan(
         config: &Config,
         agent: &str,
@@ -158,8 +158,8 @@ impl Install {
     ///
     /// # Errors
     ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`; the errors of
-    /// git. The agent's settings are unchanged then.
+    /// `Changed` if the settings are not what was planned with; `Disk` or `NoPermission` if they
+    /// cannot be written; the errors of git. The agent's settings are unchanged then.
     pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
         let _lock = lock(config, "lock")?;
         let before = Record::load(config)?;
@@ -188,7 +188,7 @@ impl Install {
         Ok(self.rule)
     }
 
-    /// Makes the output folder, or checks the branch out into it.
+    /// Creates the output folder, or checks the branch out into it.
     fn prepare(&mut self) -> Result<()> {
         let rule = &self.rule;
         match &rule.branch {
@@ -204,7 +204,7 @@ impl Install {
     }
 }
 
-/// The text of a settings file without our hook, and with it.
+/// The text of a settings file without epitome's hook, and with it.
 fn plan_file(
     agent: &str,
     hook: &Hook,
@@ -225,7 +225,7 @@ fn plan_file(
         inserted: String::new(),
         after: String::new(),
     };
-    // An earlier installation is removed first, so that there is at most one.
+    // An earlier installation is removed first, so that there is at most one hook.
     let base = match known.map(back).transpose()? {
         Some(FileChange::Text { after, .. }) => Some(after),
         Some(FileChange::Gone { .. }) => None,
@@ -278,8 +278,8 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
         return Err(err.with_hint("name where it leads with --out"));
     }
     crate::render::ours(&out)?;
-    // The branch, the folders and the ignore line that an earlier installation made are still ours
-    // to remove.
+    // The branch, the folders and the ignore line that an earlier installation made are removed
+    // together with this one.
     let mut all = record.rules.iter().chain(&record.replaced);
     let earlier = all.find(|rule| rule.out == out);
     let branch = branch.map(|branch| Branch {
@@ -321,7 +321,8 @@ fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     Some(LeftOut { file, text: format!("{gap}/{inside}/\n") })
 }
 
-/// Whether two rules have the same scope, so that the later replaces the earlier.
+/// Whether two rules are for the same sessions and folder, so that the later one replaces the
+/// earlier.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.agent == other.agent && one.project == other.project
 }
@@ -338,7 +339,7 @@ pub(crate) fn missing_above(file: &Path) -> Vec<PathBuf> {
     file.parent().map(missing).unwrap_or_default()
 }
 
-/// A path with symbolic links resolved as far as the path exists.
+/// A path whose symbolic links are resolved, as far as the path exists.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for there in path.ancestors() {
@@ -357,7 +358,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Refuses a file that is read-only or has several hard links.
+/// Returns an error for a file that is read-only or has several hard links.
 fn check_replaceable(meta: &fs::Metadata, file: &Path) -> Result<()> {
     if meta.permissions().readonly() {
         let what = "the settings are marked read-only";
@@ -376,12 +377,13 @@ pub(crate) fn unchanged(file: &Path, before: &str) -> Result<()> {
     }
 }
 
-/// Replaces the content of a file and keeps its mode. Temporary files that a killed epitome left
-/// next to it are removed.
+/// Replaces the content of a file and keeps its mode. Temporary files of killed processes next to
+/// it are removed.
 ///
 /// # Errors
 ///
-/// `NoPermission`, also for a file that is marked read-only; `HardLinked` for one with several
+/// `NoPermission`, also for a file that is marked read-only; `HardLinked` for a file with several
+/// names, because the others would keep the old text; `Disk`.
 /// names, of which the others would keep the old text; `Disk`.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {

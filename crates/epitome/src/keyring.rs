@@ -13,25 +13,25 @@ pub trait Keyring {
     ///
     /// # Errors
     ///
-    /// If there is no keyring, or it does not answer.
+    /// [`NoKeyring`] if there is no keyring, or if it does not answer.
     fn get(&self, provider: Provider) -> Result<Option<Key>, NoKeyring>;
 
-    /// Stores a key, replacing an earlier one of the same provider.
+    /// Stores a key. An earlier key of the same provider is replaced.
     ///
     /// # Errors
     ///
-    /// As [`get`](Keyring::get).
+    /// The errors of [`get`](Keyring::get).
     fn set(&self, provider: Provider, key: &Key) -> Result<(), NoKeyring>;
 
     /// Removes a key. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// As [`get`](Keyring::get).
+    /// The errors of [`get`](Keyring::get).
     fn remove(&self, provider: Provider) -> Result<bool, NoKeyring>;
 }
 
-/// Why a keyring cannot be used, in the platform's words. They contain no key.
+/// Why a keyring cannot be used, as the platform says it. The text contains no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoKeyring(String);
@@ -58,7 +58,7 @@ impl Keyring for PlatformKeyring {
     }
 }
 
-/// A keyring that is switched off.
+/// A keyring that the user has switched off: it is empty and cannot be written.
 #[derive(Clone, Copy, Debug)]
 struct Off;
 
@@ -76,14 +76,14 @@ impl Keyring for Off {
     }
 }
 
-/// Where a provider's key was found.
+/// Where the key of a provider was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// In this variable of the environment.
+    /// In the environment variable with this name.
     Variable(&'static str),
     /// In the keyring.
     Keyring,
-    /// Nowhere. If the keyring could not be read, the reason.
+    /// There is no key. If the keyring could not be read, the reason.
     Nowhere(Option<NoKeyring>),
     /// The provider needs no key.
     Unneeded,
@@ -116,10 +116,10 @@ pub fn keyring(config: &Config) -> &'static dyn Keyring {
     if is_off { &Off } else { &PlatformKeyring }
 }
 
-/// Why stored bytes are not a password. It does not repeat them.
+/// The message for a stored password that is not text. It does not contain the password.
 const NOT_TEXT: &str = "the stored password is not text";
 
-/// The key in a stored password; none if it is not a valid key.
+/// The key in a stored password; `None` if it is not a valid key.
 fn key(password: Vec<u8>) -> Result<Option<Key>, NoKeyring> {
     match String::from_utf8(password) {
         Ok(text) => Ok(Key::new(text)),

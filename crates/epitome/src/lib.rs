@@ -1,12 +1,47 @@
 //! epitome makes the context of AI coding agents small, keeps it valid, and gives every byte back.
 //!
-//! [`Loaded`] is a session that was opened and read. [`ops`] compacts and restores sessions, with
-//! all files that belong to them. [`live`] keeps the context of an agent that is running.
+//! [`ops`] compacts and restores stored sessions. An [`OpenSession`](ops::OpenSession) is a session
+//! with all files that belong to it; [`Compact`](ops::Compact) and [`Restore`](ops::Restore) change
+//! it as one transaction, and return reports. [`Loaded`] is a single session that was opened and
+//! read. [`live`] keeps the context of an agent that is running: [`live::Context`] with its log in
+//! a file.
+//!
+//! [`Config`] has the folders of a machine and reads the environment; no other code does.
+//! [`Settings`] are what the user set in files, variables and options, and [`recipes`] finds the
+//! recipe that results from them.
+//!
+//! The other modules each do one thing with sessions: [`history`] reads them as they were before
+//! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
+//! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
+//! recipes, [`runs`] lists past compactions, [`hooks`] and [`watch`] compact them when they end,
+//! and [`pipe`] serves a live context to a program in any language.
+//!
+//! ```
+//! use epitome::ops::{Compact, OpenSession, Restore};
+//! use epitome::{Config, built_in};
+//! use epitome_tokens::Estimate;
+//!
+//! # let home = tempfile::tempdir().expect("a folder");
+//! # let path = home.path().join("session.jsonl");
+//! # let bytes = fixtures::get("pi", "pricing").bytes();
+//! # std::fs::write(&path, &bytes).expect("a session");
+//! let config = Config::of_home(home.path());
+//! let run = config.begin_run("example");
+//! let recipe = built_in("epitome").expect("a built-in recipe");
+//! let session = OpenSession::at(&config, &path);
+//! let report = Compact::new(&recipe, &Estimate::new(), &run).run(&session)?;
+//! assert!(report.file.context_tokens.after < report.file.context_tokens.before);
+//! Restore::default().run(&OpenSession::at(&config, &path))?;
+//! assert_eq!(std::fs::read(&path).expect("a session"), bytes);
+//! # Ok::<(), epitome::Error>(())
+//! ```
 //!
 //! # Absent
 //!
-//! No network unless a model is configured. No agent's JSON and no compaction rules: those are in
-//! lower crates. Nothing is printed and the user is never asked: that is for the programs above.
+//! - The network, unless a model is configured: `epitome-llm` calls it.
+//! - Agents' JSON: `epitome-formats`. Rules for what is removed: `epitome-passes`.
+//! - Printing, and questions to the user: `epitome-cli`, `epitome-web` and `epitome-chat`.
+//! - A search index: `epitome-search`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,4 +1,4 @@
-//! Every session of this machine, what it used, and what compacting it would save.
+//! Lists all sessions of this machine: what each used, and what compacting it would save.
 
 mod short;
 mod sort;
@@ -38,14 +38,14 @@ pub use short::short_ids;
 pub use sort::Sort;
 pub use usage::DayUsage;
 
-/// A session of the list.
+/// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The file.
+    /// The file of the session, or its rows in a database.
     pub file: SessionFile,
-    /// What was read of it, or why it cannot be read.
+    /// What was read of the session, or the reason why it cannot be read.
     pub seen: std::result::Result<SessionInfo, String>,
-    /// The number of its generations in the archive.
+    /// The number of the session's generations in the archive.
     pub compactions: u64,
 }
 
@@ -55,99 +55,100 @@ impl Listed {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
     }
 
-    /// The tokens that compacting would save; none for a session that cannot be read or is
+    /// The tokens that compacting the session would save; `None` if it cannot be read or is
     /// read-only.
     pub fn saving(&self) -> Option<Tokens> {
         let is_written = named(self.file.agent).is_none_or(|format| writer(format).is_ok());
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
     }
 
-    /// Whether compacting would save half of its context or more.
+    /// Whether compacting the session would save at least half of its context.
     pub fn saves_half(&self) -> bool {
         let context = self.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
         self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
     }
 
-    /// Its length: of its file, or of its rows as lines; of a compressed file, after decompression.
-    /// For a session that was not read, the size that the system or the database reports.
+    /// The length of the session: of its file, or of its rows as lines; of a compressed file, after
+    /// decompression. If the session was not read, the size that the system or the database
+    /// reports.
     pub fn size(&self) -> Bytes {
         self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
     }
 
-    /// Whether the archive still holds the same packs as when the session was read. If not, the
-    /// session may have been compacted since, even if its size and time are unchanged.
+    /// Whether the archive still contains the same packs as when the session was read. If not, the
+    /// session may have been compacted since, even if its size and time are the same.
     pub fn is_current(&self, config: &Config) -> bool {
         self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
 }
 
-/// What a list shows of a session. Token counts are estimates.
+/// What a list shows of a session. All token counts are estimates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
-    /// Its id.
+    /// The id of the session.
     pub id: String,
-    /// The folder it was run in.
+    /// The folder in which the session was run.
     pub cwd: Option<String>,
-    /// Its title, or the beginning of its first message.
+    /// The title of the session, or the beginning of its first message.
     pub title: Option<String>,
-    /// The tokens of the context that a resume would send. For a session that is not read for the
-    /// list, the agent's own count, if it stores one.
+    /// The tokens that a resume would send. If the session was not read for the list, the agent's
+    /// own count, if it stores one.
     pub context: Option<Tokens>,
-    /// The tokens of the context that compacting would save.
+    /// The tokens of the context that compacting the session would save.
     pub saving: Tokens,
-    /// The size of the whole request that a resume sends, as the provider bills it, if the session
-    /// records enough requests to compute it.
+    /// The tokens of the whole request that a resume sends, as the provider bills them; `None` if
+    /// the session records too few requests to compute them.
     pub request: Option<Tokens>,
-    /// The function from the tokens of the messages to those of the request.
+    /// How the tokens of messages are converted to those of requests.
     pub calibration: Option<Calibration>,
-    /// How full the context was over its requests, as their provider counted them: at most
-    /// [`COURSE`] points, each the largest request of its part of the session. Empty if the session
-    /// records no sizes.
+    /// How full the context was over time, in tokens as the provider counted them. At most
+    /// [`COURSE`] points: the session is divided into parts, and each point is the largest request
+    /// of its part. Empty if the session records no sizes.
     pub course: Vec<Tokens>,
-    /// The number of its turns, if it was read.
+    /// The number of turns in the session, if it was read.
     pub turns: Option<u64>,
-    /// The usage of its requests by day and model, without those of sub-agents; none if it was not
-    /// read.
+    /// The usage of its requests by day and model, without those of sub-agents; `None` if it was
+    /// not read.
     pub usage: Option<Vec<DayUsage>>,
     /// The model of the last response.
     pub model: Option<String>,
-    /// The context window of that model, if the table of models has it.
+    /// The context window of that model in tokens, if the table of models has it.
     pub window: Option<Tokens>,
-    /// What the compactions in effect saved.
+    /// What the compactions that are in effect have saved.
     pub saved: Option<Saved>,
-    /// Its length, if it was read.
+    /// The length of the session, if it was read.
     size: Option<Bytes>,
-    /// The number of compactions in effect: zero once it was restored.
+    /// The number of compactions that are in effect; 0 after a restore.
     pub in_effect: u64,
-    /// Whether it was compacted and restored since: it begins, to the byte, with what the first
-    /// compaction found.
+    /// Whether the session was compacted and restored since: it begins exactly with the file before
+    /// the first compaction.
     pub restored: bool,
-    /// Its key in the archive.
+    /// The key of the session in the archive.
     key: SessionKey,
-    /// The packs that the archive held of it when it was read.
+    /// The packs that the archive contained for the session when it was read.
     packs: Packs,
 }
 
-/// The points of [`SessionInfo::course`], at most.
+/// The maximum number of points in [`SessionInfo::course`].
 pub const COURSE: usize = 32;
 
-/// What compactions of a session saved, without those of its sub-agents.
+/// What the compactions of a session saved, without those of its sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// What a resume sent before and after each of them, in sum.
+    /// The tokens that a resume sent before and after each compaction, in sum.
     pub context: Change<Tokens>,
-    /// The length of the session before and after each of them, in sum.
+    /// The length of the session before and after each compaction, in sum.
     pub disk: Change<Bytes>,
-    /// What the archive holds of the session.
+    /// The length of the session's packs in the archive.
     pub archive: Bytes,
 }
 
-/// The inputs that are the same for all sessions of a list.
+/// The values that are the same for all sessions in a list.
 struct ListContext<'a> {
     config: &'a Config,
     recipe: &'a Recipe,
     screen: &'a Screen,
-    /// None if the user's own table cannot be read: then no price is known.
+    /// The table of prices; `None` if the user's own table cannot be read: then no price is known.
     prices: Option<Catalogue>,
 }
 
@@ -158,7 +159,24 @@ impl<'a> ListContext<'a> {
 }
 
 /// Reads `files`, on all cores, and calls `looked` after each. A session in the cache is not read
-/// again, unless the file, the recipe or epitome changed. The result is in the order of `files`.
+/// again, unless the file, the recipe or the version of epitome has changed. The result is in the
+/// order of `files`.
+///
+/// ```
+/// use epitome::{agents, list};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let listed = list::list(&config, agents::below(home.path()), &recipe, || {});
+/// assert_eq!(listed.len(), 1);
+/// assert!(listed[0].saving().is_some() && !listed[0].is_compacted());
+/// # Ok::<(), epitome::Error>(())
+/// ```
 pub fn list(
     config: &Config,
     files: Vec<SessionFile>,
@@ -187,13 +205,13 @@ pub fn list(
         })
         .collect();
     if changed {
-        // Errors of the cache are ignored: the list is correct without it.
+        // Errors of the cache are ignored, because the list is correct without it.
         cache.store(&path).ok();
     }
     listed
 }
 
-/// The cached entries of `files`, without reading any of them; none for a file that changed since.
+/// The cached entries of `files`, none of which is read. `None` for a file that has changed since.
 /// The result is in the order of `files`.
 pub fn listed_before(
     config: &Config,
@@ -205,7 +223,7 @@ pub fn listed_before(
     files.par_iter().map(|file| cache.look_up(config, file)).collect()
 }
 
-/// The cached entry of a file, or else a new one, with its key in the cache.
+/// The cached entry of a file; without one, a new entry, with its key in the cache.
 fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
@@ -241,8 +259,8 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     }
     let key = crate::session::key_of(&session, path);
     let calibration = crate::billed::calibration(&session, config, path, &Estimate::new());
-    // The packs are listed before the compactions are read: if one happens in between, the entry is
-    // outdated and read again.
+    // The packs are listed before the compactions are read. If a compaction is made in between, the
+    // entry is outdated and the session is read again.
     let packs = packs(config, &key);
     let in_effect = match packs.count {
         0 => Vec::new(),
@@ -273,13 +291,13 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     })
 }
 
-/// The tokens of the context, and what compacting would save of them.
+/// The tokens of the context, and how many of them compacting would save.
 fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let Loaded { format, source, transcript, .. } = session;
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // Nothing can be saved of a read-only format.
+        // A session of a read-only format cannot be compacted.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {
@@ -289,7 +307,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
         counted: &[],
     };
     let planned = compact(transcript, source, recipe, &options);
-    // Counted again in the result: the edits' own numbers do not include everything.
+    // The result is counted again, because the counts of the edits do not include everything.
     let after = Applied::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;
@@ -302,7 +320,7 @@ fn last_model(transcript: &Transcript) -> Option<&str> {
     written.filter_map(|(_, entry)| entry.model.as_deref()).next_back()
 }
 
-/// What the compactions in effect saved.
+/// What the compactions that are in effect saved.
 fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<Saved> {
     if in_effect.is_empty() {
         return None;
@@ -319,7 +337,7 @@ fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Opti
     })
 }
 
-/// Whether a session begins with what its first compaction found. False if that is unknown.
+/// Whether a session begins with the file before its first compaction. False if that is unknown.
 fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     let Ok(generations) = config.archive().generations(key) else { return false };
     let first = generations.whole.iter().find(|it| !it.is_way_back()).map(|it| it.before);
@@ -327,7 +345,7 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     Digest::of_prefixes(source, &[before.len]).is_ok_and(|found| found == [before])
 }
 
-/// The entry of a read-only session, from its row in a database.
+/// The entry of a read-only session, made from its row in a database.
 fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo {
     let SessionRow { title, cwd, context } = told;
     let shown = |text: Option<String>| text.map(|text| screen.text(&text).into_owned());
@@ -356,7 +374,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
     }
 }
 
-/// Divides the sizes into at most [`COURSE`] parts and returns the largest of each.
+/// Divides the sizes into at most [`COURSE`] parts, and returns the largest size of each.
 fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     let points = sizes.len().min(COURSE);
     let part = |n: usize| n * sizes.len() / points.max(1);
@@ -364,7 +382,8 @@ fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     (0..points).map(largest).collect()
 }
 
-/// The message of the deepest cause: the others name the file, which the list shows anyway.
+/// The message of the innermost cause. The other messages name the file, which the list shows
+/// anyway.
 fn reason(err: &crate::error::Error) -> String {
     let deepest = causes(err).last().unwrap_or(err);
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
@@ -375,11 +394,11 @@ fn packs(config: &Config, key: &SessionKey) -> Packs {
     Packs::list(&config.archive(), key)
 }
 
-/// The size and time by which a changed file is recognised.
+/// The size and time of a file, by which a change is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     size: u64,
-    /// Nanoseconds since 1970.
+    /// Time of the last write, in nanoseconds since 1970.
     modified: u64,
 }
 
@@ -398,15 +417,15 @@ struct CachedListing {
     seen: std::result::Result<SessionInfo, String>,
 }
 
-/// The cached entries by path. They are valid for one recipe and one version of epitome.
+/// The cached entries by path, for one recipe and one version of epitome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,
     recipe: String,
-    /// The stamp of the secret rules that titles were screened with; older versions had none.
+    /// Identifies the rules for secrets with which titles were screened; empty in older versions.
     #[serde(default)]
     rules: String,
-    /// The stamp of the price table that requests were priced with; older versions had none.
+    /// Identifies the table of prices that was used; empty in older versions.
     #[serde(default)]
     models: String,
     seen: HashMap<String, CachedListing>,
@@ -420,8 +439,8 @@ impl Listed {
 }
 
 impl Cache {
-    /// The cached entry of a file, if neither the file nor its packs in the archive changed. The
-    /// file alone is not enough: a restored one has its former size and time.
+    /// The cached entry of a file, if neither the file nor its packs in the archive have changed.
+    /// Comparing the file is not enough: a restored file has its former size and time.
     fn look_up(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
         let seen = self.seen.get(&*file.path.to_string_lossy())?;
         let listed = Listed::new(file.clone(), seen.seen.clone());
@@ -446,7 +465,8 @@ impl Cache {
         stored.filter(of_ours).unwrap_or(empty)
     }
 
-    /// Written to a temporary file and renamed: of two lists at the same time, one is kept whole.
+    /// Writes the cache to a temporary file and renames that: if two processes write at the same
+    /// time, one of the files is kept whole.
     fn store(mut self, path: &Path) -> Result<()> {
         self.seen.retain(|path, _| {
             let path = Path::new(path);

@@ -1,5 +1,17 @@
-//! Live contexts, with their log in memory or in a file. See [`epitome_engine`] and
-//! `docs/library.md`.
+//! Live contexts, with their log in memory or in a file. The types are those of [`epitome_engine`];
+//! `docs/library.md` has a guide.
+//!
+//! ```
+//! use epitome::live::{self, Setup};
+//!
+//! # let home = tempfile::tempdir().expect("a folder");
+//! # let path = home.path().join("log.jsonl");
+//! # let recipe = || epitome::built_in("epitome").expect("a recipe");
+//! live::create(&path, Setup::new(recipe()))?.user("Hello.")?;
+//! let context = live::open(&path, Setup::new(recipe()))?;
+//! assert_eq!(context.report().entries, 1);
+//! # Ok::<(), epitome::Error>(())
+//! ```
 
 mod log;
 
@@ -16,7 +28,8 @@ pub use log::{create, open};
 
 use crate::drive::no_reply;
 
-/// A function for [`Context::view_with`] that has summaries written by `model`.
+/// A function for [`Context::view_with`], which has summaries written by `model`. `stop` ends a
+/// call.
 pub fn written_by<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,

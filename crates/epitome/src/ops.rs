@@ -1,28 +1,31 @@
-//! Operations on sessions: each takes an [`OpenSession`] and options, and returns a report whose
+//! Operations on sessions. Each takes an [`OpenSession`] and options, and returns a report whose
 //! serde form is the documented JSON (`docs/json.md`). The program, the viewer, hooks and `watch`
 //! call these.
 //!
 //! A session and the files that belong to it (the sessions of sub-agents, logs that a database
-//! keeps) are one transaction. All files are planned first; then everything that will be removed is
-//! archived and proved; then all new files are written next to the old ones; and only then they
-//! replace them. If one cannot be replaced, those that were are replaced again by what they were.
-//! If the process is killed between two replacements, a part of the session is compacted: the next
-//! compaction does the rest, and a restore gives all of it back.
+//! keeps) are one transaction. All files are planned first. Then everything that will be removed is
+//! archived and proved, then all new files are written next to the old ones, and only then do they
+//! replace these. If a file cannot be replaced, those that were replaced get their old content
+//! back. If the process is killed between two replacements, a part of the session is compacted: the
+//! next compaction does the rest, and a restore gives everything back.
 //!
-//! ```no_run
-//! use std::path::Path;
-//!
-//! use epitome::Config;
+//! ```
 //! use epitome::ops::{Compact, OpenSession};
-//! use epitome_passes::built_in;
-//! use epitome_tokens::O200k;
 //!
-//! let config = Config::from_env()?;
-//! let recipe = built_in("epitome").expect("a recipe of the program");
-//! let run = config.begin_run("example");
-//! let session = OpenSession::at(&config, Path::new("session.jsonl"));
-//! let report = Compact::new(&recipe, &O200k::new(), &run).run(&session)?;
-//! println!("{} → {} tokens", report.file.context_tokens.before, report.file.context_tokens.after);
+//! # let home = tempfile::tempdir().expect("a folder");
+//! # let config = epitome::Config::of_home(home.path());
+//! # let path = home.path().join("session.jsonl");
+//! # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+//! # let run = config.begin_run("example");
+//! # let recipe = epitome::built_in("epitome").expect("a recipe");
+//! # let counter = epitome_tokens::Estimate::new();
+//! // `path` is a session, `run` is a run of the caller's program.
+//! let session = OpenSession::at(&config, &path);
+//! let report = Compact::new(&recipe, &counter, &run).run(&session)?;
+//! assert!(report.file.context_tokens.after < report.file.context_tokens.before);
+//! // A compacted session has nothing left to compact.
+//! let again = Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+//! assert!(again.is_nothing());
 //! # Ok::<(), epitome::Error>(())
 //! ```
 
@@ -68,11 +71,12 @@ use crate::archive::Generation;
 use crate::config::Config;
 use crate::error::Result;
 
-/// The generations that are in effect in a file, oldest first. None if the file cannot be read.
+/// The generations that are in effect in a file, the oldest first. `None` if the file cannot be
+/// read.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed.
+/// `NoPermission` or `Unreadable` if the archive cannot be listed.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
     restore::compactions_in(config, &open::SessionPart::at(path))
 }

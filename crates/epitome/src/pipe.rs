@@ -1,8 +1,8 @@
 //! A live context over a pipe, for agents in any language: a request is one line of JSON, and so is
 //! its answer. `docs/engine.md` describes both.
 //!
-//! [`Server`] holds one conversation with a client. It reads and writes logs, but no pipe: the
-//! caller passes lines to it and back.
+//! A [`Server`] has one conversation with a client. It reads and writes logs, but not the pipe: the
+//! caller passes lines in and answers back.
 
 mod logs;
 mod request;
@@ -27,46 +27,46 @@ pub use logs::Logs;
 use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
 use sent::Sent;
 
-/// The default limit of lines that a search returns.
+/// The default for the maximum number of lines that a search returns.
 const HITS: usize = 100;
 /// The version of the protocol.
 const PROTOCOL: u64 = 1;
-/// The most characters of a log's last message that are reported.
+/// The maximum number of characters that are reported of the last message in a log.
 const LAST: usize = 200;
 
-/// The options of all sessions of a client.
+/// The options that all sessions of a client share.
 pub struct ServerOptions {
-    /// The API whose messages are read and written, by name.
+    /// The name of the API whose messages are read and written.
     pub api: String,
-    /// The recipe of its contexts.
+    /// The recipe of the contexts.
     pub recipe: Recipe,
-    /// The folder of the logs; none keeps contexts in memory only.
+    /// The folder of the logs; `None` keeps contexts in memory only.
     pub logs: Option<Logs>,
-    /// Estimates tokens instead of counting them.
+    /// Whether tokens are estimated and not counted exactly.
     pub estimate: bool,
     /// The model that writes summaries, if there is one.
     pub model: Option<Arc<RetryingModel>>,
 }
 
-/// Sizes in tokens, and whether the client writes summaries. A session may override them.
+/// Sizes in tokens, and whether the client writes summaries. A session may override each value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Size {
-    /// The window of the agent's model.
+    /// The context window of the agent's model, in tokens.
     pub window: u64,
-    /// The tokens of every request in addition to the messages.
+    /// The tokens of everything in a request that is not in messages.
     pub overhead: u64,
-    /// Whether the client answers the questions for summaries.
+    /// Whether the client answers questions for summaries.
     pub summaries: bool,
-    /// The window of the model that the client calls for them, if it is another.
+    /// The window of the model that the client calls for summaries, if it is another one.
     pub writer_window: Option<u64>,
 }
 
 impl Size {
-    /// Checks that messages fit into the window.
+    /// Checks that there is room for messages in the window.
     ///
     /// # Errors
     ///
-    /// `Usage` if none do.
+    /// `Usage` if there is none.
     pub fn check(&self) -> Result<()> {
         window("window", Some(self.window))?;
         if self.overhead < self.window {
@@ -111,11 +111,11 @@ struct Session {
     /// The request that waits for a summary.
     pending: Option<PendingOp>,
     path: Option<PathBuf>,
-    /// The lock of its log.
+    /// The lock of the session's log.
     hold: Option<Hold>,
 }
 
-/// One conversation with a client: the open session, and the operations on it.
+/// A conversation with one client: the open session, and the operations on it.
 ///
 /// ```
 /// use epitome::built_in;
@@ -138,12 +138,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server without a session.
+    /// A server without an open session.
     pub fn new(options: ServerOptions, size: Size) -> Server {
         Server { options, size, session: None }
     }
 
-    /// The answer to a request, as JSON on one line: `{"error": …}` if it is refused.
+    /// The answer to a request, as one line of JSON: `{"error": …}` if the request is refused.
     pub fn answer(&mut self, line: Vec<u8>) -> String {
         self.answer_or_refuse(line)
             .unwrap_or_else(|err| json!({ "error": refusal(&err) }).to_string())
@@ -169,7 +169,7 @@ impl Server {
             }
             Request::Call(call) => {
                 self.call(&call)?;
-                // It may be hundreds of megabytes, and is in the log now.
+                // The request may have hundreds of megabytes, and is in the log now.
                 drop(call);
                 drop(line);
                 self.go_on(PendingOp::Call)
@@ -215,9 +215,9 @@ impl Server {
         self.go_on(pending)
     }
 
-    /// Continues a request with what the engine needs next, with the model of the options. Without
-    /// one, the client is asked the next question; the request is answered when no question is
-    /// left.
+    /// Continues a request until the engine needs nothing more. Questions for summaries are asked
+    /// of the model in the options; without a model, the client is asked the next question, and the
+    /// request is answered when no question is left.
     fn go_on(&mut self, pending: PendingOp) -> Result<String> {
         let (summaries, model) = (self.size.summaries, self.options.model.clone());
         let session = self.session()?;
@@ -253,14 +253,14 @@ impl Server {
         }
     }
 
-    /// Compacts these messages alone: the session is neither read nor changed.
+    /// Compacts only the messages in the request. The session is neither read nor changed.
     fn force(&mut self, asked: &Force<'_>) -> Result<String> {
         let wire = &self.options.api;
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
         say(&mut context, wire, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
-        // Forced, so it compacts whatever the size.
+        // The compaction is forced, so it is made whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.options.model {
             Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
@@ -340,7 +340,7 @@ impl Server {
             }
         };
         let Some(name) = logs::id(&path) else {
-            // A file that is no log gets no lock.
+            // A file that is not a log is not locked.
             return Err(match live::open(&path, self.setup(self.size, "")) {
                 Err(err) => err,
                 Ok(_) => Error::new(ErrorKind::Changed, "the log changed meanwhile"),
@@ -348,7 +348,7 @@ impl Server {
         };
         let begin = open.begin(name.clone())?;
         let size = self.size.with(&begin)?;
-        // The session that is open already is read again under its own lock.
+        // If this session is open already, it is read again under its own lock.
         let ours = self.session.as_ref().is_some_and(|session| session.is_at(&path));
         let hold = if ours { None } else { Some(logs.hold(&path)?) };
         let context = live::open(&path, self.setup(size, &name))?;
@@ -384,7 +384,7 @@ impl Server {
         })
     }
 
-    /// The open session; a new one without a name if there is none.
+    /// The open session. If there is none, a new session without a name.
     fn session(&mut self) -> Result<&mut Session> {
         if self.session.is_none() {
             self.reset(&Begin::default())?;
@@ -400,8 +400,8 @@ impl Session {
     }
 }
 
-/// Refuses requests that would need the same place as an open question for a summary: the answer to
-/// that question would be lost.
+/// Refuses a request while a question for a summary is open, if it would replace that question's
+/// request: the answer would be lost.
 fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
     match asked {
         Request::Hello(_)
@@ -432,7 +432,7 @@ fn say(
     context.push_messages(wire, &messages, billed).map_err(not_said)
 }
 
-/// Converts the error of messages that cannot be read.
+/// Converts the error about messages that cannot be read, for the client.
 fn not_said(err: Error) -> Error {
     match err.kind() {
         ErrorKind::Unreadable => {
@@ -443,7 +443,7 @@ fn not_said(err: Error) -> Error {
     }
 }
 
-/// The state of a log, from which a client knows which messages it need not send again.
+/// The state of a log. It tells a client which messages it need not send again.
 fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     let report = context.report();
     let open: Vec<String> = context.open_calls().into_iter().map(|(id, _)| id.into()).collect();
@@ -507,7 +507,7 @@ fn recalled(context: &Context, name: &str) -> Result<Recalled> {
     })
 }
 
-/// The lines, of the texts that a name refers to, in which `search` is found.
+/// The lines that contain `search`, in the texts that a name refers to.
 fn hits(name: &str, recalled: &Recalled, search: &str, limit: usize) -> Vec<Hit> {
     let said = recalled.said.iter().map(|it| (response_name(it.response), &it.text));
     let all = said.chain([(name.to_owned(), &recalled.text)]);

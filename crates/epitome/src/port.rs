@@ -1,5 +1,5 @@
-//! Ports a session to another agent: makes it, checks it against that agent's invariants, and
-//! writes it where the agent looks for sessions.
+//! Ports a session to another agent: makes a new session, checks it against that agent's
+//! invariants, and writes it where the agent looks for sessions.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,30 +21,52 @@ use crate::store::{disk, write_new};
 /// The number of bytes that are hashed at once.
 const CHUNK: u64 = 1 << 20;
 
-/// A session that was made for another agent, not yet on disk.
+/// A session that was made for another agent and is not on disk yet.
 pub struct Ported {
-    /// The agent that it is for.
+    /// The agent that the session is made for.
     pub agent: &'static dyn Agent,
-    /// How that agent continues it.
+    /// How that agent resumes the session.
     pub resume: Resume,
-    /// Its id.
+    /// The id of the new session.
     pub id: String,
-    /// The folder that it is to be run in.
+    /// The folder in which the session will be run.
     pub cwd: PathBuf,
-    /// The session, and what could not be ported.
+    /// The content of the session, and what could not be ported.
     pub made: RequestBody,
     time: Zoned,
 }
 
 impl Ported {
-    /// Makes a session for `agent` from another session. It will be run in `cwd`: by default the
-    /// folder in which the session was run if that is recorded, or else the current one.
+    /// Makes a session for `agent` from another session. It will be run in the folder `cwd`; `None`
+    /// means the folder in which the original was run if the session records it, otherwise the
+    /// current folder.
+    ///
+    /// ```
+    /// use epitome::{agents, port::Ported, storage};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// let session = storage::load(&path, None)?;
+    /// let claude = agents::named("claude").expect("an agent");
+    /// let ported = Ported::make(&config, &session, claude, Some(home.path()))?;
+    /// ported.write(&ported.place(&config)?)?;
+    /// assert_eq!(storage::load(&ported.place(&config)?, None)?.format.name, "claude");
+    /// // Sessions of some agents are only read.
+    /// let cursor = agents::named("cursor").expect("an agent");
+    /// assert!(Ported::make(&config, &session, cursor, None).is_err());
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// `Unreadable` if the session has no messages. `Refused` for an agent that no session can be
-    /// made for, or if the result would break an invariant of the agent. `Broken` if the result
-    /// could not be read back.
+    /// `Unreadable` if the session has no messages; `Refused` if no session can be made for this
+    /// agent, or if the result would violate one of its invariants; `Broken` if the result could
+    /// not be read back.
     pub fn make<S: Source>(
         config: &Config,
         session: &Loaded<S>,
@@ -73,7 +95,7 @@ impl Ported {
         Ok(ported)
     }
 
-    /// Counts what the sub-agents of the session at `path` did as not ported.
+    /// Counts the work of the sub-agents of the session at `path` as not ported.
     pub fn without_sub_agents_of(&mut self, path: &Path) {
         let n = agents::sub_agents(path);
         if n > 0 {
@@ -81,21 +103,21 @@ impl Ported {
         }
     }
 
-    /// The path at which the agent looks for it.
+    /// The path at which the agent looks for the session.
     ///
     /// # Errors
     ///
-    /// `Refused` if that is unknown.
+    /// `Refused` if that path is unknown.
     pub fn place(&self, config: &Config) -> Result<PathBuf> {
         let new = NewSession { id: &self.id, cwd: &self.cwd, time: &self.time };
         (self.resume.place)(&config.agents, &new)
     }
 
-    /// Writes it to a new file, readable by its owner only. Missing folders are made.
+    /// Writes the session to a new file that only its owner can read. Missing folders are created.
     ///
     /// # Errors
     ///
-    /// `Exists` if the file exists; `Disk`, `NoPermission`.
+    /// `Exists` if the file exists; `Disk` or `NoPermission` if it cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
             disk::private_folder(folder)?;
@@ -104,7 +126,7 @@ impl Ported {
         write_new(path, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
     }
 
-    /// Reads it as the agent would, and checks the invariants.
+    /// Reads the session as the agent would, and checks the agent's invariants.
     fn check(&self) -> Result<()> {
         let format = self.agent.format();
         if self.made.messages == 0 {
@@ -129,7 +151,7 @@ impl Ported {
     }
 }
 
-/// A folder without symbolic links, as a program that runs in it sees it.
+/// A folder without symbolic links, as a program that runs in it sees the path.
 fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     let here = |err| Error::reading(err, "the current folder", Path::new("."));
     let cwd = match cwd {
@@ -139,8 +161,8 @@ fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     Ok(cwd.canonicalize().unwrap_or(cwd))
 }
 
-/// A UUID of version 7: the time, then a hash of the session and the target. Porting twice within a
-/// millisecond gives the same id, and the second write is refused.
+/// A UUID of version 7: the time, and a hash of the session and the target. Porting twice within a
+/// millisecond gives the same id, and then the second write is refused.
 fn id(time: Timestamp, source: &dyn Source, target: &str) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(target.as_bytes()).update(&time.as_nanosecond().to_le_bytes());

@@ -1,9 +1,9 @@
-//! The cost and the savings of a compaction in the requests that follow it, given how providers
+//! The cost and the savings of a compaction in the requests after it, considering how providers
 //! cache requests.
 //!
-//! A provider reads a request from its cache as far as it begins like an earlier one, and writes
-//! the rest to it. A compaction makes the request smaller, but changes its beginning: more is
-//! written once, and less is read every time.
+//! A provider reads a request from its cache as far as it begins like an earlier request, and
+//! writes the rest to the cache. A compaction makes requests smaller, but changes their beginning:
+//! more has to be written once, and less is read every time.
 
 use epitome_llm::ListedModel;
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
@@ -11,24 +11,25 @@ use serde::Serialize;
 
 use crate::ops::Change;
 
-/// For how many seconds a provider caches a request: the time to which the price of cache writes in
-/// the table applies.
+/// For how many seconds a provider caches a request: the time for which the table has a price of
+/// cache writes.
 pub const CACHED_FOR: i64 = 300;
 
 /// Whether the last request of a session is still in the provider's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// It was sent less than five minutes ago.
+    /// The last request was sent less than five minutes ago.
     Warm,
-    /// It was sent earlier: the whole next request is written to the cache.
+    /// The last request was sent earlier: the whole next request has to be written to the cache.
     Expired,
-    /// The session does not record when it was sent. The figures assume a warm cache.
+    /// The session does not record when the last request was sent. The figures assume that it is
+    /// cached.
     Unknown,
 }
 
 impl CacheState {
-    /// The state of a request that was sent so many seconds ago.
+    /// The state after a request that was sent this many seconds ago; `None` if that is unknown.
     pub fn after(seconds: Option<i64>) -> CacheState {
         match seconds {
             None => CacheState::Unknown,
@@ -41,39 +42,39 @@ impl CacheState {
 /// The tokens of the next request of a session, and how many of them are cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NextRequest {
-    /// All its input, without the user's next message.
+    /// All input tokens of the request, without the user's next message.
     pub input: Tokens,
-    /// The tokens that are read from the cache, if it has not expired.
+    /// The input tokens that are read from the cache, if the cache has not expired.
     pub cached: Tokens,
 }
 
-/// The cost of the requests after a compaction, compared with the cost without it. Input only, at
-/// list prices.
+/// The cost of the requests after a compaction, compared with the cost without the compaction: of
+/// their input only, at list prices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quote {
     /// The model whose prices are used.
     pub model: String,
-    /// Whether the tokens are computed from the usage that the session records. If not, from that
-    /// of most sessions of the model.
+    /// Whether the tokens are computed from the usage that the session records. If not, they are
+    /// computed from values that are usual for the model.
     pub is_fitted: bool,
     /// Whether the last request is still cached.
     pub cache: CacheState,
-    /// The input of the next request without and with the compaction.
+    /// The input tokens of the next request, without and with the compaction.
     pub input_tokens: Change<Tokens>,
-    /// The tokens of it that are read from the cache.
+    /// The tokens of that input that are read from the cache.
     pub cached_tokens: Change<Tokens>,
-    /// The cost of the next request's input.
+    /// The cost of the next request's input, without and with the compaction.
     pub next_cost: Change<MicroDollars>,
     /// The cost of the same input in each later request, which reads all of it from the cache.
     pub later_cost: Change<MicroDollars>,
     /// The number of requests after which the compaction has saved more than it cost; 1 if it costs
-    /// nothing, `null` if it never pays.
+    /// nothing, `null` if it never pays off.
     pub pays_after: Option<u64>,
 }
 
 impl Quote {
-    /// The quote for these requests at the prices of a model. None if they cost the same, or
-    /// nothing.
+    /// The quote for these requests at the prices of a model. `None` if the requests cost the same,
+    /// or nothing.
     pub fn new(
         known: &ListedModel,
         is_fitted: bool,
@@ -113,25 +114,26 @@ impl Quote {
         })
     }
 
-    /// What the compaction adds to the price of the next request, in millionths of a dollar;
+    /// What the compaction adds to the cost of the next request, in millionths of a dollar;
     /// negative if it saves.
     pub fn once(&self) -> i64 {
         more(self.next_cost)
     }
 
-    /// What it adds to the price of each later request; negative if it saves.
+    /// What the compaction adds to the cost of each later request, in millionths of a dollar;
+    /// negative if it saves.
     pub fn each(&self) -> i64 {
         more(self.later_cost)
     }
 }
 
-/// The increase from before to after, in millionths of a dollar.
+/// The increase of a cost, in millionths of a dollar.
 fn more(cost: Change<MicroDollars>) -> i64 {
     let amount = |it: MicroDollars| i64::try_from(it.0).unwrap_or(i64::MAX);
     amount(cost.after) - amount(cost.before)
 }
 
-/// The first request after which the savings reach the cost.
+/// The number of requests after which the savings exceed the cost.
 fn pays_after(once: i64, saved: i64) -> Option<u64> {
     if once <= 0 {
         return (saved >= 0).then_some(1);
@@ -141,8 +143,8 @@ fn pays_after(once: i64, saved: i64) -> Option<u64> {
 }
 
 impl Quote {
-    /// The next request's use of the cache: `next request: reads 12.0k from the cache instead of
-    /// 140.0k, writes 30.0k instead of 10.0k`.
+    /// The next request's use of the cache, as text: `next request: reads 12.0k from the cache
+    /// instead of 140.0k, writes 30.0k instead of 10.0k`.
     pub fn next_request(&self) -> String {
         let (input, cached) = (self.input_tokens, self.cached_tokens);
         let written = |input: Tokens, cached: Tokens| Tokens(input.0 - cached.0);
@@ -164,7 +166,7 @@ impl Quote {
         )
     }
 
-    /// The cost and the savings: `+$0.16 once, −$0.03 for each later request: pays after 6
+    /// The cost and the savings, as text: `+$0.16 once, −$0.03 for each later request: pays after 6
     /// requests`.
     pub fn balance(&self) -> String {
         let (once, each) = (signed(self.once()), signed(self.each()));

@@ -1,5 +1,5 @@
 //! Recipes by name, and the recipe that results from a name, the settings and the options of one
-//! call. The program, the viewer, hooks and `watch` all get their recipe here.
+//! call. The program, the viewer, hooks and `watch` get their recipes from this module.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::settings::{Settings, Values};
 /// A recipe that can be selected by name, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRecipe {
-    /// Its name.
+    /// The name of the recipe.
     pub name: String,
     /// The user's file; `None` for a built-in recipe.
     pub file: Option<PathBuf>,
-    /// The TOML.
+    /// The text of the recipe, in TOML.
     pub text: String,
 }
 
@@ -35,7 +35,7 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
     files.sort();
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // A built-in recipe wins over a file of the same name.
+        // A built-in recipe has priority over a file with the same name.
         if built_in(&name).is_none() {
             let text = regular::read_to_string(&path).unwrap_or_default();
             known.push(KnownRecipe { name, file: Some(path), text });
@@ -44,11 +44,22 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
     known
 }
 
-/// The unchanged recipe of a name: a built-in one, one of the user's own, or a file.
+/// The recipe with this name, without changes by settings: a built-in one, one of the user's own,
+/// or a file.
+///
+/// ```
+/// use epitome::{Config, ErrorKind, recipes};
+///
+/// let config = Config::of_home("/home/ada".as_ref());
+/// assert_eq!(recipes::find(&config, "s06")?.name, "s06");
+/// let err = recipes::find(&config, "no-such-recipe").expect_err("no recipe");
+/// assert_eq!(err.kind(), ErrorKind::Recipe);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// `Recipe` if there is none of that name, or the file cannot be read or is no recipe.
+/// `Recipe` if there is no recipe with this name, or if its file cannot be read or is not a recipe.
 pub fn find(config: &Config, name: &str) -> Result<Recipe> {
     if let Some(recipe) = built_in(name) {
         return Ok(recipe);
@@ -81,22 +92,23 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
     })
 }
 
-/// The recipe for stored sessions: `name`, else the one in the settings, else the default; with the
-/// changes that the settings make to it.
+/// The recipe for stored sessions: the one called `name`, otherwise that of the settings, otherwise
+/// the default. Changes that the settings make are applied to it.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// The errors of [`find`].
 pub fn resolve(config: &Config, settings: &Settings, name: Option<&str>) -> Result<Recipe> {
     resolve_with(config, settings, name, &Values::default(), false)
 }
 
-/// Like [`resolve`], with the changes that the options of one call make after that. With
-/// `summarise`, a recipe without a summary gets the one that the settings describe.
+/// Like [`resolve`], with the changes that the options of one call make after those of the
+/// settings. With `summarise`, a recipe without a summary gets the summary that the settings
+/// describe.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// The errors of [`find`].
 pub fn resolve_with(
     config: &Config,
     settings: &Settings,
@@ -108,22 +120,22 @@ pub fn resolve_with(
     Ok(options.apply_to(settings.values.apply_to(recipe, summarise), summarise))
 }
 
-/// The files that set rules for the agent, as the recipe for stored sessions and the settings name
-/// them.
+/// The patterns of files that set rules for the agent, from the recipe for stored sessions and the
+/// settings.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// The errors of [`find`].
 pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFiles> {
     Ok(resolve(config, settings, None)?.rule_files)
 }
 
-/// The recipe for live contexts: `name`, else the one in the settings, else the default; with the
-/// changes that the settings make to it.
+/// The recipe for live contexts: the one called `name`, otherwise that of the settings, otherwise
+/// the default. Changes that the settings make are applied to it.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// The errors of [`find`].
 pub fn resolve_live(config: &Config, settings: &Settings, name: Option<&str>) -> Result<Recipe> {
     let name = name.or(settings.live_recipe()).unwrap_or(BUILT_IN[0].0);
     Ok(settings.values.apply_to(find(config, name)?, false))

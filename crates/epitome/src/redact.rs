@@ -1,4 +1,4 @@
-//! Redaction: a session is parsed again from bytes without its secrets, so that nothing that is
+//! Redaction: a session is parsed again from bytes without its secrets, so that nothing which is
 //! made from it can contain one.
 
 use std::borrow::Cow;
@@ -19,18 +19,19 @@ use crate::source::Spliced;
 
 /// A session whose secrets were replaced by placeholders.
 pub struct Redacted<'a> {
-    /// The redacted session. It is in memory only; the original is unchanged.
+    /// The redacted session, in memory only. The original is unchanged.
     pub session: Loaded<Spliced<'a>>,
-    /// Where each rule matched, in the order of the session. The matched text is not included.
+    /// Where each rule matched, in the order of the session, without the matched text.
     pub found: Vec<Found>,
 }
 
-/// The rules that come with epitome, those that match the names of this machine's user, the user's
-/// own, and those in `files`. Of two rules with the same id, the later wins.
+/// All rules: the built-in ones, those for the names of this machine's user, the user's own, and
+/// those in `files`. Of two rules with the same id, the later one is used.
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission`, `Unreadable`; `Refused` for a file without valid rules.
+/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if it has no
+/// valid rules.
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);
@@ -47,12 +48,13 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     Ok(rules)
 }
 
-/// A finder for kinds and rules by name. If `names` is empty, those of the settings, or else
-/// secrets and personal data. `files` are rules in addition to those of the settings.
+/// A finder for some kinds of secrets or some rules, by name. If `names` is empty, those of the
+/// settings are used; if these have none, secrets and personal data. `files` are rules in addition
+/// to those of the settings.
 ///
 /// # Errors
 ///
-/// `Usage` if the rules cannot be used, or no rule has one of the names.
+/// `Usage` if the rules cannot be used, or if no rule has one of the names.
 pub fn finder(
     config: &Config,
     settings: &Settings,
@@ -78,7 +80,7 @@ pub fn finder(
     })
 }
 
-/// The user's own rules must be a regular file; one that is named on the command line may be a
+/// The user's own rules must be a regular file. A file that is named on the command line may be a
 /// pipe.
 #[cfg_attr(
     not(test),
@@ -90,21 +92,30 @@ fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
 
 /// Hides secrets in short texts of sessions that are shown on this machine: titles, folders,
 /// descriptions of edits. Personal data are shown, because the reader is their owner.
+///
+/// ```
+/// use epitome::{Config, redact::Screen};
+///
+/// let home = tempfile::tempdir().expect("a folder");
+/// let screen = Screen::new(&Config::of_home(home.path()));
+/// assert_eq!(screen.text("the parser"), "the parser");
+/// assert!(!screen.text("X-Key: AKIAQ3EGRXLTPN2MWVJD").contains("AKIAQ3EGRX"));
+/// ```
 pub struct Screen {
-    /// None if the user's rules cannot be used.
+    /// The rules; `None` if the user's rules cannot be used.
     rules: Option<Rules>,
     finder: OnceLock<Option<Arc<Finder>>>,
 }
 
-/// The last finder that was built, and the stamp of its rules: building one takes longer than a
-/// search.
+/// The finder that was built last, and the stamp of its rules. Building a finder takes longer than
+/// a search.
 static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
 
-/// Shown in place of a text that may hold a secret, if the rules to find it cannot be used.
+/// Replaces a text that may contain a secret, if the rules to find it cannot be used.
 const HIDDEN: &str = "(hidden: the rules for secrets cannot be used)";
 
 impl Screen {
-    /// A screen with epitome's rules for secrets, those of the settings folder and those of
+    /// A screen with epitome's rules for secrets, those in the settings folder and those in
     /// `config`.
     pub fn new(config: &Config) -> Screen {
         let rules = rules(config, &[]).and_then(|rules| {
@@ -114,11 +125,11 @@ impl Screen {
         Screen { rules: rules.ok(), finder: OnceLock::new() }
     }
 
-    /// The same, with the rules that the settings name.
+    /// Like [`new`](Screen::new), with the rules that the settings name.
     pub fn with_settings(config: &Config, settings: &Settings) -> Screen {
         let mut config = config.clone();
         for file in settings.values.redaction.rules.iter().flatten() {
-            // The caller may have added it.
+            // The caller may have added this file already.
             if !config.rules.contains(file) {
                 config.rules.push(file.clone());
             }
@@ -146,14 +157,14 @@ impl Screen {
         SessionScreen { redactor }
     }
 
-    /// Like [`of_session`](Screen::of_session), but the caller teaches the redactor the secrets.
+    /// Like [`of_session`](Screen::of_session), but `learn` teaches the redactor the secrets.
     pub(crate) fn of_learnt(&self, learn: impl FnOnce(&mut Redactor<'_>)) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         redactor.as_mut().map(learn);
         SessionScreen { redactor }
     }
 
-    /// Builds the finder now. Otherwise it is built for the first text.
+    /// Builds the finder now. Otherwise it is built when the first text is screened.
     pub fn prepare(&self) {
         self.redactor();
     }
@@ -172,8 +183,8 @@ impl Screen {
         self.finder.get_or_init(finder).as_deref().map(Redactor::new)
     }
 
-    /// Identifies these rules: a cached text that was screened with other rules must be screened
-    /// again.
+    /// Identifies the rules of this screen: a cached text that was screened with other rules must
+    /// be screened again.
     pub(crate) fn stamp(&self) -> String {
         Hash::compute(format!("{:?}", self.rules).as_bytes()).to_string()
     }
@@ -194,12 +205,13 @@ impl SessionScreen<'_> {
     }
 }
 
-/// Removes a last word that was cut and may be the beginning of a token: titles and descriptions
-/// are shortened before secrets are looked for, and no rule matches half a token.
+/// Removes the last word of a text if it was cut and may be the beginning of a token. Titles and
+/// descriptions are shortened before secrets are looked for, and no rule matches half a token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
-    /// Shorter beginnings are useless to an attacker, and look like words.
+    /// The number of characters up to which a beginning is kept: it is useless to an attacker, and
+    /// looks like a word.
     const LEAST: usize = 6;
-    /// No word of a language is longer.
+    /// The number of characters above which a word is of no language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || "_-+/=.~%".contains(c);
@@ -212,9 +224,22 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
 
 /// A session with a placeholder for each string that a redactor finds.
 ///
+/// ```
+/// use epitome::redact::redacted;
+/// use epitome_formats::Loaded;
+/// use epitome_redact::{Finder, Redactor, Rules};
+///
+/// let session = br#"{"messages":[{"role":"user","content":"Use AKIAQ3EGRXLTPN2MWVJD."}]}"#;
+/// let session = Loaded::read(session.to_vec(), Some("openai-chat"))?;
+/// let finder = Finder::new(Rules::built_in()).expect("the built-in rules");
+/// let redacted = redacted(&session, &mut Redactor::new(&finder))?;
+/// assert_eq!(redacted.found.len(), 1);
+/// # Ok::<(), epitome::Error>(())
+/// ```
+///
 /// # Errors
 ///
-/// `Refused` if the changes cannot be applied to the session; this does not happen.
+/// `Refused` if the replacements cannot be applied to the session, which does not happen.
 pub fn redacted<'a, S: Source>(
     session: &'a Loaded<S>,
     redactor: &mut Redactor<'_>,
@@ -230,7 +255,7 @@ pub fn redacted<'a, S: Source>(
     Ok(Redacted { session, found: redactor.found().to_vec() })
 }
 
-/// The spans that must not be edited, ordered and disjoint: reasoning, which may be signed, and
+/// The spans that must not be edited, in order and disjoint: reasoning, which may be signed, and
 /// pictures.
 fn sealed(transcript: &Transcript) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();

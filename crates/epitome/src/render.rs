@@ -1,9 +1,9 @@
-//! Renders sessions as pages and texts: opens them, and redacts and compacts them in memory if
-//! requested.
+//! Renders sessions as pages and texts: opens them, and redacts and compacts them in memory if the
+//! caller wants that.
 //!
 //! # Absent
 //!
-//! Nothing of a session is changed, and nothing is written to the archive.
+//! - Changes: neither a session nor the archive is written.
 
 mod folder;
 mod names;
@@ -35,7 +35,7 @@ use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_agents as agents;
 
-/// A session and its sub-agents, opened to be shown.
+/// A session and its sub-agents' sessions, opened to be rendered.
 pub struct RenderSource {
     /// The session.
     pub session: Member,
@@ -45,9 +45,9 @@ pub struct RenderSource {
 
 /// A session of a [`RenderSource`].
 pub struct Member {
-    /// Its path; none if it is no file.
+    /// The path of the session; `None` if it is not a file.
     pub path: Option<PathBuf>,
-    /// What was read from it.
+    /// The session, with what was removed from it.
     pub history: History,
 }
 
@@ -61,26 +61,26 @@ impl Member {
 pub struct RenderOptions<'a> {
     /// The level of detail.
     pub detail: Detail,
-    /// The finder of secrets, which are removed first of all.
+    /// Finds the secrets that are removed, before anything else is done; `None` removes none.
     pub redact: Option<&'a Finder>,
-    /// The recipe by which the redacted session is compacted.
+    /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,
-    /// The archive, which knows the length of texts that an earlier compaction removed.
+    /// The archive, which records the length of texts that earlier compactions removed.
     pub archive: &'a Archive,
-    /// The prices of requests.
+    /// The prices of requests; `None` shows no costs.
     pub prices: Option<&'a ListPrices>,
 }
 
-/// List prices of models, for the costs that are shown of a session.
+/// List prices of models, for the costs that are shown.
 #[derive(Clone, Debug)]
 pub struct ListPrices<C = Catalogue>(pub(crate) C);
 
 impl ListPrices {
-    /// Epitome's prices, overridden by those of the user's own table.
+    /// epitome's prices. Prices in the user's own table have priority.
     ///
     /// # Errors
     ///
-    /// As [`catalogue`].
+    /// The errors of [`catalogue`].
     pub fn from_config(config: &Config) -> Result<ListPrices> {
         Ok(ListPrices(catalogue(config)?))
     }
@@ -102,7 +102,7 @@ impl RenderSource {
     ///
     /// # Errors
     ///
-    /// As [`History::open`], of the sub-agents' sessions too.
+    /// The errors of [`History::open`], for the sub-agents' sessions, too.
     pub fn open(config: &Config, path: &Path, agent: Option<&str>) -> Result<RenderSource> {
         RenderSource::of_version(config, path, agent, Version::AsItWas)
     }
@@ -111,7 +111,7 @@ impl RenderSource {
     ///
     /// # Errors
     ///
-    /// As [`RenderSource::open`].
+    /// The errors of [`RenderSource::open`].
     pub fn of_version(
         config: &Config,
         path: &Path,
@@ -131,11 +131,11 @@ impl RenderSource {
         Ok(RenderSource { session, sub_agents })
     }
 
-    /// Reads a session that is no file.
+    /// Reads a session that is not a file.
     ///
     /// # Errors
     ///
-    /// As [`History::of_bytes`].
+    /// The errors of [`History::of_bytes`].
     pub fn of_bytes(
         config: &Config,
         bytes: Vec<u8>,
@@ -146,8 +146,8 @@ impl RenderSource {
         Ok(RenderSource { session: Member { path: None, history }, sub_agents: Vec::new() })
     }
 
-    /// Everything that could not be put back into the session and its sub-agents', as sentences
-    /// without duplicates.
+    /// What could not be put back into the session and its sub-agents' sessions, each as a
+    /// sentence, without duplicates.
     pub fn missing(&self) -> Vec<&str> {
         let members = std::iter::once(&self.session).chain(&self.sub_agents);
         let mut missing: Vec<&str> =
@@ -156,19 +156,19 @@ impl RenderSource {
         missing
     }
 
-    /// The first read error, if there was one: what was rendered is incomplete then.
+    /// The error of the first read that failed, if one did: what was rendered is incomplete then.
     pub fn failure(&self) -> Option<Error> {
         let mut members = std::iter::once(&self.session).chain(&self.sub_agents);
         members.find_map(|member| member.history.failure())
     }
 
-    /// Calls `show` with the stories of the session and of its sub-agents, in their order: redacted
-    /// first, then compacted. `address` returns the address of a sub-agent's page by its number.
-    /// Returns the result of `show`, and what was redacted.
+    /// Redacts and then compacts the sessions in memory, and calls `show` with the story of each:
+    /// of the session first, then of its sub-agents in their order. `address` returns the address
+    /// of a sub-agent's page by its number. Returns the result of `show`, and what was redacted.
     ///
     /// # Errors
     ///
-    /// As [`redacted`].
+    /// The errors of [`redacted`].
     pub fn with_stories<T>(
         &self,
         how: &RenderOptions<'_>,
@@ -176,7 +176,7 @@ impl RenderSource {
         show: impl FnOnce(&[Story<'_>]) -> T,
     ) -> Result<(T, Vec<Found>)> {
         let links = self.links(&address);
-        // One redactor for all: a secret has the same number everywhere.
+        // One redactor is used for all, so that a secret has the same number everywhere.
         let mut redactor = how.redact.map(Redactor::new);
         let members = || std::iter::once(&self.session).chain(&self.sub_agents);
         if let Some(redactor) = &mut redactor {
@@ -227,9 +227,9 @@ impl RenderSource {
         Ok((show(&stories), found))
     }
 
-    /// Links from calls to the sub-agents that they started: the one whose id is in the result, or,
-    /// if no result has an id and there are as many sub-agents as calls, the one at the same
-    /// position.
+    /// The links from calls to the sub-agents that they started. A call belongs to the sub-agent
+    /// whose id is in its result. If no result contains an id, and there are as many sub-agents as
+    /// calls, they are matched by their order.
     fn links(&self, address: &dyn Fn(usize) -> String) -> BTreeMap<String, String> {
         let mut links = BTreeMap::new();
         if self.sub_agents.is_empty() {
@@ -264,7 +264,7 @@ impl Member {
         Ok(Member { path: Some(path.to_owned()), history })
     }
 
-    /// The agent, and the id of the session, or else the name of its file.
+    /// The agent, and the id of the session, or the name of its file if it has no id.
     fn agent_and_id(&self) -> (&'static str, String) {
         let stem = || {
             let stem = self.path.as_ref().and_then(|path| path.file_stem());
@@ -275,12 +275,12 @@ impl Member {
         (self.loaded().format.name, id)
     }
 
-    /// The name of a sub-agent's page, within those of its session.
+    /// The name of a sub-agent's page, among those of its session.
     fn part_name(&self) -> String {
         self.names().into_iter().next().unwrap_or_else(|| "sub-agent".to_owned())
     }
 
-    /// The names by which a result may refer to it.
+    /// The names by which a result may refer to this sub-agent.
     fn names(&self) -> Vec<String> {
         let stem = self.path.as_ref().and_then(|path| {
             let name = path.to_string_lossy();
@@ -313,7 +313,7 @@ impl Member {
     }
 }
 
-/// The compactions of a session, and what is missing, as they are shown.
+/// The compactions of a session and what is missing, as they are displayed.
 fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
     let compactions = history.compactions.iter().map(|it| PastCompaction {
         made: it.made.to_string(),
@@ -326,7 +326,7 @@ fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
         unsent: history.unsent.clone(),
         missing: history.missing.clone(),
     };
-    // A recipe may be a path, and an error contains file names.
+    // The name of a recipe may be a path, and an error contains names of files.
     if let Some(redactor) = redactor {
         let recipes = past.compactions.iter_mut().map(|it| &mut it.recipe);
         for text in recipes.chain(&mut past.missing) {
@@ -336,7 +336,7 @@ fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
     past
 }
 
-/// A session to render, with or without redaction.
+/// A session that is rendered, redacted or not.
 enum Seen<'a> {
     Whole(&'a Loaded<ShownSource>),
     Redacted(Box<Loaded<Spliced<'a>>>),

@@ -20,80 +20,82 @@ use epitome_agents as agents;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// All of them are.
+    /// All compactions of the run are in effect.
     InEffect,
-    /// Some were undone.
+    /// Some compactions of the run were undone.
     PartlyUndone,
-    /// None of them is.
+    /// All compactions of the run were undone.
     Undone,
-    /// None of its sessions can be read any more.
+    /// None of the run's sessions can be read any more.
     Gone,
 }
 
 /// A run of a command that compacted sessions. Its serde form is the JSON of `epitome log --json`
-/// (`docs/json.md`): members are added to it, never changed or removed.
+/// (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoggedRun {
-    /// Its id.
+    /// The id of the run.
     #[serde(rename = "run")]
     pub id: String,
-    /// The command: `compact`, `watch`, `hook` or `serve`.
+    /// The name of the command: `compact`, `watch`, `hook` or `serve`.
     pub command: String,
-    /// When it made its first compaction.
+    /// When the run made its first compaction.
     pub at: Timestamp,
-    /// The recipes that it used.
+    /// The names of the recipes that the run used.
     pub recipes: BTreeSet<String>,
-    /// The contexts of all its sessions, before and after.
+    /// The tokens of all its sessions' contexts, before and after.
     pub context_tokens: Change<Tokens>,
-    /// The lengths of all its files.
+    /// The length of all its files, before and after.
     pub disk_bytes: Change<Bytes>,
-    /// Whether its compactions are in effect.
+    /// Whether the compactions of the run are in effect.
     pub state: RunState,
-    /// Its sessions.
+    /// The sessions that the run compacted.
     pub sessions: Vec<RunSession>,
 }
 
 /// A session that a run compacted, with the files that belong to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSession {
-    /// Its path. If the session itself was not compacted, the path of another of its files.
+    /// The path of the session. If the session's own file was not compacted, the path of another
+    /// file that belongs to it.
     #[serde(rename = "session", serialize_with = "lossy_path")]
     pub path: PathBuf,
-    /// Its agent.
+    /// The agent of the session.
     pub agent: String,
-    /// Its id in the archive.
+    /// The id of the session in the archive.
     pub id: String,
     /// The files that were compacted.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// The contexts of all its files, before and after.
+    /// The tokens of all its files' contexts, before and after.
     pub context_tokens: Change<Tokens>,
-    /// The lengths of its files.
+    /// The length of its files, before and after.
     pub disk_bytes: Change<Bytes>,
     /// Whether the compactions are in effect.
     pub state: RunState,
 }
 
-/// All runs, and the number of compactions by older versions, which stored no run.
+/// All runs, and the number of compactions by older versions, which recorded no run.
 #[derive(Clone, Debug, Default)]
 pub struct RunLog {
-    /// The newest first.
+    /// All runs, the newest first.
     pub runs: Vec<LoggedRun>,
-    /// The number of generations without a run.
+    /// The number of generations that belong to no run.
     pub without_run: u64,
-    /// The errors of damaged or unreadable parts of the archive: these may belong to any run, or to
-    /// one that is not listed.
+    /// The errors of parts of the archive that are damaged or cannot be read: they may belong to
+    /// any run, or to one that is not listed.
     pub unread: Vec<Error>,
-    /// The errors of sessions that exist but cannot be read: whether they were undone is unknown.
+    /// The errors of sessions that exist but cannot be read: it is unknown whether they were
+    /// undone.
     pub unread_sessions: Vec<Error>,
 }
 
-/// The result of looking a run up by the beginning of its id.
+/// The result of looking up a run by the beginning of its id.
 #[derive(Clone, Debug)]
 pub enum RunMatch {
     /// Exactly one run.
     Run(Box<LoggedRun>),
-    /// Several runs: all their ids begin with the text.
+    /// Several runs whose ids begin with the text.
     AnyOf(Vec<LoggedRun>),
     /// No run.
     Nothing,
@@ -115,8 +117,8 @@ impl RunLog {
     ///
     /// # Errors
     ///
-    /// `Archive`, `NoPermission`, `Unreadable` when a part of the archive or a session cannot be
-    /// read: it may belong to a newer run.
+    /// `Archive`, `NoPermission` or `Unreadable` if a part of the archive or a session cannot be
+    /// read, because it may belong to a newer run.
     pub fn last_in_effect(self) -> Result<Option<LoggedRun>> {
         if let Some(err) = self.unread.into_iter().chain(self.unread_sessions).next() {
             let what = "it is not known which run was the last: not all that was compacted can be \
@@ -131,9 +133,28 @@ impl RunLog {
 
 /// All runs in the archive, compared with the sessions as they are now.
 ///
+/// ```
+/// use epitome::ops::{Compact, OpenSession, Restore};
+/// use epitome::runs::{RunState, runs};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// assert!(runs(&config)?.runs.is_empty());
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// assert_eq!(runs(&config)?.runs[0].state, RunState::InEffect);
+/// Restore::default().run(&OpenSession::at(&config, &path))?;
+/// assert_eq!(runs(&config)?.runs[0].state, RunState::Undone);
+/// # Ok::<(), epitome::Error>(())
+/// ```
+///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed.
+/// `NoPermission` or `Unreadable` if the archive cannot be listed.
 pub fn runs(config: &Config) -> Result<RunLog> {
     let mut log = RunLog::default();
     let mut of_runs: HashMap<Run, Vec<Generation>> = HashMap::new();
@@ -146,7 +167,7 @@ pub fn runs(config: &Config) -> Result<RunLog> {
         for generation in found.whole {
             match &generation.run {
                 Some(run) => of_runs.entry(run.clone()).or_default().push(generation),
-                // A restore is no compaction.
+                // A restore is not a compaction.
                 None if generation.is_way_back() => {}
                 None => log.without_run += 1,
             }
@@ -163,17 +184,17 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     Ok(log)
 }
 
-/// What was found out about the files of sessions.
+/// What is known about the files of sessions.
 struct Known<'a> {
     config: &'a Config,
-    /// The generations in effect in each file that was read. None if the file cannot be read.
+    /// For each file that was looked at, the generations in effect; `None` if it cannot be read.
     in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
     places: OnceCell<Places>,
-    /// The errors of files that could not be read.
+    /// The errors of files that cannot be read.
     unread: Vec<Error>,
 }
 
-/// The paths of the agents' sessions, by id.
+/// The paths of the agents' sessions, by key.
 type Places = BTreeMap<SessionKey, Vec<PathBuf>>;
 
 impl Known<'_> {
@@ -202,7 +223,7 @@ impl Known<'_> {
         }
     }
 
-    /// The current path of a generation's file: the recorded one, or the one at which the agent
+    /// The current path of a generation's file: the recorded path, or the path at which the agent
     /// keeps the session now.
     fn place(&mut self, generation: &Generation) -> PathBuf {
         let moved = moved_to(self.config, &self.places, &generation.key(), &generation.path);
@@ -212,7 +233,7 @@ impl Known<'_> {
     }
 }
 
-/// The files of a session that is no longer at `path`.
+/// The files of a session that is not at `path` any more.
 fn moved_to(
     config: &Config,
     places: &OnceCell<Places>,
@@ -292,9 +313,9 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
     }
 }
 
-/// The state of a whole from the states of its parts.
+/// The state of several parts together.
 fn together(parts: impl Iterator<Item = RunState>) -> RunState {
-    // Files that cannot be read are ignored if others can.
+    // Files that cannot be read are ignored if others can be read.
     let known: Vec<RunState> = parts.filter(|part| *part != RunState::Gone).collect();
     match known.first() {
         None => RunState::Gone,
@@ -303,22 +324,22 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
     }
 }
 
-/// Sessions that the archive knows.
+/// Sessions that are in the archive.
 #[derive(Clone, Debug, Default)]
 pub struct ArchivedSessions {
-    /// Where they are.
+    /// The paths of the sessions.
     pub paths: Vec<PathBuf>,
-    /// The errors of damaged or unreadable parts of the archive that belong to other sessions:
-    /// these may include wanted ones.
+    /// The errors of parts of the archive that are damaged or cannot be read and belong to other
+    /// sessions, among which may be wanted ones.
     pub unread: Vec<Error>,
 }
 
-/// The sessions that have a generation in the archive that is `wanted`, by path. Files that belong
-/// to another of these sessions are left out: they are restored with it.
+/// The paths of sessions that have a generation in the archive for which `wanted` returns true.
+/// Files that belong to another of these sessions are left out: they are restored together with it.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed.
+/// `NoPermission` or `Unreadable` if the archive cannot be listed.
 pub fn archived_sessions(
     config: &Config,
     agent: Option<&str>,
@@ -339,7 +360,7 @@ pub fn archived_sessions(
             chosen.insert(it.part_of.clone().unwrap_or_else(|| key.clone()));
             chosen.insert(key.clone());
         }
-        // Damage of a wanted session is reported when it is restored.
+        // Damage of a wanted session is reported when the session is restored.
         if made.is_empty() {
             unread.extend(damaged);
         }

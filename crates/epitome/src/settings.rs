@@ -1,9 +1,9 @@
 //! Settings: from the user's file, a project's file, the environment and the command line; later
-//! ones win. See `docs/config.md`.
+//! ones have priority. See `docs/config.md`.
 //!
-//! A project's file is not the user's own: it comes with any repository that is cloned. A setting
-//! that could harm the user (see [`Key::yours`]) is accepted there only if the user's own file
-//! trusts the project, and its paths must stay inside of the project.
+//! A project's file is not the user's own: it comes with any repository that the user clones. A
+//! setting that could harm the user (see [`Key::yours`]) is accepted there only if the user's own
+//! file trusts the project, and paths must stay inside of the project.
 
 mod file;
 mod foreign;
@@ -29,7 +29,7 @@ use nearest::nearest;
 use trust::Ground;
 pub use values::{McpServer, Values, schema};
 
-/// What the variables of settings begin with.
+/// The beginning of the names of variables that are settings.
 const VARIABLES: &str = "EPITOME_";
 
 /// The settings, and where each was set.
@@ -37,63 +37,77 @@ const VARIABLES: &str = "EPITOME_";
 pub struct Settings {
     /// The effective values.
     pub values: Values,
-    /// For each key that is set, the effective value and those that it overrides, newest first.
+    /// For each key that is set, the value in effect and then those that it overrides, the newest
+    /// first.
     pub set: BTreeMap<String, Vec<Set>>,
     /// The files that were read.
     pub files: Vec<SettingsFile>,
-    /// What was ignored, and why: for the user to read.
+    /// What was ignored, and why: sentences for the user.
     pub notes: Vec<String>,
 }
 
 /// A file of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Who the file belongs to.
     pub scope: Scope,
 }
 
-/// Whose settings they are.
+/// Who settings belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The user's, for all projects.
+    /// The user: for all projects.
     User,
-    /// A project's, and the user does not trust it.
+    /// A project that the user does not trust.
     Project,
-    /// A project's that the user trusts.
+    /// A project that the user trusts.
     TrustedProject,
 }
 
-/// A value and where it was set.
+/// A value, and where it was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {
     /// The parsed value.
     pub value: Value,
-    /// Where.
+    /// Where the value was set.
     pub place: SettingSource,
-    /// The name that another program has for this key, if that was used: `anthropic.keep`.
+    /// The name that another program has for this key, if the setting uses that name:
+    /// `anthropic.keep`.
     pub by: Option<String>,
 }
 
-/// Where something was set.
+/// Where a setting was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// In a file: line and column of the value, both from 1.
+    /// In this file, at this line and column, both from 1.
     File(PathBuf, u64, u64),
-    /// In this variable of the environment.
+    /// In this environment variable.
     Variable(String),
     /// On the command line.
     Flag,
 }
 
 impl Settings {
-    /// Reads all settings. `flags` are `key=value`, as given on the command line.
+    /// Reads all settings. `flags` are texts `key=value`, as on the command line.
+    ///
+    /// ```
+    /// use epitome::{Config, ErrorKind, Settings};
+    ///
+    /// let home = tempfile::tempdir().expect("a folder");
+    /// let config = Config::of_home(home.path());
+    /// let settings = Settings::load(&config, &["compaction.recipe=s06".to_owned()])?;
+    /// assert_eq!(settings.recipe(), Some("s06"));
+    /// let misspelt = Settings::load(&config, &["compaction.recipee=s06".to_owned()]);
+    /// assert_eq!(misspelt.expect_err("no such key").kind(), ErrorKind::Settings);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// `Settings` for an unknown name or an invalid value, with its place; `NoPermission` and the
-    /// like for a file that exists and cannot be read.
+    /// `Settings` for an unknown name or an invalid value, with its place; `NoPermission` or
+    /// `Unreadable` for a file that exists and cannot be read.
     pub fn load(config: &Config, flags: &[String]) -> Result<Settings> {
         let mut settings = Settings::default();
         let own = config.settings_file();
@@ -122,7 +136,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Refuses unknown variables that begin with `EPITOME_`: a misspelt setting would be ignored.
+    /// Returns an error for unknown variables that begin with `EPITOME_`, because a misspelt
+    /// setting would be ignored.
     fn no_other_variables(&self, config: &Config) -> Result<()> {
         let of_keys: Vec<String> = KEYS.iter().map(Key::variable).collect();
         let mut known = of_keys.iter().map(String::as_str).chain(OTHER_VARIABLES);
@@ -130,7 +145,7 @@ impl Settings {
             if known.clone().any(|it| it == name) {
                 continue;
             }
-            // The common prefix is left out of the comparison, so that names are compared word by
+            // The common prefix is not compared, so that the rest of the names is compared word by
             // word.
             let words =
                 |name: &str| name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".");
@@ -231,7 +246,7 @@ fn wrong(place: &SettingSource, what: &str) -> Error {
     Error::new(ErrorKind::Settings, format!("{place}: {what}"))
 }
 
-/// Inserts a value under a dotted name.
+/// Inserts a value into nested tables: the name has dots.
 fn put(table: &mut Table, name: &str, value: Value) {
     match name.split_once('.') {
         None => {

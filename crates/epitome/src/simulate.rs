@@ -1,8 +1,8 @@
 //! Replays the user's own sessions call by call under each recipe, and measures how much of what
 //! the agent used later was kept, and what it would have cost.
 //!
-//! The real engine is used, but nothing is written and no model is called, so that summaries are
-//! not simulated. See `docs/simulate.md`.
+//! The real engine is used, but nothing is written and no model is called, so summaries are not
+//! simulated. See `docs/simulate.md`.
 
 mod counts;
 mod facts;
@@ -34,11 +34,11 @@ pub use recorded::Recorded;
 pub use replay::LiveCall;
 pub use report::{RecipeReport, SessionReport, SimulateReport};
 
-/// The model whose prices are used where a session names no model with known prices.
+/// The model whose prices are used if a session names no model with known prices.
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
 
-/// The assumed tokens of an agent's prompt and tools, where nothing else is known: typical of the
-/// sessions that record enough requests.
+/// The tokens that are assumed for an agent's prompt and tools, if nothing else is known. The value
+/// is typical of the sessions that record enough requests.
 pub const PROMPT: Tokens = Tokens(12_000);
 
 /// The name under which the replay without compaction is reported.
@@ -51,17 +51,18 @@ pub struct Simulate {
     pub recipes: Vec<(String, Recipe)>,
     /// The context window of the model.
     pub window: Tokens,
-    /// The tokens of every request in addition to the messages, as configured for the engine.
+    /// The tokens of everything in a request that is not in messages, as the engine is configured.
     pub overhead: Tokens,
-    /// The tokens of prompt and tools in the bill, whether or not the engine is configured with
-    /// them. By default they are computed from the requests that a session records, or are
+    /// The tokens of prompt and tools that are billed, whether the engine is configured with them
+    /// or not. `None`: they are computed from the requests that a session records, or are
     /// [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
-    /// The target of a forced compaction, as a share of the tokens; by default the recipe's own.
+    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the recipe's
+    /// own target.
     pub target: Option<f64>,
     /// The table of prices.
     pub prices: Catalogue,
-    /// The model whose prices are used; by default each session's own.
+    /// The model whose prices are used. `None`: the model of each session.
     pub model: Option<String>,
     /// For how many seconds a provider caches a request.
     pub ttl: u64,
@@ -72,11 +73,11 @@ pub struct Simulate {
 /// The result of simulating a session.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// Its report.
+    /// The report of the session.
     pub report: SessionReport,
-    /// The calls under each recipe; the first list is that without compaction.
+    /// For each recipe, the calls of the session; the first list is without compaction.
     pub live: Vec<Vec<LiveCall>>,
-    /// The forced compactions under each recipe; the first list, of no compaction, is empty.
+    /// For each recipe, the forced compactions; the first list, without compaction, is empty.
     pub forced: Vec<Vec<Forced>>,
 }
 
@@ -85,7 +86,7 @@ impl Simulate {
     ///
     /// # Errors
     ///
-    /// Errors of a context in memory: these are bugs.
+    /// The errors of a context in memory, which would be bugs.
     pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
         let (transcript, source) = (&session.transcript, &session.source);
         let counter = Remembering::new(self.counter());
@@ -138,13 +139,13 @@ struct Job<'j> {
     needs: &'j Needs,
     source: &'j dyn Source,
     price: &'j ListedModel,
-    /// The function from counted to billed tokens, if it is known.
+    /// How counted tokens are converted to billed tokens, if that is known.
     fit: Option<Calibration>,
     counter: Remembering,
 }
 
 impl Job<'_> {
-    /// The cost of a bill.
+    /// The cost of a bill at list prices.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
         let (cached, cache_written) = (self.billed(cached), self.billed(written));
@@ -152,17 +153,17 @@ impl Job<'_> {
         self.price.cost(&TokenUsage { input: Tokens(0), cached, cache_written, output })
     }
 
-    /// Tokens as the provider counts them.
+    /// Counted tokens converted to tokens as the provider counts them.
     fn billed(&self, counted: Tokens) -> Tokens {
         self.fit.map_or(counted, |fit| fit.scale(counted))
     }
 
-    /// The tokens of every request in addition to the messages, as the provider counts them.
+    /// The tokens of prompt and tools in every request, as the provider counts them.
     fn prompt(&self) -> Tokens {
         self.with.prompt.or(self.fit.map(|fit| fit.fixed)).unwrap_or(PROMPT)
     }
 
-    /// The same, as we count them.
+    /// The tokens of prompt and tools in every request, as the counter counts them.
     fn counted_prompt(&self) -> Tokens {
         let factor = self.fit.map_or(1_000, |fit| u64::from(fit.factor)).max(1);
         Tokens(self.prompt().0 * 1_000 / factor)
@@ -180,5 +181,5 @@ impl Job<'_> {
     }
 }
 
-/// Blocks of a context, measured.
+/// The measured blocks of a context.
 type Pieces = Vec<Arc<epitome_measure::MeasuredBlock>>;

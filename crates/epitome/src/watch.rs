@@ -1,4 +1,4 @@
-//! Finds sessions that are to be compacted between two runs of their agent.
+//! Finds sessions that are over and can be compacted before their agent runs again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::hooks;
 use crate::ops::OpenSession;
 use crate::session::writer;
 
-/// The conditions for compacting a session: all must be met.
+/// The conditions for compacting a session. All of them must be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// It has at least so many turns.
+    /// The session has at least this many turns.
     pub after_turns: Turns,
-    /// It has at least so many bytes on disk.
+    /// The session has at least this many bytes on disk.
     pub above: Bytes,
-    /// It was last written to at least this long ago.
+    /// The last write to the session was at least this long ago.
     pub older_than: Duration,
 }
 
-/// A share of something, in thousandths.
+/// A share in thousandths: `Share(100)` is a tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u16);
 
 impl Share {
-    /// Whether at least this share of `before` is gone when `after` is left.
+    /// Whether at least this share of `before` is removed if `after` is left.
     ///
     /// # Examples
     ///
@@ -53,7 +53,7 @@ pub struct Watch<'a> {
     config: &'a Config,
     /// The conditions for a session.
     pub trigger: Trigger,
-    /// A session is skipped if less than this share of its context would be removed.
+    /// The least share of the context that must be removed; otherwise a session is skipped.
     pub least: Share,
     /// Only sessions of this agent.
     pub agent: Option<&'a str>,
@@ -69,7 +69,7 @@ impl<'a> Watch<'a> {
         Watch { config, trigger, least, agent: None, project: None, seen: HashMap::new() }
     }
 
-    /// The sessions that can be compacted, whether or not they are over.
+    /// The sessions that can be compacted, including those that are not over yet.
     pub fn sessions(&self) -> Vec<SessionFile> {
         let mut found = sessions(&self.config.agents, self.agent);
         found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
@@ -77,9 +77,10 @@ impl<'a> Watch<'a> {
     }
 
     /// Calls `compact` with each session that is over, and with the least share of its context that
-    /// must be removed. After that, the session is skipped until it changes. Unless this is a dry
-    /// run, sessions come first that a hook deferred because they were in use: their compaction was
-    /// requested by name, so that their least share is zero.
+    /// must be removed. After that, the session is skipped until it changes.
+    ///
+    /// Unless `dry_run` is true, sessions come first that a hook deferred because they were in use.
+    /// The user requested their compaction by name, so their least share is zero.
     ///
     /// # Errors
     ///
@@ -106,38 +107,38 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The known facts of a session at a moment.
+/// What is known about a session at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The number of its turns; none while it has not been read.
+    /// The number of turns in the session; `None` as long as it has not been read.
     pub turns: Option<Turns>,
-    /// Its bytes on disk.
+    /// The size of the session on disk.
     pub size: Bytes,
-    /// How long ago it was last written to.
+    /// How long ago the last write to the session was.
     pub age: Duration,
-    /// Whether a process has it open.
+    /// Whether a process has the session open.
     pub in_use: bool,
 }
 
 /// The decision about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is compacted.
+    /// The session is compacted.
     Due,
-    /// It is, if it has enough turns: it must be read to know.
+    /// The session is compacted if it has enough turns: it must be read to find out.
     Read,
-    /// It is too small.
+    /// The session is too small.
     Small,
-    /// It was written to too recently.
+    /// The last write to the session was too recent.
     Fresh,
-    /// It is in use.
+    /// The session is in use.
     InUse,
-    /// It has too few turns.
+    /// The session has too few turns.
     Short,
 }
 
 impl Trigger {
-    /// Whether a session is to be compacted now. With `project`, only if it was run in that folder
+    /// Whether a session is compacted now. If `project` is given, only if it was run in that folder
     /// or below it. The session is read only if its turns or its folder must be known.
     fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
         let now = SystemTime::from(config.now());

@@ -1,12 +1,28 @@
-//! The error type of the crates that do IO: its kind, the file it is about, and a hint for the
-//! user.
+//! The error type of the crates that do input and output.
 //!
-//! Programs decide by [`ErrorKind`], never by the text. The constructors are for epitome's own
-//! crates.
+//! An [`Error`] has an [`ErrorKind`], a short message, the path of the file that it is about, a
+//! cause, and a hint that tells the user what to do. Programs decide by the kind and never compare
+//! the message. [`sentence`] prints an error with its causes on one line, and [`causes`] iterates
+//! over them.
+//!
+//! An error passes through [`std::io::Error`] unchanged, so that it can be returned from a reader
+//! or writer. The constructors are for epitome's own crates.
+//!
+//! ```
+//! use epitome_error::{Error, ErrorKind, sentence};
+//!
+//! let cause = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+//! let err = Error::reading(cause, "the session", "s.jsonl".as_ref());
+//! assert_eq!(err.kind(), ErrorKind::NoPermission);
+//! assert_eq!(err.path(), Some("s.jsonl".as_ref()));
+//! assert!(sentence(&err).starts_with("cannot read the session: "));
+//! ```
 //!
 //! # Absent
 //!
-//! No IO: an [`io::Error`] is only classified here.
+//! - Input and output: an [`io::Error`] is only classified here.
+//! - Long texts for users, and exit codes: `epitome-cli`.
+//! - Faults of single records in a session, which are no errors: `epitome-model`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -16,42 +32,42 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A result with this error.
+/// A result whose error is an [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of an error.
+/// The kind of an error: what a program decides by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// It does not exist.
+    /// The file or directory does not exist.
     NotFound,
-    /// It is a directory, a pipe or a device, not a file.
+    /// The path names a directory, a pipe or a device, not a file.
     NotAFile,
     /// The operating system denies access.
     NoPermission,
-    /// It exists and cannot be read.
+    /// The file exists and cannot be read.
     Unreadable,
-    /// Another program has it open.
+    /// Another program has the file open.
     InUse,
-    /// The agent has locked it.
+    /// The agent holds its own lock on the session.
     HeldByAgent,
-    /// It is not a session in a known format.
+    /// The file is not a session in a known format.
     UnknownFormat,
-    /// It changed during the operation.
+    /// The file changed during the operation.
     Changed,
-    /// Another epitome process is working on it.
+    /// Another epitome process is working on the session.
     Locked,
-    /// It has several hard links.
+    /// The file has several hard links: replacing one name would separate it from the others.
     HardLinked,
     /// A file of that name exists.
     Exists,
-    /// It could not be written: the disk is full, or failed.
+    /// A file could not be written: the disk is full, or failed.
     Disk,
     /// A part of the archive is missing or damaged.
     Archive,
-    /// The archive has nothing of this session, or not what was requested.
+    /// The archive has no bytes of this session, or not those that were requested.
     NotArchived,
-    /// It was written by a newer version of epitome.
+    /// The data were written by a newer version of epitome.
     NewerFormat,
     /// The request cannot be carried out safely.
     Refused,
@@ -61,9 +77,9 @@ pub enum ErrorKind {
     Unsupported,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
-    /// The request is written wrongly.
+    /// The arguments of the command are wrong.
     Usage,
-    /// A name is the beginning of several.
+    /// The given name is the beginning of several names.
     Ambiguous,
     /// A setting is invalid.
     Settings,
@@ -74,7 +90,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Its name in JSON (`docs/exit-codes.md`).
+    /// The name of the kind in JSON, in kebab case: `not-found` (`docs/exit-codes.md`).
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "not-found",
@@ -101,8 +117,8 @@ impl ErrorKind {
         }
     }
 
-    /// Whether a session among many is left as it is because of it, without that being a failure:
-    /// it is in use, or of a format that is only read, or no session.
+    /// Whether an operation on many sessions skips a session with this error and still succeeds:
+    /// the session is in use, its format is only read, or the file is no session.
     pub fn leaves_one_of_many(self) -> bool {
         matches!(
             self,
@@ -134,14 +150,15 @@ struct Inner {
 }
 
 impl Error {
-    /// An error with a short sentence in lower case.
+    /// An error with a message: a short sentence in lower case.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = message.into();
         let (path, hint, while_writing, cause) = (None, None, false, None);
         Error(Box::new(Inner { kind, message, path, hint, while_writing, cause }))
     }
 
-    /// An error that occurred while reading `path`.
+    /// An error that occurred while reading `path`. `what` is what was read, as the message says
+    /// it: `the session` for `cannot read the session`.
     pub fn reading(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -151,7 +168,8 @@ impl Error {
         Error::new(kind, format!("cannot read {what}")).at(path).because(err)
     }
 
-    /// An error that occurred while writing `path`.
+    /// An error that occurred while writing `path`. `what` is what was written, as the message says
+    /// it: `the session` for `cannot write the session`.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -170,14 +188,14 @@ impl Error {
         Err(err)
     }
 
-    /// Sets the file or directory that it is about.
+    /// Sets the path of the file or directory that the error is about.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Error {
         self.0.path = Some(path.to_owned());
         self
     }
 
-    /// Sets the cause.
+    /// Sets the cause: the error that led to this one.
     #[must_use]
     pub fn because(mut self, cause: impl StdError + Send + Sync + 'static) -> Error {
         self.0.cause = Some(Arc::new(cause));
@@ -198,31 +216,32 @@ impl Error {
         self
     }
 
-    /// Sets the file that it is about, unless one is set.
+    /// Sets the path of the file that the error is about, unless a path is set.
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Error {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    /// Marks that it occurred while writing: a read that failed then is not a fault of the session.
+    /// Marks that the error occurred while writing: a read that failed then is not a fault of the
+    /// session.
     #[must_use]
     pub fn while_writing(mut self) -> Error {
         self.0.while_writing = true;
         self
     }
 
-    /// Whether it occurred while writing.
+    /// Whether the error occurred while writing.
     pub fn is_while_writing(&self) -> bool {
         self.0.while_writing
     }
 
-    /// The kind.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The file or directory that it is about.
+    /// The path of the file or directory that the error is about.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -277,7 +296,7 @@ pub fn sentence(err: &(dyn StdError + 'static)) -> String {
     texts.collect::<Vec<_>>().join(": ")
 }
 
-/// The kind for an error of the operating system, if it determines one.
+/// The kind of an error of the operating system; `None` if its code determines no kind.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the system grow")]
 fn kind_of(err: &io::Error) -> Option<ErrorKind> {
     match err.kind() {
@@ -319,7 +338,7 @@ impl StdError for Error {
     }
 }
 
-/// For a writer that the caller supplied.
+/// Lets `?` convert an error of a writer that the caller supplied.
 impl From<io::Error> for Error {
     fn from(err: io::Error) -> Error {
         match Error::inside(err) {

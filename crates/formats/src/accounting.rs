@@ -18,8 +18,8 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// Strings of at most this many bytes are kept next to accounting values: emptying them would save
-/// next to nothing, and they describe the rest.
+/// Strings of at most this many bytes are kept if accounting values are next to them: emptying them
+/// would save next to nothing, and they describe the rest.
 const SHORT: usize = 64;
 
 /// The values at `paths`, in the order of the record. Malformed JSON ends the search.
@@ -53,21 +53,23 @@ fn find(
     Ok(())
 }
 
-/// The remainders of the paths that begin with these keys.
+/// The paths that begin with `keys`, each without these keys.
 pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
     keys.iter().fold(paths.to_vec(), |paths, key| below(&paths, key.as_bytes()))
 }
 
-/// The remainders of the paths that begin with a key.
+/// The paths that begin with `key`, each without this key.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     let split = paths.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
 }
 
-/// The parts of a value that no model sees and that may be removed: the whole value, leaving
-/// `left`; or, if it contains a value at one of `paths` (relative to it), only the bulk of
-/// everything else. In that case every key keeps a value of its type, so that programs that read it
-/// still find what they expect.
+/// The parts of a value that may be removed because no model sees them.
+///
+/// If the value holds no accounting value (none at `paths`, which are relative to the value), this
+/// is the whole value, and `left` remains of it. Otherwise it is only the bulk of everything else:
+/// every key keeps a value of its type, so that programs that read the value still find what they
+/// expect.
 pub fn copies(
     at: &Place<'_>,
     (name, place, left): (&'static str, &Range<usize>, Left),

@@ -1,25 +1,26 @@
-//! The capabilities of a session, and the writing of edits of every kind.
+//! What can be done to a session, and how edits of every kind are written.
 
 use epitome_model::{At, Edit, Source, Span, Splice, Summary, Transcript, Verb, WriteMode};
 
 use crate::{Format, Native, Unwritable, Writing};
 
-/// What can be done to a session. Each member has how it is written, or why it cannot be, as a
-/// clause.
+/// What can be done to a session. An error says why something cannot be done, as a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Edits, written as a rewrite of the records.
+    /// Whether edits can be written into the records that are there.
     pub splice: Result<(), &'static str>,
-    /// Edits, written in the agent's own way: by appended records, or by marks.
+    /// Whether edits can be written in the agent's own way, and in which: appended records, or
+    /// marks.
     pub own: Result<WriteMode, &'static str>,
-    /// Cuts of items from the middle, written as an appended record.
+    /// Whether items can be cut out of the middle of the context, by an appended record.
     pub cut: Result<(), &'static str>,
-    /// A summary that replaces the beginning, written as an appended record.
+    /// Whether a summary can replace the beginning of the context, by an appended record.
     pub summary: Result<(), &'static str>,
 }
 
 impl Capabilities {
-    /// The default way to compact a session: the agent's own if that is its default.
+    /// The mode in which a session is compacted by default: the agent's own way if its format
+    /// prefers it.
     pub fn usual_mode(&self, format: &Format) -> WriteMode {
         let is_default = format.native.is_some_and(|native| native.is_default());
         match self.own {
@@ -55,12 +56,12 @@ impl Format {
         Capabilities { splice, own, cut, summary }
     }
 
-    /// The byte replacements that carry out edits of every kind, sorted and disjoint, each with the
-    /// position of its edit. In every mode a cut and a summary are appended at the end.
+    /// The replacements of bytes that carry out edits of every kind, sorted and disjoint, each with
+    /// the position of its edit. Cuts and summaries are appended at the end in every mode.
     ///
     /// # Errors
     ///
-    /// [`Unwritable`] with the first edit that cannot be written, and why.
+    /// [`Unwritable`] with the first edit that cannot be written, and the reason.
     pub fn write(
         &self,
         transcript: &Transcript,

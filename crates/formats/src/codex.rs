@@ -25,7 +25,7 @@ use epitome_model::encode;
 
 use crate::{Append, CopiesBehind, Format, Native, Write};
 
-/// Codex's rollouts, with and without ordinals.
+/// Codex's rollouts, with or without numbers of records.
 pub const FORMAT: Format = Format {
     native: Some(Native::Append(Append {
         write: append::append,
@@ -34,7 +34,7 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: CopiesBehind::AreNotSaid,
         said: None,
-        // Appending is the default: Codex has an index of offsets into the file.
+        // Appending is the default, because Codex keeps an index of offsets into the file.
         by_default: true,
     })),
     summarise: Some(summarise::summarise),

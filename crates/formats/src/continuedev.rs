@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format::read_only(
     "no session that epitome changed was resumed with Continue",
 );
 
-/// Whether it is an object with an id, a folder and a history.
+/// Whether the bytes begin an object with an id, a folder and a history.
 fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let members = ["sessionId", "workspaceDirectory", "history"];
@@ -36,7 +36,7 @@ fn session(body: &mut Body<'_>, root: &Value<'_>) {
     let history = root.list_of("history");
     let mut models = history.iter().filter_map(|item| item.at(&["message", "usage", "model"]));
     body.model(models.next_back());
-    // A resume sends the first summary and what follows it.
+    // A resume sends the first summary and everything after it.
     let summary = history.iter().position(|item| item.get("conversationSummary").is_some());
     for (idx, item) in history.iter().enumerate() {
         match summary {
@@ -96,7 +96,7 @@ fn calls(message: &Value<'_>) -> impl Iterator<Item = Block> {
     })
 }
 
-/// The result of a call. One without `output` was cancelled, which is sent as an error.
+/// The result of a call. A call without `output` was cancelled, which is sent as an error.
 fn result(state: &Value<'_>) -> Block {
     let output = state.list_of("output");
     let parts = output.iter().filter_map(|part| part.string("content"));
@@ -110,7 +110,8 @@ fn result(state: &Value<'_>) -> Block {
     })
 }
 
-/// What only the screen shows: the prompt as it was typed, the arguments of calls once more.
+/// Values of an item that are only displayed: the prompt as the user typed it, and a second copy of
+/// the arguments of calls.
 fn copies(item: &Value<'_>) -> Vec<HiddenField> {
     let states = item.list_of("toolCallStates").iter();
     let repeated = states.flat_map(|state| {

@@ -9,8 +9,8 @@ use crate::Format;
 
 /// Copilot CLI's event logs.
 ///
-/// Copilot rebuilds its requests from the log: a call that the user interrupted has no result there
-/// either.
+/// A call that the user interrupted has no result in the log, and none in the requests, which
+/// Copilot makes from the log.
 pub const FORMAT: Format = Format::read_only(
     "copilot",
     read::sniff,

@@ -33,8 +33,8 @@ pub const FORMAT: Format = Format {
     )
 };
 
-/// Cursor makes its requests on its own servers, from more than is stored here: what it sends for a
-/// cancelled call without a result is not known.
+/// Cursor's servers make the requests, from more than is stored on this machine. What they send for
+/// a cancelled call without a result is not known, so the position of results is not checked.
 const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         let mut violations = pairing::violations(transcript);

@@ -7,15 +7,15 @@
 /// A kind of database.
 #[derive(Debug)]
 pub struct Database {
-    /// The agent that writes it.
+    /// The agent that writes databases of this kind.
     pub agent: &'static str,
     /// Tables that every such database has.
     pub tables: &'static [&'static str],
-    /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that it is a
-    /// part of, or NULL; `modified`, the time of the last write in milliseconds since 1970, or NULL
-    /// for that of the file; `size`, the bytes of its rows. With [`ListedBy::Database`] also
-    /// `title`, `folder` (a path or a `file:` URL) and `context`, the tokens of its context, each
-    /// of which may be NULL.
+    /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that this
+    /// session is a part of, or NULL; `modified`, the time of the last write in milliseconds since
+    /// 1970, or NULL if the time of the file counts; `size`, the number of bytes of its rows. With
+    /// [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`, the
+    /// tokens of its context; each of these may be NULL.
     pub sessions: &'static str,
     /// Where the details of a session list come from.
     pub glance: ListedBy,
@@ -28,8 +28,8 @@ pub struct Database {
 pub enum ListedBy {
     /// From reading each session.
     Transcript,
-    /// From the columns of the database: for read-only sessions, where reading them would add
-    /// nothing.
+    /// From the columns of the database. Used for read-only sessions, of which reading would tell
+    /// no more.
     Database,
 }
 
@@ -43,14 +43,14 @@ pub struct Document {
     pub rows: &'static str,
     /// The tables of the rows.
     pub tables: &'static [Table],
-    /// Whether epitome made this line: only such rows are added and removed.
+    /// Whether epitome made the line: only such rows are added and removed.
     pub is_made: fn(line: &[u8]) -> bool,
 }
 
 /// How the JSON of one row is read and written.
 #[derive(Debug)]
 pub struct Table {
-    /// The beginning of the lines of its rows.
+    /// The text with which the lines of these rows begin.
     pub begins: &'static str,
     /// Selects the JSON of the row `?1`.
     pub select: &'static str,
@@ -89,7 +89,8 @@ pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// The new content of a row, if `line` is a line of that row; `before` is its old content.
+/// The new content of a row, if `line` is a line of the row that `head` identifies; `before` is the
+/// content so far.
 pub fn data<'l>(line: &'l [u8], head: &str, before: Option<&[u8]>) -> Option<&'l [u8]> {
     line.strip_prefix(beginning(head, before).as_slice())?.strip_suffix(b"}")
 }
@@ -137,7 +138,7 @@ fn beginning(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// Whether it can be written in a line unchanged.
+/// Whether the content of a row can be written in a line unchanged.
 fn is_whole(data: &[u8]) -> bool {
     memchr::memchr2(b'\n', b'\r', data).is_none()
         && std::str::from_utf8(data).is_ok()

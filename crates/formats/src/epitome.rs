@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
         cuts: true,
         copies: CopiesBehind::AreNotSaid,
         said: Some(originals::said_before),
-        // Appending is the only way: a log is never changed.
+        // Appending is the only mode: existing lines of a log never change.
         by_default: true,
     })),
     summarise: Some(append::summarise),

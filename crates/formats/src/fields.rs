@@ -1,5 +1,5 @@
-//! Declares the members that a reader takes from JSON objects: [`fields!`] makes a struct of them,
-//! and the loop of a [`Cursor`] that finds them. Nothing is built for other members.
+//! Declares which members a reader takes from JSON objects. [`fields!`] makes a struct of the
+//! members and the [`Cursor`] loop that finds them. Other members are skipped.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ pub type Found = Option<Range<usize>>;
 /// The elements of an array.
 #[derive(Clone, Debug)]
 pub struct List<T> {
-    /// The position of the value, which is not an array if there is none.
+    /// The position of the value; the value need not be an array.
     pub whole: Found,
-    /// The elements; none of a value that is not an array.
+    /// The positions of the elements; empty if the value is not an array.
     pub items: Vec<T>,
 }
 
@@ -30,7 +30,7 @@ impl<T> List<T> {
         is_array.then_some(&self.items)
     }
 
-    /// Reads the next value, and adds its elements.
+    /// Reads the next value and adds its elements to this list.
     pub fn read(
         &mut self,
         value: &mut Cursor<'_>,
@@ -45,8 +45,8 @@ impl<T> List<T> {
     }
 }
 
-/// Declares structs of the members of an object. A member has a key, or several of which the last
-/// one in the text is used, and a way to read it:
+/// Declares structs with members of an object. A member has one or more keys (of several, the last
+/// one in the text is used), and a way to read it:
 ///
 /// | way | type | reads |
 /// |---|---|---|
@@ -61,8 +61,8 @@ impl<T> List<T> {
 /// | `list<T>` | [`List<T>`] | the elements of a list, each as with `value<T>` |
 /// | `by<T>(f)` | `T` | what `f` returns |
 ///
-/// After `else`, a function takes all other members, with fields of its own. The position of the
-/// object is the field `whole`.
+/// After `else`, a function reads all other members and keeps them in fields of its own. The field
+/// `whole` is the position of the object.
 macro_rules! fields {
     ($(
         $(#[$note:meta])*
@@ -77,7 +77,7 @@ macro_rules! fields {
         $(#[$note])*
         #[derive(Clone, Debug, Default)]
         pub struct $name {
-            /// The position of the object.
+            /// The position of the object in the line.
             pub whole: std::ops::Range<usize>,
             $($(#[$about])* pub $field: $crate::fields::fields!(@type $way $($T)?),)*
             $($($(#[$also])* pub $extra: $E,)*)?
@@ -91,7 +91,7 @@ macro_rules! fields {
 
         #[allow(dead_code)]
         impl $name {
-            /// Reads a record, which is the whole text.
+            /// Reads a record that is the whole text.
             pub fn parse(line: &[u8]) -> Result<$name, epitome_json::Malformed> {
                 let mut cursor = epitome_json::Cursor::new(line);
                 let fields = $name::read(&mut cursor)?;
@@ -99,7 +99,7 @@ macro_rules! fields {
                 Ok(fields)
             }
 
-            /// Reads the object at this position.
+            /// Reads the object at `place`.
             pub fn at(
                 line: &[u8],
                 place: &std::ops::Range<usize>,
@@ -107,7 +107,7 @@ macro_rules! fields {
                 $name::read(&mut epitome_json::Cursor::at(line, place))
             }
 
-            /// Reads the next value; of one that is no object, only the position.
+            /// Reads the next value. If it is not an object, only its position is read.
             pub fn read(
                 value: &mut epitome_json::Cursor<'_>,
             ) -> Result<$name, epitome_json::Malformed> {
@@ -116,7 +116,7 @@ macro_rules! fields {
                 Ok(fields)
             }
 
-            /// Reads the next value, and adds its members.
+            /// Reads the next value, and adds its members to this struct.
             pub fn add(
                 &mut self,
                 value: &mut epitome_json::Cursor<'_>,

@@ -4,23 +4,23 @@
 
 use std::borrow::Cow;
 
-/// A store of such sessions: `SESSIONS/<any>/<session>.json`, `MESSAGES/<session>/<message>.json`,
-/// `PARTS/<message>/<part>.json`, each sorted by name.
+/// How an agent stores a session in many files: `SESSIONS/<any>/<session>.json`,
+/// `MESSAGES/<session>/<message>.json` and `PARTS/<message>/<part>.json`, each sorted by name.
 #[derive(Debug)]
 pub struct Files {
-    /// The agent that writes it.
+    /// The agent that writes the files.
     pub agent: &'static str,
     /// The directory of sessions.
     pub sessions: &'static str,
     /// The directory of messages.
     pub messages: &'static str,
-    /// The directory of their parts.
+    /// The directory of the parts of messages.
     pub parts: &'static str,
-    /// Returns the id of the parent session, from the session's file.
+    /// Returns the id of the parent session, from the content of a session's file.
     pub parent: fn(session: &[u8]) -> Option<String>,
     /// The text between the files in the document.
     pub frame: Frame,
-    /// Why they are read-only, as a clause.
+    /// Why such sessions are read-only, as a clause.
     pub read_only: &'static str,
 }
 

@@ -27,8 +27,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: CopiesBehind::GoAlong,
         said: None,
-        // Rewriting is the default: no other file contains offsets into this one, it sends the
-        // same, and it leaves a fraction of the file.
+        // Rewriting is the default: no other file has offsets into this one, and it makes the file
+        // much smaller, while a resume sends the same.
         by_default: false,
     })),
     summarise: Some(append::summarise),

@@ -1,5 +1,5 @@
-//! Hooks: how an agent is configured to call a program when a session ends, and what it sends to
-//! that program.
+//! Hooks: how an agent is configured to call a program when a session ends, and what that program
+//! receives.
 //!
 //! The settings are data here; the caller edits the files.
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 /// The end-of-session hook of one agent.
 #[derive(Debug)]
 pub struct Hook {
-    /// The file that is changed or made, relative to the agent's settings directory.
+    /// The file that is changed or created, relative to the agent's settings directory.
     pub file: &'static str,
     /// The setting in that file.
     pub setting: Setting,
-    /// What the user still has to do, as a sentence.
+    /// What the user still has to do after the change, as a sentence.
     pub afterwards: Option<&'static str>,
 }
 
@@ -23,28 +23,29 @@ pub enum Setting {
     Listed {
         /// The keys that lead to the list.
         list: &'static [&'static str],
-        /// Makes the entry that runs a shell command.
+        /// Makes the element of the list that runs a shell command.
         entry: fn(command: &str) -> Value,
     },
-    /// A separate file that calls a program with arguments.
+    /// A file of its own: returns its content, which calls a program with these arguments.
     Own(fn(words: &[&str]) -> String),
 }
 
 /// A session that ended, as reported by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Its id.
+    /// The id of the session.
     pub id: Option<String>,
-    /// Its file.
+    /// The path of the session's file.
     pub file: Option<String>,
-    /// Its working directory.
+    /// The working directory of the session.
     pub cwd: Option<String>,
-    /// The id of the process that ran it, if the file was written by epitome and reports it.
+    /// The id of the agent's process, if the hook is a file that epitome wrote, which reports it.
     pub process: Option<u32>,
 }
 
-/// Parses the input of a hook: the keys are those of Claude Code, which Codex and Gemini CLI
-/// adopted (<https://code.claude.com/docs/en/hooks>), and which epitome's own files use.
+/// Parses what a hook receives: a JSON object with Claude Code's keys, which Codex and Gemini CLI
+/// adopted (<https://code.claude.com/docs/en/hooks>) and epitome's own files use. `None` if it is
+/// not such an object.
 pub fn ended(told: &[u8]) -> Option<Ended> {
     let told: Value = serde_json::from_slice(told).ok()?;
     let text = |key: &str| told[key].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
@@ -57,7 +58,7 @@ pub fn ended(told: &[u8]) -> Option<Ended> {
     (ended.id.is_some() || ended.file.is_some()).then_some(ended)
 }
 
-/// A program with its arguments as a shell command.
+/// A program and its arguments as a command line for a shell.
 pub fn command(words: &[&str]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     let quoted = words.iter().map(|word| {
@@ -73,13 +74,13 @@ pub fn command(words: &[&str]) -> String {
 /// The keys of the list of end-of-session hooks, in settings like Claude Code's.
 pub(crate) const SESSION_END: &[&str] = &["hooks", "SessionEnd"];
 
-/// An entry of that list. `timeout` is in the agent's unit, seconds or milliseconds: the command
-/// returns at once.
+/// An element of that list. `timeout` is in the agent's unit, seconds or milliseconds; the command
+/// returns at once in any case.
 pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }
 
-/// The beginning of a file that epitome writes: the arguments as JavaScript.
+/// The beginning of a JavaScript file that epitome writes: it has the arguments of the command.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(

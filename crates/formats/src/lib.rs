@@ -1,13 +1,39 @@
-//! The formats of agents' sessions: one folder per agent, with the record types (`raw`), the reader
-//! (`read`), the writer of edits (`write`) and what the agent's API requires (`invariants`).
+//! The formats of agents' sessions: one folder for each agent, with its keys and tool names.
 //!
-//! A new format is a folder and an element of [`FORMATS`]. Agents' JSON keys and tool names are
-//! only used in this crate.
+//! A [`Format`] is the table of one agent: it recognises a session, reads it into a transcript,
+//! checks it ([`Invariants`]), and writes edits into it.
+//! [`Format::capabilities`] says which edits a session can hold and in which mode, or why not;
+//! [`Format::write`] carries them out. A format that epitome only reads says why in
+//! [`Writing::ReadOnly`].
+//!
+//! [`Loaded`] is a session that was read: its format, its source, its transcript, and the faults of
+//! records that could not be understood. Reading never fails for a damaged record: the record is
+//! kept as it is. [`Spliced`] is a source with replacements of bytes laid over it.
+//!
+//! In the folder of an agent, `raw` declares its JSON, `read` makes a transcript, `tools` maps tool
+//! names to kinds, `write` or `append` writes edits, and `invariants` says what the agent refuses.
+//! Sessions in databases are read as lines, one for each row ([`database`]). A new format is a
+//! folder and an element of [`FORMATS`].
+//!
+//! ```
+//! use epitome_formats::Loaded;
+//!
+//! let session = br#"{"type":"session","version":3,"id":"s","cwd":"/p"}
+//! {"type":"message","id":"1","parentId":null,"message":{"role":"user","content":"Hi"}}
+//! "#;
+//! let loaded = Loaded::read(session.to_vec(), None)?;
+//! assert_eq!(loaded.format.name, "pi");
+//! assert_eq!(loaded.transcript.context().count(), 1);
+//! assert!(loaded.faults.is_empty());
+//! # Ok::<(), epitome_error::Error>(())
+//! ```
 //!
 //! # Absent
 //!
-//! No files and no directories: a reader gets a [`Source`]. No policy: passes decide what may be
-//! removed.
+//! - Files, folders and databases: a reader gets a [`Source`]. `epitome-store` opens sessions, and
+//!   `epitome-agents` knows where they are.
+//! - Deciding what is removed: `epitome-passes`.
+//! - Bodies of requests to models: `epitome-api`. [`FORMATS`] lists them, too.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -63,10 +89,9 @@ use crate::pairing::PAIRING;
 pub struct Format {
     /// The agent's name: `pi`, `claude`.
     pub name: &'static str,
-    /// Whether a source that begins with these bytes is of this format.
+    /// Returns whether a source that begins with these bytes is of this format.
     pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads a source. Readers never fail: what they cannot parse is kept, and reported to
-    /// `faults`.
+    /// Reads a source. Reading never fails: what cannot be parsed is kept and reported to `faults`.
     pub read: Read,
     /// How edits are written, or why the format is read-only.
     pub writing: Writing,
@@ -76,15 +101,15 @@ pub struct Format {
     pub summarise: Option<Summarise>,
     /// What the agent and its API refuse.
     pub invariants: &'static dyn Invariants,
-    /// Makes a session from another agent's transcript, where that is possible.
+    /// Makes a session from another agent's transcript; `None` if epitome makes no such sessions.
     pub make: Option<Make>,
-    /// Whether reasoning of this model is valid only while everything before it is unchanged. If
-    /// so, an edit removes all reasoning after it.
+    /// Whether reasoning of a model is valid only while everything before it is unchanged. If so,
+    /// an edit removes all reasoning after it.
     pub thinking_is_bound: fn(model: &str) -> bool,
     /// The kinds of databases in which the agent keeps sessions, in the order in which they are
     /// tried.
     pub databases: &'static [&'static Database],
-    /// How the agent keeps a session in many files, if it ever did.
+    /// How the agent stores a session in many files; `None` if it never did.
     pub files: Option<&'static Files>,
 }
 
@@ -92,9 +117,9 @@ pub struct Format {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
-    /// For a summary of the context before `kept`: the original items to summarise, and all
-    /// original items. `items` are the current ones, which are returned if the session has no
-    /// originals.
+    /// The original items for a summary of the context before `kept`: the items to summarise, and
+    /// all items before `kept`. If the session keeps no originals, `items`, the current ones, are
+    /// returned for both.
     pub fn said_before(
         &self,
         source: &dyn Source,
@@ -107,7 +132,7 @@ impl Format {
         }
     }
 
-    /// A format without anything of its own but these.
+    /// A format with these properties and no others.
     const fn new(
         name: &'static str,
         sniff: fn(&[u8]) -> bool,
@@ -124,7 +149,8 @@ impl Format {
             summarise: None,
             invariants,
             make: None,
-            // Many agents use models of all providers; Anthropic's newest bind their reasoning.
+            // Many agents use models of all providers; Anthropic's newest models bind their
+            // reasoning.
             thinking_is_bound: anthropic::thinking_is_bound,
             databases: &[],
             files: None,
@@ -142,8 +168,8 @@ impl Format {
         Format::new(name, sniff, read, Writing::Splices(write), invariants)
     }
 
-    /// A format whose sessions are only read, and why: a clause after "sessions of NAME are only
-    /// read: ". Their calls must have results.
+    /// A format whose sessions are only read. `why` is the reason, a clause after "sessions of NAME
+    /// are only read: ". Every call in such a session must have a result.
     const fn read_only(
         name: &'static str,
         sniff: fn(&[u8]) -> bool,
@@ -172,7 +198,7 @@ pub enum Writing {
     ReadOnly(&'static str),
 }
 
-/// An agent's own way to shorten a history.
+/// An agent's own way to shorten the history that it sends.
 #[derive(Clone, Copy)]
 pub enum Native {
     /// By records appended to the file.
@@ -182,7 +208,7 @@ pub enum Native {
 }
 
 impl Native {
-    /// How its edits are written.
+    /// The mode in which edits are written.
     pub fn mode(&self) -> WriteMode {
         match self {
             Native::Append(_) => WriteMode::Append,
@@ -194,7 +220,8 @@ impl Native {
     pub fn is_default(&self) -> bool {
         match self {
             Native::Append(append) => append.by_default,
-            // A marked result stays in the file, and a model cannot recall it by reference.
+            // Marks are not the default: a marked result stays in the file, and a model cannot
+            // recall it by reference.
             Native::Mark(_) => false,
         }
     }
@@ -206,13 +233,13 @@ impl Native {
 pub struct Append {
     /// Turns edits of what a resume sends into bytes to append.
     pub write: WriteBehind,
-    /// Why the agent would ignore such records in this session, if it would.
+    /// Returns why the agent would ignore such records in a session; `None` if it would not.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
-    /// Whether such records can replace this item.
+    /// Returns whether such records can replace an item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
-    /// Whether such records can cut entries out of the middle.
+    /// Whether such records can remove entries from the middle of the context.
     pub cuts: bool,
-    /// What happens to the copies in a record that is appended again.
+    /// What happens to the hidden fields of a record that is appended again.
     pub copies: CopiesBehind,
     /// Finds the original entries of a history, if the session keeps them next to edited ones.
     pub said: Option<SaidBefore>,
@@ -220,12 +247,12 @@ pub struct Append {
     pub by_default: bool,
 }
 
-/// What happens to the copies in an entry that is appended again.
+/// What happens to the hidden fields of an entry that is appended again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopiesBehind {
-    /// They are left out: only what a model sees is appended.
+    /// The fields are left out: only what a model sees is appended.
     AreNotSaid,
-    /// They are included: the whole record is appended, with edits of its copies applied.
+    /// The fields are included: the whole record is appended, with the edits of its fields applied.
     GoAlong,
 }
 
@@ -237,20 +264,20 @@ pub type SaidBefore = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>
 /// Turns edits into bytes to append to a file.
 pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
-/// A mark in the record of a result, which makes the agent send a text of its own instead. The
-/// result itself stays in the file.
+/// A mark in the record of a result, which makes the agent send a fixed text instead of the result.
+/// The result itself stays in the file.
 #[derive(Clone, Copy)]
 pub struct Mark {
     /// The text that the agent sends instead of a marked result.
     pub sent: &'static str,
     /// Returns the replacements of bytes that mark the results at the positions of the edits.
     pub write: Write,
-    /// Whether this result can be marked.
+    /// Returns whether the result at a position can be marked.
     pub reaches: fn(&Transcript, &dyn Source, At) -> bool,
 }
 
-/// Returns the bytes to append to a session so that a summary replaces all of its context but the
-/// kept end; or why that is not possible.
+/// Returns the bytes to append to a session so that a summary replaces all of the context but the
+/// kept end; or the reason why that is not possible.
 pub type Summarise = fn(&Transcript, &dyn Source, &Summary) -> Result<Vec<u8>, &'static str>;
 
 /// Every format, in the order in which they are tried.
@@ -275,7 +302,8 @@ pub static FORMATS: &[Format] = &[
     Format::of_bodies(&gemini_api::FORMAT),
 ];
 
-/// The format of a source that begins with `head` (64 KiB are enough).
+/// The format of a source that begins with `head`; `None` if no format recognises it. 64 KiB are
+/// enough.
 ///
 /// ```
 /// let head = br#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#;
@@ -287,8 +315,9 @@ pub fn sniff(head: &[u8]) -> Option<&'static Format> {
     by_header.copied().or_else(|| FORMATS.iter().find(|format| (format.sniff)(head)))
 }
 
-/// The agents whose first record alone says whose log it is. The log of another agent may follow in
-/// the same file, and a compaction moves it into the head: the session is still the first one's.
+/// The formats that are recognised by their first record alone. Records of another agent may follow
+/// in the same file, and a compaction may move them close to the beginning: the session is still of
+/// the first record's agent.
 static HEADED: [&Format; 3] = [&pi::FORMAT, &codex::FORMAT, &gemini::FORMAT];
 
 /// Every kind of session database, in the order in which they are tried.
@@ -296,12 +325,12 @@ pub fn databases() -> impl Iterator<Item = &'static Database> {
     FORMATS.iter().flat_map(|format| format.databases.iter().copied())
 }
 
-/// Every way in which an agent keeps a session in many files.
+/// The ways in which agents store a session in many files.
 pub fn stores() -> impl Iterator<Item = &'static Files> {
     FORMATS.iter().filter_map(|format| format.files)
 }
 
-/// The format of an agent.
+/// The format with this name.
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

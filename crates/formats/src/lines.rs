@@ -1,4 +1,4 @@
-//! Iterates over the lines of a source, with no more than a chunk and the longest line in memory.
+//! Iterates over the lines of a source. No more than a chunk and the longest line are in memory.
 
 use epitome_json::{Document, Malformed};
 use epitome_model::{Fault, Faults, Record, Source, Span};
@@ -9,12 +9,12 @@ const CHUNK: u64 = 1 << 20;
 /// One line.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
-    /// Its position, without the line ending.
+    /// The position of the line, without its line ending.
     pub record: Record,
-    /// Its bytes, without line ending and byte order mark.
+    /// The bytes of the line, without its line ending and a byte order mark.
     pub bytes: &'a [u8],
-    /// Whether it ends with a line feed. If not, it is the last line, and may still be being
-    /// written.
+    /// Whether the line ends with a line feed. Otherwise it is the last line, which may still be
+    /// being written.
     pub ended: bool,
 }
 
@@ -24,12 +24,12 @@ pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     batches(source, |batch| batch.iter().for_each(|line| each(*line)));
 }
 
-/// Like [`lines`], with the lines that one read of the source completes.
+/// Like [`lines`], but passes several lines at a time: those that one read of the source completes.
 pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     let mut line = 1;
     let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };
     let mut at = start;
-    // The bytes from `start` on that were read so far.
+    // The bytes from `start` on that have been read so far.
     let mut pending: Vec<u8> = Vec::new();
     loop {
         let chunk = source.read(at..at + CHUNK);
@@ -60,7 +60,7 @@ pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     }
 }
 
-/// What `read` makes of the first line that is not blank.
+/// The value that `read` makes of the first line that is not blank.
 pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T> {
     let mut first = None;
     lines(&head, |line| {
@@ -71,7 +71,7 @@ pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T>
     first.flatten()
 }
 
-/// A record that is parsed by itself.
+/// A type that is parsed from one line.
 pub trait ParseLine<'a>: Sized + Send {
     /// Parses a line that is not blank.
     fn parse_line(line: &Line<'a>) -> Result<Self, Malformed>;
@@ -83,8 +83,8 @@ impl<'a> ParseLine<'a> for Document<'a> {
     }
 }
 
-/// Parses a line as a record; `None` if it is blank or malformed, which is reported, as are bytes
-/// that are not UTF-8.
+/// Parses a line. `None` if the line is blank or malformed; a malformed line is reported, and so
+/// are bytes that are not UTF-8.
 pub fn record<'a, R: ParseLine<'a>>(line: &Line<'a>, faults: &mut dyn Faults) -> Option<R> {
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;

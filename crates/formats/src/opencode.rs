@@ -40,8 +40,8 @@ pub const FORMAT: Format = Format {
     ..Format::writable("opencode", sniff, read, write::write, &invariants::OpencodeInvariants)
 };
 
-/// Kilo Code's sessions: rows of the database of a fork, which are marked as such. Its exports
-/// cannot be distinguished from OpenCode's.
+/// Kilo Code's sessions. Kilo Code is a fork of OpenCode: the rows of its database are marked as
+/// its own, but its exports cannot be distinguished from OpenCode's.
 pub const KILO: Format = Format {
     name: "kilo",
     sniff: is_rows_of_kilo,

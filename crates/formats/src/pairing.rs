@@ -1,5 +1,5 @@
-//! Checks calls and results, as every API requires them. Based on the providers' documentation and
-//! on what the agents refused, not on our writers.
+//! Checks calls and results as every API requires. The rules are from the providers' documentation
+//! and from what agents refused, not from the code that writes sessions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use epitome_model::{Block, Invariant, Invariants, Part, Role, Source, Transcript
 
 use crate::accounting::{self, Path};
 
-/// What an agent refuses, and which values of its records other programs read.
+/// The invariants of a format: what its agent refuses, and which values other programs read.
 pub struct RecordInvariants {
     /// Finds what the agent and its API refuse.
     pub check: fn(&Transcript, &dyn Source) -> Vec<Violation>,
@@ -28,14 +28,14 @@ impl Invariants for RecordInvariants {
     }
 }
 
-/// Calls have results, and nothing else is known to be required.
+/// The invariants of a format of which only one is known: every call has a result.
 pub const PAIRING: RecordInvariants =
     RecordInvariants { check: |transcript, _| violations(transcript), accounting: &[] };
 
 /// Every call must have one result after it, before the next user message; every result must have a
 /// call.
 ///
-/// Calls of the last response may be open: no user message follows.
+/// Calls of the last response may have no result yet, if no user message follows.
 pub fn violations(transcript: &Transcript) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut calls: HashMap<&str, Seen> = HashMap::new();

@@ -25,8 +25,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: CopiesBehind::AreNotSaid,
         said: None,
-        // Rewriting is the default: versions before 1.0 ignore appended records and would send
-        // everything again.
+        // Rewriting is the default: versions of pi before 1.0 ignore appended records and would
+        // send everything again.
         by_default: false,
     })),
     summarise: Some(append::summarise),
@@ -40,8 +40,8 @@ const SPLICES: Write =
 const SHAPES: Shapes =
     Shapes { output: text_blocks, block: epitome_api::text_block, thinking: Gone::Whole };
 
-/// pi calls array methods on the content of a result: with a string there it cannot open the
-/// session.
+/// The content of a result that is replaced by a text: always a list of blocks. pi calls array
+/// methods on it and could not open a session with a string there.
 fn text_blocks(text: &str) -> String {
     format!("[{}]", epitome_api::text_block(text))
 }

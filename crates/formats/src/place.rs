@@ -8,9 +8,9 @@ use epitome_model::{Block, Call, Entry, HiddenField, Left, Span, Text, decode};
 use crate::Line;
 use crate::fields::Found;
 
-/// A line and its position.
+/// A line and its position in a source.
 pub struct Place<'a> {
-    /// Its bytes.
+    /// The bytes of the line.
     pub line: &'a [u8],
     /// The offset of the line in the source.
     pub base: u64,
@@ -22,17 +22,17 @@ impl<'a> Place<'a> {
         Place { line: line.bytes, base: line.record.span.start }
     }
 
-    /// The span of a range.
+    /// The span in the source of a range of the line.
     pub fn span(&self, range: &Range<usize>) -> Span {
         Span { start: self.base + range.start as u64, end: self.base + range.end as u64 }
     }
 
-    /// The decoded text of a literal.
+    /// The decoded text of the string literal at a range.
     pub fn text(&self, range: &Range<usize>) -> Box<str> {
         decode(&self.line[range.clone()]).into()
     }
 
-    /// The decoded text of a literal at this position in the source.
+    /// The decoded text of the string literal at a span of the source.
     pub fn text_at(&self, span: Span) -> Box<str> {
         self.text(&((span.start - self.base) as usize..(span.end - self.base) as usize))
     }
@@ -46,12 +46,12 @@ impl<'a> Place<'a> {
         Some(self.text_at(span))
     }
 
-    /// The decoded text of a literal that may be missing.
+    /// The decoded text of a string literal that may be missing.
     pub fn maybe(&self, range: Option<&Range<usize>>) -> Option<Box<str>> {
         range.map(|range| self.text(range))
     }
 
-    /// A literal as a text of the source.
+    /// The string literal at a range as a text of the source.
     pub fn source(&self, range: &Range<usize>) -> Text {
         Text::Source(self.span(range))
     }
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
         found.as_ref().map(|range| HiddenField { name, value: self.span(range), left })
     }
 
-    /// A call of one of an agent's tools.
+    /// A call of one of an agent's tools, classified by the table `tools`.
     pub fn call(&self, tools: &[Rule], id: Box<str>, name: Box<str>, place: &Range<usize>) -> Call {
         let (kind, target, part, fields) =
             arguments::classify(tools, &name, self.line, place, self.base);

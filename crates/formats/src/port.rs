@@ -1,4 +1,4 @@
-//! Ports a session to another agent: what all targets share.
+//! Ports a session to another agent: the code that all target agents share.
 //!
 //! `docs/port.md` describes what each target accepts, and what is lost.
 
@@ -13,9 +13,9 @@ use epitome_model::Ref;
 /// The values of the new session that do not come from the old one.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// Its id, a UUID.
+    /// The id of the new session, a UUID.
     pub id: &'a str,
-    /// Its working directory.
+    /// The working directory of the new session.
     pub cwd: &'a str,
     /// The time, in UTC with milliseconds: `2026-11-21T12:00:00.000Z`.
     pub time: &'a str,
@@ -23,10 +23,10 @@ pub struct Given<'a> {
     pub millis: i64,
 }
 
-/// Replaces the text of a failure without any: Anthropic's API refuses an empty one.
+/// The text of a failed result without text: Anthropic's API refuses an empty one.
 pub const NOTHING: &str = "[no output]";
 
-/// An id in the form of a UUID for `what` of a session or record, the same in every run.
+/// An id in the form of a UUID, derived from `of` and `what`: the same in every run.
 pub fn uuid(of: &str, what: &str) -> String {
     let digits: String = (0..5)
         .map(|part| Ref::from_bytes(format!("{of} {what} {part}").as_bytes()).digits().to_owned())

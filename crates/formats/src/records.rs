@@ -1,4 +1,4 @@
-//! What the readers of all JSON lines formats share.
+//! Reading records of any JSON lines format.
 //!
 //! [`read`] parses the lines, on all cores, and maintains the transcript: positions of records,
 //! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader
@@ -31,8 +31,8 @@ pub trait Records: Default {
         record: Self::Record<'_>,
     ) -> RecordContent;
 
-    /// The title that a message of the user gives the session, if it is a better one than the
-    /// `current` one, which came from an earlier message.
+    /// The title that a user message gives the session, if it is better than `current`, the title
+    /// from an earlier message; `None` if it is not.
     fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         if current.is_some() { None } else { Some(message()?.trim().to_owned()) }
     }
@@ -44,8 +44,8 @@ pub trait Records: Default {
 /// The content of one record.
 #[derive(Default)]
 pub struct RecordContent {
-    /// In the order of the context; none for a record that no model sees. [`read`] sets their
-    /// `record`.
+    /// The entries of the record, in the order in which they are sent; none for a record that no
+    /// model sees. [`read`] sets the `record` of each.
     pub entries: Vec<Entry>,
     /// Parts of the record that no model sees.
     pub copies: Vec<HiddenField>,
@@ -56,14 +56,14 @@ pub struct RecordContent {
 /// The effect of a record on the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sent {
-    /// None.
+    /// The record has no effect.
     #[default]
     Nowhere,
-    /// It is added at the end.
+    /// The entries are added at the end of the context.
     Adds,
-    /// It replaces the system prompt, or becomes the first entry.
+    /// The entries replace the system prompt, or become the first entry.
     Prompt,
-    /// It replaces everything but the system prompt.
+    /// The entries replace everything but the system prompt.
     Compacts,
 }
 
@@ -83,7 +83,7 @@ pub struct SessionReader<'f> {
     /// The number of the current line, from 1.
     pub line: u64,
     faults: &'f mut dyn Faults,
-    /// Whether the title was set explicitly, not derived from the first message.
+    /// Whether the title was set by a record, and not derived from a message.
     is_named: bool,
     ids: HashSet<Box<str>>,
     unknown: Unknown,
@@ -93,7 +93,8 @@ pub struct SessionReader<'f> {
 
 /// Reads a session. Readers never fail: a malformed line is kept and reported to `faults`.
 pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    /// Smaller batches are parsed on one core, which is done before another could start.
+    /// The size in bytes from which a batch is parsed on several cores: smaller ones are done
+    /// before another core could start.
     const ENOUGH: u64 = 64 << 10;
     let mut agent = A::default();
     let mut session = SessionReader::new(faults);
@@ -124,7 +125,7 @@ fn parsed<'a, A: Records>(line: &Line<'a>) -> (Option<A::Record<'a>>, Vec<Fault>
     (record, faults)
 }
 
-/// Whether `is_of` is true for one of the records at the beginning of a file.
+/// Whether `is_of` returns true for one of the records at the beginning of a file.
 pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
     let mut found = false;
     lines(&head, |line| {
@@ -148,7 +149,7 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Adds a record: an item for each of its entries, or one for what no model sees.
+    /// Adds a record: an item for each of its entries, or one hidden record if it has none.
     pub fn add<A: Records>(&mut self, at: &Place<'_>, record: Record, content: RecordContent) {
         let RecordContent { entries, mut copies, sent } = content;
         if entries.is_empty() {
@@ -157,7 +158,7 @@ impl<'f> SessionReader<'f> {
         }
         for mut entry in entries {
             entry.record = record;
-            // Copies belong to the record: they are put into its first entry.
+            // Hidden fields belong to the record: its first entry gets them.
             if entry.copies.is_empty() {
                 entry.copies = std::mem::take(&mut copies);
             } else {
@@ -169,7 +170,7 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// The transcript, with what a resume sends.
+    /// The transcript, with the context that a resume sends.
     pub fn finish<A: Records>(mut self, agent: A) -> Transcript {
         self.report_repeated_ids();
         agent.finish(&mut self);
@@ -181,8 +182,8 @@ impl<'f> SessionReader<'f> {
         self.faults.report(Fault { line: self.line, what: what.into() });
     }
 
-    /// Reports a kind that is not among the `known`, once per kind; `what` describes it, with its
-    /// article.
+    /// Reports a kind that is not among the `known`, once per kind. `what` describes it, with its
+    /// article: `a record type`.
     pub fn unknown(&mut self, what: &'static str, kind: &str, known: &[&str]) {
         self.unknown.kind((self.line, what), kind, known, self.faults);
     }
@@ -205,7 +206,8 @@ impl<'f> SessionReader<'f> {
         head.version = head.version.take().or_else(version);
     }
 
-    /// Sets the title that the user or the agent chose. The last one is used.
+    /// Sets the title that the user or the agent chose. If it is set several times, the last one
+    /// counts.
     pub fn name(&mut self, title: &str) {
         self.transcript.head.title = Some(epitome_model::title(title));
         self.is_named = true;
@@ -232,7 +234,7 @@ impl<'f> SessionReader<'f> {
         self.nodes.push(Node { item, id, parent });
     }
 
-    /// The items of the records from a root to the last record of the tree, in this order.
+    /// The items of the records on the path from a root of the tree to its last record.
     pub fn path(&self, orphan: Orphan) -> Vec<usize> {
         let Some(leaf) = self.nodes.len().checked_sub(1) else { return Vec::new() };
         let path = tree::path(&self.nodes, leaf, orphan);
@@ -246,7 +248,7 @@ impl<'f> SessionReader<'f> {
         self.prompt = self.prompt.map(|_| 0);
     }
 
-    /// Reports the ids of the tree that records repeat.
+    /// Reports each id in the tree that several records have.
     fn report_repeated_ids(&mut self) {
         let mut seen = HashSet::new();
         for node in &self.nodes {
@@ -257,7 +259,7 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Uses the first text of a message of the user as the title, if the agent does.
+    /// Sets the title from a user message, if the agent's reader accepts it.
     fn title_from<A: Records>(&mut self, entry: &Entry, at: &Place<'_>) {
         if self.is_named || entry.role != Role::User {
             return;

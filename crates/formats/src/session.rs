@@ -1,4 +1,4 @@
-//! An open session: its bytes, its format and its transcript.
+//! A session that was read: its bytes, its format and its transcript.
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Fault, Source, Transcript};
@@ -8,15 +8,15 @@ use tracing::field::Empty;
 use crate::splice::if_read;
 use crate::{FORMATS, Format, Write, Writing, named, sniff};
 
-/// Bytes at the beginning of a file that are read to recognise its format; the second number is
-/// used if the first records are long.
+/// The number of bytes at the beginning of a file that are read to recognise its format. The second
+/// number is used if the first records are long.
 pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
 /// A session with its bytes, its transcript, and the faults of its records.
 pub struct Loaded<S> {
-    /// The format of its agent.
+    /// The format of the session's agent.
     pub format: &'static Format,
-    /// The bytes.
+    /// The bytes of the session.
     pub source: S,
     /// The transcript that was read from them.
     pub transcript: Transcript,
@@ -25,11 +25,13 @@ pub struct Loaded<S> {
 }
 
 impl<S: Source> Loaded<S> {
-    /// Reads a session.
+    /// Reads a session. `agent` names the format; `None` means that it is recognised from the
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if no format recognises it; the errors of reading its bytes.
+    /// `UnknownFormat` if no format recognises the bytes; the error of `source` if reading it
+    /// failed.
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
         let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
         Ok(Loaded { format, source, transcript, faults })
@@ -57,7 +59,7 @@ fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
 }
 
 impl<S> Loaded<S> {
-    /// Returns how edits of this session are written.
+    /// The function that writes edits of this session.
     ///
     /// # Errors
     ///
@@ -67,11 +69,11 @@ impl<S> Loaded<S> {
     }
 }
 
-/// Returns how edits of sessions of this format are written.
+/// The function that writes edits of sessions of this format.
 ///
 /// # Errors
 ///
-/// `ReadOnly`, with the reason, if they never are.
+/// `ReadOnly`, with the reason, if sessions of this format are never written.
 pub fn writer(format: &Format) -> Result<Write> {
     match format.writing {
         Writing::Splices(write) => Ok(write),

@@ -1,4 +1,4 @@
-//! A source with byte replacements applied, and reads that must not come short.
+//! A source with replacements of bytes laid over it, and reads that fail if bytes are missing.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -25,15 +25,16 @@ pub const CHUNK: u64 = 1 << 20;
 pub struct Spliced<'a> {
     base: Base<'a>,
     splices: Vec<Splice>,
-    /// Where the bytes of each splice begin, in coordinates of the new source.
+    /// The position of each splice's bytes in the new source.
     starts: Vec<u64>,
     len: u64,
 }
 
-/// The source to which splices are applied.
+/// The source that splices are laid over.
 enum Base<'a> {
     Borrowed(&'a dyn Source),
-    // Not bound to `'a`: a splice may be dropped after what it borrows.
+    // Owned without the lifetime `'a`: a splice may be dropped after the value that it borrows
+    // from.
     Owned(Box<dyn Source + Send>),
 }
 
@@ -47,21 +48,21 @@ impl Base<'_> {
 }
 
 impl<'a> Spliced<'a> {
-    /// Applies `splices` to `base`. They are sorted by position; those at the same position keep
+    /// Lays `splices` over `base`. They are sorted by position; those at the same position keep
     /// their order.
     ///
     /// # Errors
     ///
-    /// `Refused` if two of them overlap or one exceeds the end of the base.
+    /// `Refused` if two splices overlap, or if one exceeds the end of the base.
     pub fn new(base: &'a dyn Source, splices: Vec<Splice>) -> Result<Spliced<'a>> {
         Spliced::over(Base::Borrowed(base), splices)
     }
 
-    /// As [`new`](Spliced::new), but owns its base.
+    /// Like [`new`](Spliced::new), but owns its base.
     ///
     /// # Errors
     ///
-    /// As [`new`](Spliced::new).
+    /// The same as of [`new`](Spliced::new).
     pub fn owned(base: impl Source + Send + 'static, splices: Vec<Splice>) -> Result<Spliced<'a>> {
         Spliced::over(Base::Owned(Box::new(base)), splices)
     }
@@ -91,17 +92,17 @@ impl<'a> Spliced<'a> {
         &self.splices
     }
 
-    /// Returns the splices.
+    /// The splices, sorted by position in the base, without the base.
     pub fn into_splices(self) -> Vec<Splice> {
         self.splices
     }
 
-    /// Applies more splices, given in coordinates of this source. The result is one set of splices
-    /// of the same base.
+    /// Lays more splices over this source, whose positions count in this source. The result is one
+    /// set of splices of the same base.
     ///
     /// # Errors
     ///
-    /// `Refused` as for [`new`](Spliced::new).
+    /// `Refused` as by [`new`](Spliced::new).
     pub fn then(self, more: Vec<Splice>) -> Result<Spliced<'a>> {
         let over = Spliced::new(&self, more)?;
         let mut joined = Joined { at: 0, pending: Vec::new(), splices: Vec::new() };
@@ -118,9 +119,9 @@ impl<'a> Spliced<'a> {
         Spliced::over(self.base, joined.splices)
     }
 
-    /// The range of the base that is at `span`, if no splice overlaps it.
+    /// The range of the base that is at `span` of this source; `None` if a splice overlaps it.
     pub fn in_base(&self, span: Span) -> Option<Span> {
-        // For an empty span, the byte before it is as good as the one after it.
+        // An empty span is in the base if the byte after it is, or the byte before it.
         let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
         probes.into_iter().flatten().find_map(|probe| {
             let Run::Base { range } = (probe < self.len).then(|| self.run_at(probe))? else {
@@ -132,7 +133,7 @@ impl<'a> Spliced<'a> {
         })
     }
 
-    /// Adds the runs of a range to `joined`.
+    /// Adds the runs of bytes of a range to `joined`.
     fn runs(&self, range: Range<u64>, joined: &mut Joined) {
         let mut at = range.start;
         while at < range.end {
@@ -152,7 +153,7 @@ impl<'a> Spliced<'a> {
         }
     }
 
-    /// The current position of each splice's bytes: `starts[n]` belongs to `splices()[n]`.
+    /// The position of each splice's bytes in this source: `starts[n]` belongs to `splices()[n]`.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
@@ -161,7 +162,7 @@ impl<'a> Spliced<'a> {
     ///
     /// # Errors
     ///
-    /// Those of the writer; `Unreadable` or `Changed` if the base returns fewer bytes than its
+    /// The error of `out`; `Unreadable` or `Changed` if the base returns fewer bytes than its
     /// length.
     pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
         copy(self, 0..self.len, out)
@@ -186,9 +187,9 @@ impl<'a> Spliced<'a> {
     }
 }
 
-/// Splices that are built from the kept ranges of a base and the bytes between them.
+/// Collects splices from the ranges of a base that are kept and the bytes between them.
 struct Joined {
-    /// Where the last kept range of the base ends.
+    /// The end of the last kept range, in the base.
     at: u64,
     pending: Vec<u8>,
     splices: Vec<Splice>,
@@ -208,7 +209,7 @@ impl Joined {
 enum Run {
     /// A range of the base.
     Base { range: Range<u64> },
-    /// The bytes of a splice from an offset on; they end at `end` in the new source.
+    /// The bytes of splice `idx` from the offset `from` on; they end at `end` in the new source.
     With { idx: usize, from: usize, end: u64 },
 }
 
@@ -271,7 +272,7 @@ pub fn each_chunk(
     Ok(())
 }
 
-/// The error of the first failed read of `source`, if there is one.
+/// The error of the first read of `source` that failed; `None` if none failed.
 pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
     let failure = source.read_failure()?;
     Some(match failure.downcast_ref::<Error>() {
@@ -280,12 +281,12 @@ pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
     })
 }
 
-/// Returns `made`, which was computed from `source`, unless a read of `source` has failed: then
-/// that is the error.
+/// Returns `made`, which was computed from `source`; or the error of `source`, if a read of it
+/// failed.
 ///
 /// # Errors
 ///
-/// The failed read of `source`; else the error of `made`.
+/// The error of a read of `source` that failed; otherwise the error in `made`.
 pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> {
     failure_of(source).map_or(made, Err)
 }
@@ -294,7 +295,7 @@ pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> 
 ///
 /// # Errors
 ///
-/// The failed read of `source`, or `Changed` if it returns fewer bytes without an error.
+/// The error of `source` if the read failed; `Changed` if it returns fewer bytes without an error.
 pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
     let want = range.end.saturating_sub(range.start);
     let bytes = source.read(range);

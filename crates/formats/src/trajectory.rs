@@ -1,18 +1,18 @@
-//! What the readers of trajectories share: records of runs that are over, with messages as in
-//! OpenAI's Chat Completions, and commands in the text of a response.
+//! Reading trajectories: records of finished runs, with messages as in OpenAI's Chat Completions,
+//! and commands in the text of a response.
 
 use std::collections::VecDeque;
 
 use epitome_json::Value;
 use epitome_model::{Block, Call, Output, Part, Span, Text, ToolKind};
 
-/// The calls of the last response without a result, in order: the next output is paired with them
-/// by position unless it names one.
+/// The ids of the calls in the last response that have no result yet, in order. The next output
+/// belongs to the first of them, unless it names a call.
 #[derive(Default)]
 pub struct Calls(VecDeque<Box<str>>);
 
 impl Calls {
-    /// Begins a response: adds its `tool_calls`, and returns them.
+    /// Begins a response: adds its `tool_calls`, and returns them as blocks.
     pub fn begin(&mut self, message: &Value<'_>) -> Vec<Block> {
         self.0.clear();
         let calls = message.list_of("tool_calls").iter();
@@ -29,7 +29,7 @@ impl Calls {
         Some(call)
     }
 
-    /// Adds a command in the text of a response, or by itself.
+    /// Adds a command that is in the text of a response, or is the whole response.
     pub fn command(&mut self, id: Box<str>, command: &str, arguments: Span) -> Block {
         self.0.push_back(id.clone());
         Block::Call(Call {
@@ -43,7 +43,7 @@ impl Calls {
         })
     }
 
-    /// The next call without a result.
+    /// The id of the next call without a result.
     pub fn next(&mut self) -> Option<Box<str>> {
         self.0.pop_front()
     }
@@ -60,7 +60,7 @@ pub fn nothing(value: &Value<'_>) -> Span {
     Span { start, end: start }
 }
 
-/// A content: a string, or a list of parts with texts.
+/// The blocks of a content: a string, or a list of parts with texts.
 pub fn content(content: &Value<'_>) -> Vec<Block> {
     if content.is_text() {
         let is_empty = content.range().len() <= 2;

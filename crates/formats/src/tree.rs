@@ -5,15 +5,15 @@ use std::collections::HashMap;
 /// A record that has an id, and the record that it continues.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Index of the record among all items.
+    /// The index of the record among the items of the transcript.
     pub item: usize,
-    /// Its id.
+    /// The id of the record.
     pub id: Box<str>,
-    /// The id of its parent; `None` for a root.
+    /// The id of the record that it continues; `None` for a root.
     pub parent: Option<Box<str>>,
 }
 
-/// What a walk does when a parent is not in the file.
+/// What [`path`] does if a parent is not in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphan {
     /// The path begins at the record without a parent.
@@ -24,7 +24,7 @@ pub enum Orphan {
 
 /// The nodes from a root to the node `leaf`, both included, as indices into `nodes`.
 ///
-/// If several nodes have one id, the last one counts. A loop ends the walk where it closes.
+/// If several nodes have the same id, the last one counts. A cycle ends the path.
 pub fn path(nodes: &[Node], leaf: usize, orphan: Orphan) -> Vec<usize> {
     let by_id: HashMap<&str, usize> =
         nodes.iter().enumerate().map(|(idx, node)| (&*node.id, idx)).collect();

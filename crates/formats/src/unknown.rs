@@ -6,16 +6,16 @@ use epitome_model::{Fault, Faults, short};
 
 /// Maximum length of a kind's name in characters.
 const NAME: usize = 40;
-/// Maximum number of kinds reported per session: a file with more is of another format.
+/// Maximum number of kinds that are reported per session: a file with more is of another format.
 const MOST: usize = 64;
 
-/// Reported kinds: each is reported once, with the line where it first occurs.
+/// The kinds that were reported: each is reported once, for the line where it first occurs.
 #[derive(Debug, Default)]
 pub struct Unknown(HashSet<(&'static str, String)>);
 
 impl Unknown {
-    /// Reports a kind that is not among the `known`; `what` describes it, with its article. A
-    /// missing kind is not reported.
+    /// Reports a kind that is not among the `known`, except a missing one. `what` describes it,
+    /// with its article.
     pub fn kind(
         &mut self,
         (line, what): (u64, &'static str),

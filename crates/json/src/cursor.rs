@@ -11,15 +11,16 @@ use memchr::memchr2;
 /// A syntax error in JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Offset of the first byte that is not allowed.
+    /// Offset in bytes, from the beginning of the text, of the first byte that is not allowed.
     pub offset: usize,
-    /// A description of the error.
+    /// A description of the error: `expected a value`.
     pub what: &'static str,
 }
 
 impl Malformed {
-    /// The fault that the record on `line` (from 1) is not JSON from here on. A line that is not
-    /// ended by a line feed may still be being written.
+    /// The fault of a record that is not valid JSON from this offset on. `line` is the line of the
+    /// record, from 1. `is_ended` says whether a line feed ends that line: a line without one may
+    /// still be in the middle of being written.
     pub fn fault(&self, line: u64, is_ended: bool) -> Fault {
         let torn = if is_ended { "" } else { " (the last line is torn)" };
         Fault { line, what: format!("no record: {} at byte {}{torn}", self.what, self.offset) }
@@ -42,7 +43,7 @@ pub enum Kind {
     Array,
     /// `"`
     String,
-    /// Anything else: a number, `true`, `false`, `null`, or no value at all.
+    /// Any other value (a number, `true`, `false`, `null`), or no value at all.
     Other,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, pos: 0 }
     }
 
-    /// A cursor at the beginning of the value at `range`, which must be one.
+    /// A cursor at the beginning of the value at `range`. It sees no byte behind `range`.
     pub fn at(bytes: &'a [u8], range: &Range<usize>) -> Cursor<'a> {
         Cursor { bytes: &bytes[..range.end], pos: range.start }
     }
@@ -281,7 +282,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After a value: closes the containers that end here, and returns whether the outermost was
+    /// Closes the containers that end after a value, and returns whether the outermost one was
     /// closed.
     fn close(&mut self, open: &mut Vec<u8>) -> Result<bool, Malformed> {
         loop {
@@ -335,7 +336,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The offset of the first control character.
+/// The offset of the first control character in `run`.
 fn control(run: &[u8]) -> Option<usize> {
     // Checks the whole run at once, which the compiler vectorises; finds the offset only if needed.
     let bad = run.iter().fold(false, |bad, &byte| bad | (byte < 0x20));
@@ -349,14 +350,16 @@ pub fn check(bytes: &[u8]) -> Result<(), Malformed> {
     cursor.end()
 }
 
-/// The integer at `range`, if it is one.
+/// The value at `range`, if it is a non-negative integer.
 pub fn integer(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
     std::str::from_utf8(&bytes[range.clone()]).ok()?.parse().ok()
 }
 
-/// The ranges to remove from the container at `whole` so that the children in `drop` are gone and
-/// the rest is still valid JSON. `children` are ranges in order; that of a member begins at its
-/// key.
+/// The ranges of bytes to remove from an object or array so that the children marked in `drop` are
+/// gone and the rest is still valid JSON.
+///
+/// `whole` is the range of the object or array. `children` are the ranges of its members or
+/// elements, in order; the range of a member begins at its key. `drop` has one flag for each child.
 pub fn without(
     whole: &Range<usize>,
     children: &[Range<usize>],

@@ -10,15 +10,16 @@ use crate::cursor::{Cursor, Kind, Malformed};
 
 const CHUNK: u64 = 1 << 20;
 
-/// Maximum nesting depth; deeper values are not parsed. The keys of all formats are above it.
+/// Maximum nesting depth. Values that are nested deeper are not parsed; the keys that formats read
+/// are less deep.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.
 pub struct Document<'a> {
-    /// Its outermost value.
+    /// The outermost value of the document.
     pub root: Value<'a>,
     bytes: &'a [u8],
-    /// The offsets at which lines after the first begin.
+    /// The offsets at which the second and all later lines begin.
     lines: Vec<usize>,
 }
 
@@ -28,8 +29,9 @@ impl<'a> Document<'a> {
         Document::parse_at(bytes, 0)
     }
 
-    /// Like [`Document::parse`], for bytes that begin at `base` in their source: a line of a file.
-    /// Spans are those of the source.
+    /// Parses bytes that begin at the offset `base` in their source, for example one line of a
+    /// file. Spans of values count from the beginning of the source. Otherwise like
+    /// [`Document::parse`].
     pub fn parse_at(bytes: &'a [u8], base: u64) -> Result<Document<'a>, Malformed> {
         let start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut cursor = Cursor::at(bytes, &(start..bytes.len()));
@@ -44,7 +46,7 @@ impl<'a> Document<'a> {
         1 + self.lines.partition_point(|&start| start <= value.range.start) as u64
     }
 
-    /// All bytes.
+    /// All bytes of the document.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -54,7 +56,7 @@ impl<'a> Document<'a> {
 #[derive(Clone, Debug)]
 pub struct Value<'a> {
     bytes: &'a [u8],
-    /// The offset of `bytes` in the source.
+    /// The offset in the source at which the document begins.
     base: u64,
     range: Range<usize>,
     inner: Inner<'a>,
@@ -104,22 +106,22 @@ impl<'a> Value<'a> {
         self.members().iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The first of these members that is present and not `null`.
+    /// The first member among `keys` that is present and not `null`.
     pub fn any(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().filter_map(|key| self.get(key)).find(|value| !value.is_null())
     }
 
-    /// The text of a member that is a string.
+    /// The decoded text of the member `key`, if that member is a string.
     pub fn word(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.text()
     }
 
-    /// A member that is a string.
+    /// The member `key`, if it is a string.
     pub fn string(&self, key: &str) -> Option<&Value<'a>> {
         self.get(key).filter(|value| value.is_text())
     }
 
-    /// Whether a member is this string.
+    /// Whether the member `key` is a string equal to `word`.
     pub fn is(&self, key: &str, word: &str) -> bool {
         self.word(key).is_some_and(|it| it == word)
     }
@@ -140,78 +142,79 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of a member that is an array.
+    /// The elements of the member `key`, if that member is an array; otherwise none.
     pub fn list_of(&self, key: &str) -> &[Value<'a>] {
         self.get(key).map_or(&[], Value::list)
     }
 
-    /// The text, if it is a string.
+    /// The decoded text of the value, if it is a string.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         self.is_text().then(|| decode(self.raw()))
     }
 
-    /// Whether it is a string.
+    /// Whether the value is a string.
     pub fn is_text(&self) -> bool {
         self.raw().first() == Some(&b'"')
     }
 
-    /// Whether it is an object.
+    /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.raw().first() == Some(&b'{')
     }
 
-    /// Whether it is an array.
+    /// Whether the value is an array.
     pub fn is_list(&self) -> bool {
         self.raw().first() == Some(&b'[')
     }
 
-    /// Whether it is `null`.
+    /// Whether the value is `null`.
     pub fn is_null(&self) -> bool {
         self.raw() == b"null"
     }
 
-    /// Whether it is `true`.
+    /// Whether the value is `true`.
     pub fn is_true(&self) -> bool {
         self.raw() == b"true"
     }
 
-    /// Its bytes in the document.
+    /// The bytes of the value, as they are in the document.
     pub fn raw(&self) -> &'a [u8] {
         &self.bytes[self.range.clone()]
     }
 
-    /// Its range in the document.
+    /// The range of the value in the document, in bytes.
     pub fn range(&self) -> &Range<usize> {
         &self.range
     }
 
-    /// Its span in the source.
+    /// The span of the value in the source, in bytes.
     pub fn span(&self) -> Span {
         let at = |offset: usize| self.base + offset as u64;
         Span { start: at(self.range.start), end: at(self.range.end) }
     }
 
-    /// The bytes of its document, and their offset in the source.
+    /// The bytes of the document that the value is in, and the offset of that document in the
+    /// source.
     pub fn document(&self) -> (&'a [u8], u64) {
         (self.bytes, self.base)
     }
 
-    /// The number, if it is an integer that is not negative.
+    /// The value as a number, if it is a non-negative integer.
     pub fn integer(&self) -> Option<u64> {
         crate::cursor::integer(self.bytes, &self.range)
     }
 
-    /// The value below these keys, each a member of the one before.
+    /// The value that `keys` lead to: each key is a member of the object before.
     pub fn at(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
 
-    /// An owned copy of the text of a member that is a string.
+    /// An owned copy of the text of the member `key`, if that member is a string.
     pub fn boxed(&self, key: &str) -> Option<Box<str>> {
         Some(self.word(key)?.as_ref().into())
     }
 
-    /// A string as a text of the source.
+    /// The value, a string, as a text of the source.
     pub fn source(&self) -> Text {
         Text::Source(self.span())
     }
@@ -234,7 +237,7 @@ pub fn whole(source: &dyn Source) -> Cow<'_, [u8]> {
     }
 }
 
-/// A key with its escapes decoded.
+/// The text of a key, with its escapes decoded.
 fn decoded(key: &[u8]) -> Cow<'_, str> {
     if key.contains(&b'\\') {
         return Cow::Owned(decode(&[b"\"", key, b"\""].concat()).into_owned());

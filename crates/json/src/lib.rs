@@ -1,10 +1,12 @@
 //! JSON without loss: values are found where they are in the text, and an edit replaces the bytes
 //! of its value and no others.
 //!
-//! - [`Cursor`] walks over a text and builds nothing: for records of which few members matter.
-//! - [`Document`] is a tree of the [`Value`]s of a text, each with its position.
-//! - [`write`](mod@write) turns [`Edit`](epitome_model::Edit)s into replacements of bytes. The
-//!   order of keys, unknown members, the text of numbers and white space stay.
+//! A [`Cursor`] walks over a text and builds nothing: it is for records of which few members
+//! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both
+//! accept any bytes and return [`Malformed`] with the offset of the first error.
+//!
+//! [`write`](mod@write) turns [`Edit`](epitome_model::Edit)s of a transcript into replacements of
+//! bytes. The order of keys, unknown members, the text of numbers and white space stay as they are.
 //!
 //! ```
 //! use epitome_json::Document;
@@ -18,7 +20,9 @@
 //!
 //! # Absent
 //!
-//! No agent's and no API's keys. No serialisation: [`epitome_model::encode`] writes texts.
+//! - Keys of agents and of APIs: `epitome-formats` and `epitome-api`.
+//! - Serialisation of values: [`epitome_model::encode`] writes strings, and other crates use
+//!   `serde_json`.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -33,28 +33,29 @@ impl std::fmt::Display for Unwritable {
 
 impl std::error::Error for Unwritable {}
 
-/// How a format writes a text in place of another value.
+/// How a format spells the texts that edits leave. Each function returns the JSON that replaces a
+/// value.
 pub struct Shapes {
-    /// Replaces the value that holds a result.
+    /// The JSON that replaces the value of a tool result, for a given text.
     pub output: fn(&str) -> String,
-    /// Replaces a block.
+    /// The JSON that replaces a whole block, for a given text.
     pub block: fn(&str) -> String,
-    /// Replaces removed reasoning.
+    /// What replaces removed reasoning.
     pub thinking: Gone,
 }
 
 /// What remains of a removed block.
 #[derive(Clone, Copy, Debug)]
 pub enum Gone {
-    /// Nothing: it is removed with its key or its comma.
+    /// Nothing: the block is removed with its key or its comma.
     Whole,
-    /// A value that the agent does not send.
+    /// A JSON value that the agent keeps and does not send.
     Instead(&'static str),
 }
 
-/// One replacement of an edit that a format writes in its own way.
+/// One replacement of bytes that a format makes in its own way.
 pub enum OwnReplacement {
-    /// Replaces a span with a text.
+    /// Replaces the value at a span with JSON.
     Value(Span, String),
     /// Removes a value with its key and its comma.
     Child(Span),
@@ -62,7 +63,8 @@ pub enum OwnReplacement {
     Member(Span, String),
 }
 
-/// The replacements that a format writes in its own way; `None` for an edit without any.
+/// Returns the replacements for an edit that a format writes in its own way; `None` if the general
+/// way applies.
 pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
 /// A text as a JSON string.
@@ -70,7 +72,8 @@ pub fn literal(text: &str) -> String {
     encode(text)
 }
 
-/// A value as text, with the splices that fall within it.
+/// The JSON of the value at `place`, with the splices inside it applied; splices outside of it are
+/// ignored. `None` if the result is not UTF-8.
 pub fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
     let mut bytes = Vec::new();
     let mut from = place.start;
@@ -83,8 +86,8 @@ pub fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<S
     String::from_utf8(bytes).ok()
 }
 
-/// The replacements that apply `edits`, sorted and disjoint, each with the position of its edit (of
-/// edits that are applied together, the first).
+/// The replacements that apply `edits`, sorted and disjoint, each with the position of its edit. If
+/// several edits are applied by one replacement, the position is that of the first of them.
 ///
 /// # Errors
 ///
@@ -111,7 +114,7 @@ pub fn splices_with(
     own: OwnReplacements<'_>,
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = Vec::new();
-    // By record: items may share one.
+    // Grouped by record: several items may be read from one record.
     let mut drops: BTreeMap<Span, Vec<(Span, At)>> = BTreeMap::new();
     for edit in edits {
         let fail = |why| Unwritable { at: edit.at, why };
@@ -141,7 +144,7 @@ pub fn splices_with(
                 };
                 let with = match shape {
                     Shape::Literal => encode_as(text, &source.read(span.start..span.start + 2)),
-                    // A string remains a string, whatever the format prefers.
+                    // A string stays a string, even if the format would write a list of blocks.
                     Shape::Output if source.read(span.start..span.start + 1)[..] == *b"\"" => {
                         literal(text)
                     }
@@ -162,7 +165,7 @@ pub fn splices_with(
     let drops: Vec<(Span, Vec<(Span, At)>)> = drops.into_iter().collect();
     let cuts_of =
         |(record, children): (Span, Vec<(Span, At)>)| cuts(&source.at(record), record, &children);
-    // The first record that cannot be edited is the error, whichever core comes to it first.
+    // The error is that of the first record that cannot be edited, whichever thread fails first.
     for cuts in parallel::map(drops, cuts_of) {
         let gone = cuts?.into_iter();
         splices.extend(gone.map(|(span, at)| (Splice { span, with: Box::default() }, at)));
@@ -186,9 +189,9 @@ enum Shape {
 }
 
 enum Place {
-    /// A value that is replaced.
+    /// A value that is replaced, and how its replacement is spelled.
     Value(Span, Shape),
-    /// A value that is emptied, keeping its type.
+    /// A value that is replaced by an empty value of the same type.
     Emptied(Span, &'static str),
     /// A value that is removed, with its key and its comma.
     Child(Span),
@@ -243,10 +246,10 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
     }
 }
 
-/// The children of one object or array.
+/// An object or array, and where its children are.
 struct Container {
     whole: Range<usize>,
-    /// Members beginning at their keys, or elements.
+    /// The ranges of its children: of a member from its key on, of an element alone.
     children: Vec<Range<usize>>,
     values: Vec<Range<usize>>,
 }
@@ -284,7 +287,7 @@ fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span,
         .collect())
 }
 
-/// The span from the key of a value to the end of the value.
+/// The span of a member of an object: from its key to the end of its value.
 fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
     let wanted = (value.start - record.start) as usize..(value.end - record.start) as usize;
     let container = container_of(line, &wanted)?;

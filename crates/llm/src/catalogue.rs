@@ -35,17 +35,17 @@ pub struct Catalogue {
 /// A model of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedModel {
-    /// Its provider and name.
+    /// The provider and the name of the model.
     pub name: ModelName,
-    /// Context window: tokens that request and answer may have together.
+    /// The context window: the maximum tokens of a request and its response together.
     pub window: Tokens,
     /// Maximum output tokens.
     pub output: Tokens,
-    /// Whether it reasons before it answers; reasoning counts as output.
+    /// Whether the model reasons before it responds; reasoning counts as output.
     pub thinks: bool,
-    /// Whether it is good enough to write summaries.
+    /// Whether the model is good enough to write summaries.
     pub summaries: bool,
-    /// Its price.
+    /// The price of the model.
     pub price: Price,
     /// The price of all tokens of a request whose input has more than this many tokens.
     pub above: Option<(Tokens, Price)>,
@@ -80,7 +80,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// When the text is not such a table.
+    /// [`CatalogueError`] if the text is not such a table.
     pub fn parse(text: &str) -> Result<Catalogue, CatalogueError> {
         let file: File = toml::from_str(text).map_err(|err| CatalogueError(err.to_string()))?;
         let models = file.model.into_iter().map(Row::into_model).collect::<Result<_, _>>()?;
@@ -97,7 +97,7 @@ impl Catalogue {
         self
     }
 
-    /// The date of its newest prices, as `2026-11-21`.
+    /// The date of the newest prices in the table: `2026-11-21`.
     pub fn date(&self) -> &str {
         &self.date
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::catalogue::{Catalogue, ListedModel};
 use crate::name::{ModelName, NameError, Provider};
 
-/// What the caller needs a model for.
+/// What a model is needed for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelNeeds<'a> {
     /// The user's setting: `provider/model`, or the name of a model in the table.
@@ -18,14 +18,14 @@ pub struct ModelNeeds<'a> {
     pub session: Option<&'a str>,
     /// Tokens of the longest request.
     pub input: Tokens,
-    /// Tokens of its answer.
+    /// Tokens of the answer to that request.
     pub output: Tokens,
 }
 
 /// The chosen model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Its name.
+    /// The name of the chosen model.
     pub name: ModelName,
     /// The reason for the choice.
     pub because: Because,
@@ -37,9 +37,9 @@ pub struct Choice {
 pub enum Because {
     /// The user set it.
     Configured,
-    /// It is the provider's cheapest model that is good enough and accepts the request.
+    /// The model is the provider's cheapest that is good enough and accepts the request.
     Cheapest,
-    /// It is the session's own.
+    /// The model is the session's own.
     Session,
 }
 
@@ -63,7 +63,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// When the setting is not a model name, and when no suitable model is known.
+    /// [`NoModel`] if the setting is not the name of a model, or if no suitable model is known.
     ///
     /// ```
     /// use epitome_llm::{Because, Catalogue, ModelNeeds};
@@ -95,7 +95,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// When it names no provider and is not in the table.
+    /// [`NameError`] if the name has no provider and is not in the table.
     pub fn resolve(&self, text: &str) -> Result<ModelName, NameError> {
         text.parse().or_else(|err| self.named(text).map(|known| known.name.clone()).ok_or(err))
     }

@@ -180,7 +180,7 @@ impl Client {
         Ok(http)
     }
 
-    /// Sends it, and waits for the headers of a response with a success status.
+    /// Sends the request, and waits for the headers of a response with a success status.
     async fn answer(&self, http: HttpRequest) -> Result<reqwest::Response, Failure> {
         let HttpRequest { url, headers, body, .. } = http;
         let mut request = self.http.post(url).body(body);

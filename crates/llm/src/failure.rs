@@ -1,4 +1,4 @@
-//! Why there is no response, and who can fix it.
+//! Why there is no response, and who can do something about it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub enum Failure {
     /// The request is longer than the model accepts.
     #[error("the request is too long{limit}: {message}", limit = limited(*.limit))]
     TooLong {
-        /// Tokens that it accepts, if the service says so.
+        /// The maximum tokens of a request, if the service states it.
         limit: Option<Tokens>,
         /// The service's message.
         message: String,
@@ -40,7 +40,7 @@ pub enum Failure {
     /// Too many requests, or no credit left.
     #[error("too many requests{wait}: {message}", wait = waiting(*.after))]
     Rate {
-        /// How long the service asks to wait.
+        /// How long to wait before the next request, if the service states it.
         after: Option<Duration>,
         /// The service's message.
         message: String,
@@ -50,7 +50,7 @@ pub enum Failure {
     Overloaded {
         /// The HTTP status.
         status: u16,
-        /// How long the service asks to wait.
+        /// How long to wait before the next request, if the service states it.
         after: Option<Duration>,
         /// The service's message.
         message: String,
@@ -72,7 +72,7 @@ pub enum Failure {
     Stopped,
 }
 
-/// Where the cause lies, and so who can fix it.
+/// Where the cause of a failure lies, and so who can do something about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
@@ -106,7 +106,7 @@ impl Failure {
         }
     }
 
-    /// What it is, in a few words: for a user who waits for a retry.
+    /// The failure in a few words, for a user who waits for a retry.
     pub fn summary(&self) -> &'static str {
         match self {
             Failure::Rate { .. } => "the service is busy",
@@ -143,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// How long the service asks to wait.
+    /// How long to wait before the next request, if the service states it.
     pub fn after(&self) -> Option<Duration> {
         let (Failure::Rate { after, .. } | Failure::Overloaded { after, .. }) = self else {
             return None;

@@ -1,19 +1,36 @@
-//! Models that a provider runs: requests over HTTP, streamed or not, retries, fallbacks, prices.
+//! Calls models that a provider runs: over HTTP, streamed or not, with retries, fallbacks and
+//! prices.
 //!
-//! A [`Model`] takes a [`Request`] and returns a [`Response`], or a [`Failure`] that says who can
-//! fix it. [`Client`] is a model that a provider runs; [`RetryingModel`] retries, falls back to
-//! another model, and records the cost; [`Catalogue`] knows the limits and prices of models, and
-//! chooses one.
+//! A [`Model`] takes a [`Request`] (messages and tools) and returns a [`Response`], or a
+//! [`Failure`] that says who can do something about it. [`Client`] is a model that a provider runs.
+//! [`RetryingModel`] wraps models: it retries, falls back to the next one, and records what was
+//! spent.
+//!
+//! A [`ModelName`] is a [`Provider`] and the provider's name for a model. The [`Catalogue`] has the
+//! limits and prices of models, and [`Catalogue::choose`] selects one that suffices. A [`Key`] is
+//! never printed.
 //!
 //! Nothing is sent by itself: a [`Client`] is made for a model that the caller named, and calls the
-//! provider when it is given a request.
+//! provider when it is given a request. Without the feature `client` there is no [`Client`], and
+//! nothing that calls a provider.
 //!
-//! Without the feature `client` there is no [`Client`], and nothing that calls a provider.
+//! ```
+//! use epitome_llm::{Catalogue, ModelName};
+//! use epitome_model::{MicroDollars, Tokens};
+//! use epitome_passes::TokenUsage;
+//!
+//! let catalogue = Catalogue::built_in();
+//! let name: ModelName = "anthropic/claude-haiku-4-5".parse().expect("a name");
+//! assert!(catalogue.look_up(&name).is_some());
+//! let used = TokenUsage { input: Tokens(1_000_000), ..TokenUsage::default() };
+//! assert_eq!(catalogue.cost("claude-haiku-4-5", &used), Some(MicroDollars(1_000_000)));
+//! ```
 //!
 //! # Absent
 //!
-//! The JSON of requests and responses: it is in `epitome_api`, one folder per API. What is
-//! sent, and how the response is used. The environment and files: callers pass keys and tables in.
+//! - The JSON of requests and responses: `epitome-api`, one folder for each API.
+//! - What is asked, and what the response is used for: the caller decides.
+//! - The environment and files: the caller passes in keys and tables. `epitome::models` reads them.
 
 mod catalogue;
 mod choice;
@@ -57,10 +74,10 @@ pub type Sink<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
 
 /// A model that answers requests.
 pub trait Model: Send + Sync {
-    /// Its provider and name.
+    /// The provider and the name of the model.
     fn name(&self) -> &ModelName;
 
-    /// Tokens that a request and its response may have together, if that is known.
+    /// The maximum tokens of a request and its response together; `None` if it is unknown.
     fn window(&self) -> Option<Tokens>;
 
     /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
@@ -69,7 +86,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`], when there is no complete response.
+    /// A [`Failure`] if there is no complete response.
     fn send(
         &self,
         request: &Request<'_>,
@@ -81,7 +98,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`], when there is no complete response.
+    /// A [`Failure`] if there is no complete response.
     fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
         let transcript = question::transcript(ask);
         let source: Vec<u8> = Vec::new();

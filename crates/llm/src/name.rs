@@ -38,7 +38,7 @@ impl Provider {
         Provider::Compatible,
     ];
 
-    /// Its name in settings.
+    /// The name of the provider in settings.
     pub fn name(self) -> &'static str {
         match self {
             Provider::Anthropic => "anthropic",
@@ -57,7 +57,7 @@ impl Provider {
         Provider::ALL.into_iter().find(|provider| provider.name() == name)
     }
 
-    /// Its base URL; `None` if the user has to set it.
+    /// The base URL of the provider; `None` if the user has to set it.
     pub fn address(self) -> Option<&'static str> {
         match self {
             Provider::Anthropic => Some("https://api.anthropic.com/v1/"),
@@ -70,12 +70,12 @@ impl Provider {
         }
     }
 
-    /// Whether it needs no key.
+    /// Whether the provider needs no key.
     pub fn is_open(self) -> bool {
         matches!(self, Provider::Ollama | Provider::Compatible)
     }
 
-    /// The API that it offers.
+    /// The API that the provider offers.
     pub fn api(self) -> &'static Api {
         match self {
             Provider::Anthropic => &anthropic::API,
@@ -120,7 +120,7 @@ impl fmt::Display for Provider {
 pub struct ModelName {
     /// The provider.
     pub provider: Provider,
-    /// The provider's name for it.
+    /// The name of the model, as the provider has it.
     pub model: String,
 }
 

@@ -62,7 +62,7 @@ pub struct Attempt {
     pub model: ModelName,
     /// The tokens billed, if the response reported them.
     pub used: Option<TokenUsage>,
-    /// Their cost at list prices, if the price is known.
+    /// The cost of these tokens at list prices; `None` if the price is unknown.
     pub cost: Option<MicroDollars>,
     /// The failure, if there was no response.
     pub failure: Option<Failure>,
@@ -75,11 +75,11 @@ pub struct CallTotals {
     pub calls: u64,
     /// Calls without a response.
     pub failed: u64,
-    /// Calls whose response reported no usage.
+    /// Calls whose response did not report its usage.
     pub unsaid: u64,
     /// Tokens of the calls that reported usage.
     pub used: TokenUsage,
-    /// Their cost at list prices, as far as the prices are known.
+    /// The cost of these tokens at list prices, as far as prices are known.
     pub cost: MicroDollars,
     /// Calls with tokens that have no known price.
     pub unpriced: u64,

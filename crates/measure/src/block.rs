@@ -1,4 +1,4 @@
-//! A block of a context, with the data that is measured of it.
+//! A block of a context, with everything that is measured of it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use regex::Regex;
 
 use crate::lines::{LineId, line_ids};
 
-/// The kind of a block.
+/// The kind of a measured block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
-    /// Text, summaries included.
+    /// Text, including summaries.
     Text,
     /// Reasoning.
     Thinking,
@@ -31,36 +31,37 @@ pub enum BlockKind {
 /// One block of a context.
 #[derive(Clone, Debug)]
 pub struct MeasuredBlock {
-    /// What it is.
+    /// The kind of the block.
     pub kind: BlockKind,
-    /// Whether the model wrote it.
+    /// Whether the model wrote the block.
     pub by_model: bool,
-    /// A hash of its content: equal blocks have equal ids.
+    /// A hash of the content: blocks with equal content have equal ids.
     pub id: u64,
-    /// Its tokens, including what an API adds around a block.
+    /// The tokens of the block, including what an API adds around it.
     pub tokens: Tokens,
     /// The id that links a call and its result.
     pub call: Option<Box<str>>,
     /// The file that a call names; for a result, the file that its call has read or printed.
     pub file: Option<Box<str>>,
-    /// Its text; for a call, the values of its arguments, one per line.
+    /// The text of the block; for a call, the values of its arguments, one per line.
     pub text: String,
-    /// Its distinct facts, sorted.
+    /// The distinct facts in the text, sorted.
     pub facts: Vec<FactId>,
-    /// Its distinct lines, sorted.
+    /// The distinct lines of the text, sorted.
     pub lines: Vec<LineId>,
-    /// For each text that an edit removes from a file, its lines: the model must have known them.
+    /// For each text that an edit removes from a file, the lines of that text: the model must have
+    /// known them.
     pub quoted: Vec<Vec<LineId>>,
 }
 
-/// The file that a command prints.
+/// Matches a command that prints a file.
 static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     let command = r"^\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:cat|head|tail|nl|less|sed|bat|awk)\b";
     let file = r"[^|;&]*?\s((?:[\w.@+-]*/)*[\w@+-][\w.@+-]*\.\w+)";
     Regex::new(&format!("{command}{file}")).expect("a test compiles it")
 });
 
-/// Arguments that configure a tool: their numbers are not facts.
+/// Names of arguments that configure a tool: their numbers are not facts.
 const MANNER: [&str; 6] =
     ["timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "head_limit", "limit"];
 
@@ -68,7 +69,7 @@ const MANNER: [&str; 6] =
 const PATCH: &str = "*** Begin Patch";
 
 impl MeasuredBlock {
-    /// Measures a block that `role` has written.
+    /// Measures a block that `role` wrote.
     pub fn from_block(
         block: &Block,
         role: Role,
@@ -144,7 +145,7 @@ fn fact_ids(text: &str) -> Vec<FactId> {
     ids
 }
 
-/// The arguments of a call; those that are stored in a string are decoded.
+/// The arguments of a call. Arguments that are stored in a string are decoded.
 fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     let raw = source.at(call.arguments);
     match raw.first() {
@@ -153,7 +154,7 @@ fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     }
 }
 
-/// All texts and numbers of JSON, one per line; other text is returned unchanged.
+/// All texts and numbers in JSON, one per line. A text that is not JSON is returned unchanged.
 fn values(json: &[u8]) -> String {
     let mut text = String::new();
     match Document::parse(json) {
@@ -192,7 +193,7 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     }
 }
 
-/// The lines of each text that an edit removes: the model had to know them.
+/// The lines of each text that an edit removes: the model must have known them.
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
@@ -200,7 +201,7 @@ fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     removed.map(lines).filter(|lines| !lines.is_empty()).collect()
 }
 
-/// The lines that a patch removes, and its context lines.
+/// The lines that a patch removes, and the unchanged lines around them.
 fn patched(patch: &str) -> Option<String> {
     patch.contains(PATCH).then(|| {
         let known = |line: &&str| line.starts_with([' ', '-']) && !line.starts_with("---");

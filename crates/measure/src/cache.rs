@@ -1,4 +1,4 @@
-//! Models of a provider's prompt cache, and the cost of requests with it, in tokens.
+//! Models of a provider's prompt cache, and what requests cost with it, in tokens.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -8,7 +8,7 @@ use epitome_passes::facts::IdHasher;
 
 use crate::block::MeasuredBlock;
 
-/// An odd number with evenly distributed ones, to mix hashes by multiplication.
+/// An odd number whose one-bits are evenly distributed, to mix hashes by multiplication.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How a provider caches requests.
@@ -24,11 +24,11 @@ pub enum CacheModel {
 /// The cost of a request and its response, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
-    /// Input that was read from the cache.
+    /// Input tokens that were read from the cache.
     pub cached: Tokens,
-    /// Input that was written to it.
+    /// Input tokens that were written to the cache.
     pub written: Tokens,
-    /// Output.
+    /// Output tokens.
     pub output: Tokens,
 }
 
@@ -38,15 +38,15 @@ type Chains = HashSet<u64, BuildHasherDefault<IdHasher>>;
 /// The requests that a provider has cached.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
-    /// Hashes of all prefixes of requests.
+    /// Hashes of all beginnings of requests.
     beginnings: Chains,
     /// Hashes of whole requests.
     requests: Chains,
 }
 
 impl Cache {
-    /// Sends a request, which is then cached. Returns its tokens, and how many of them were cached
-    /// in each model.
+    /// Sends a request, which is in the cache after that. Returns its tokens, and how many of them
+    /// were cached in each model.
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> Sent {
         let mut sent = Sent::default();
         let (mut chain, mut is_known) = (0_u64, true);
@@ -68,21 +68,21 @@ impl Cache {
         sent
     }
 
-    /// Clears the cache, because too much time has passed.
+    /// Empties the cache, as a provider does after some time without a request.
     pub fn expire(&mut self) {
         self.beginnings.clear();
         self.requests.clear();
     }
 }
 
-/// The tokens of a request.
+/// The tokens of a request that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Those in the longest prefix shared with an earlier request.
+    /// Tokens in the longest beginning that an earlier request has, too.
     pub prefix: Tokens,
-    /// Those in the longest earlier request that is a prefix of this one.
+    /// Tokens in the longest earlier request that is a beginning of this one.
     pub requests: Tokens,
-    /// All.
+    /// All tokens of the request.
     pub all: Tokens,
 }
 

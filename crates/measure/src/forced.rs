@@ -1,4 +1,4 @@
-//! Measures which of the facts that were used later a compaction has kept.
+//! Measures how many of the facts that were used later a compaction has kept.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -13,50 +13,52 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// For each result that is not sent whole, by its call: the reference with which it is recalled.
+/// For each result that is not sent whole, by the id of its call: the reference with which it is
+/// recalled.
 pub type References = HashMap<Box<str>, String>;
 
-/// Of the pieces with a fact, only this many of the newest are searched for its line.
+/// The number of pieces, from the newest, that are searched for the line that contains a fact.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
 
-/// A place in a session where a compaction is forced.
+/// A point in a session at which a compaction is forced.
 #[derive(Clone, Debug)]
 pub struct ForcedCompaction<'h> {
     history: &'h History,
     needs: &'h Needs,
     call: usize,
     first: usize,
-    /// The used facts, each with the lines that contained it.
+    /// The facts that were used later, each with the lines that contained it before.
     used: Vec<(UsedFact, Vec<&'h str>)>,
 }
 
-/// The figures of one compaction.
+/// The measured quality of one compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CutFigures {
-    /// Tokens before it.
+    /// Tokens of the context before the compaction.
     pub before: Tokens,
-    /// Tokens after it.
+    /// Tokens of the context after the compaction.
     pub after: Tokens,
-    /// Number of facts used in the calls after it.
+    /// Number of facts that the calls after the compaction used.
     pub used: usize,
-    /// The share of these, by weight, that the context contains.
+    /// The share of these facts, by weight, that the compacted context contains (0 to 1).
     pub recall: f64,
-    /// The share that it contains in a whole line.
+    /// The share of these facts that the context contains within a whole line (0 to 1).
     pub in_line: f64,
-    /// The share that it contains, or can recall: by a reference or a file name in it.
+    /// The share of these facts that the context contains, or from which they can be recalled: by a
+    /// reference or a file name in it (0 to 1).
     pub recoverable: f64,
-    /// Number of edits in the calls after it that quote earlier content.
+    /// Number of edits after the compaction that quote earlier content.
     pub edits: u64,
-    /// Number of these that quote a line which the context does not contain.
+    /// Number of these edits that quote a line which the context does not contain.
     pub rereads: u64,
-    /// Tokens of the results that must be read again for them.
+    /// Tokens of the results that would have to be read again for these edits.
     pub reread: Tokens,
 }
 
 impl<'h> ForcedCompaction<'h> {
-    /// The compaction before this call.
+    /// Forces a compaction before this call.
     pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> ForcedCompaction<'h> {
         let first = history.calls[call].pieces.0;
         let used = needs.used_after(history, call).into_iter().map(|used| {
@@ -66,12 +68,12 @@ impl<'h> ForcedCompaction<'h> {
         ForcedCompaction { history, needs, call, first, used: used.collect() }
     }
 
-    /// The call before which it takes place.
+    /// The index of the call before which the compaction takes place.
     pub fn call(&self) -> usize {
         self.call
     }
 
-    /// Measures a compacted context. `None` if nothing was used afterwards.
+    /// Measures a compacted context. `None` if the later calls used none of the earlier facts.
     pub fn measure(
         &self,
         view: &[Arc<MeasuredBlock>],
@@ -136,7 +138,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 }
 
-/// The lines with a fact, in the newest pieces that contain it.
+/// The lines that contain a fact, in the newest pieces that contain it.
 fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);
@@ -144,7 +146,7 @@ fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     for text in places.map(|&place| &*history.pieces[place].text) {
         let mut end = 0;
         for at in finder.find_iter(text.as_bytes()).collect::<Vec<_>>() {
-            // Within a line, the first occurrence is enough.
+            // Of several occurrences in a line, the first is enough.
             if at >= end {
                 let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
                 end = text[at..].find('\n').map_or(text.len(), |len| at + len);
@@ -157,7 +159,7 @@ fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     lines
 }
 
-/// The content of a context.
+/// The lines and texts of a context.
 struct HeldContent<'v> {
     view: &'v [Arc<MeasuredBlock>],
     facts: Set<FactId>,
@@ -171,19 +173,19 @@ impl<'v> HeldContent<'v> {
         HeldContent { view, facts, lines }
     }
 
-    /// Whether a line is there, whole. Short ones count as they are.
+    /// Whether the context contains a line as a whole. Short lines are looked up as text.
     fn has_line(&self, line: &str) -> bool {
         let is_there = |id: &LineId| self.lines.contains(id) || self.says(plain_line(line));
         LineId::from_line(line).as_ref().is_none_or(is_there)
     }
 
-    /// Whether it contains a text, anywhere.
+    /// Whether the context contains a text anywhere.
     fn says(&self, text: &str) -> bool {
         let finder = memmem::Finder::new(text);
         self.view.iter().any(|piece| finder.find(piece.text.as_bytes()).is_some())
     }
 
-    /// Whether it names a file: by its name, or with the folder before it.
+    /// Whether the context names a file: by its name alone, or with the folder before it.
     fn names(&self, file: &str) -> bool {
         let mut names = file.rsplit('/');
         let last = names.next().unwrap_or(file);

@@ -9,13 +9,13 @@ use epitome_model::{
 
 use crate::block::{BlockKind, MeasuredBlock};
 
-/// Replaces a result that the session does not contain.
+/// Stands in for a result that the session does not contain.
 const NO_RESULT: &str = "[no result recorded]";
-/// The user message that is added to a session which begins with the model.
+/// The user message that is added before a session that begins with the model.
 const BEGINNING: &str = "[session start]";
 
-/// All content of a session, with compactions undone: the context that it would have if it were
-/// never compacted.
+/// The whole content of a session with all compactions undone: the context that the session would
+/// have if it had never been compacted.
 ///
 /// Every call has its result in the next entry. Summaries, side chains and copies of the history
 /// are left out.
@@ -23,13 +23,13 @@ const BEGINNING: &str = "[session start]";
 pub struct History {
     /// The entries, in order, so that they can be replayed.
     pub entries: Vec<Entry>,
-    /// Its blocks.
+    /// The blocks of the entries.
     pub pieces: Vec<Arc<MeasuredBlock>>,
-    /// The calls of the model.
+    /// The requests to the model and their responses.
     pub calls: Vec<ModelCall>,
-    /// Tokens before each piece, and in all.
+    /// Tokens before each piece; the last element is the sum of all.
     tokens: Vec<Tokens>,
-    /// For each piece, the number of calls with a response before it.
+    /// For each piece, the number of calls whose response precedes it.
     answered: Vec<usize>,
 }
 
@@ -40,12 +40,12 @@ pub struct ModelCall {
     pub entry: usize,
     /// The range of the response's pieces.
     pub pieces: (usize, usize),
-    /// When it was recorded, as written in the session.
+    /// The time of the response, as written in the session.
     pub time: Option<Box<str>>,
 }
 
 impl History {
-    /// The history of a session.
+    /// Reads the history of a session.
     pub fn from_transcript(
         transcript: &Transcript,
         source: &dyn Source,
@@ -96,12 +96,12 @@ impl History {
         &self.pieces[first..end]
     }
 
-    /// The pieces that a request sends if nothing was compacted: all before the response.
+    /// The pieces that a request sends if nothing is compacted: all before its response.
     pub fn sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
 
-    /// The number of calls with a response before a piece.
+    /// The number of calls whose response precedes a piece.
     pub(crate) fn call_of(&self, piece: usize) -> usize {
         self.answered[piece]
     }
@@ -133,9 +133,9 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response that is not complete yet.
+    /// The response whose entries have not all been read.
     response: Option<Entry>,
-    /// Results by the id of their call; the first result of a call counts.
+    /// The results by the id of their call. If a call has several, the first counts.
     results: HashMap<Box<str>, Output>,
     called: HashSet<Box<str>>,
 }
@@ -174,7 +174,7 @@ impl Building {
         if !goes_on {
             self.end_response();
         }
-        // Adjacent responses are one.
+        // Adjacent entries of the model are one response.
         let open = self
             .response
             .take()
@@ -188,7 +188,7 @@ impl Building {
         self.response = Some(open);
     }
 
-    /// Ends the response, and adds its results after it.
+    /// Ends the response, and adds the results of its calls after it.
     fn end_response(&mut self) {
         let Some(response) = self.response.take() else { return };
         if self.entries.is_empty() {
@@ -220,7 +220,8 @@ impl Building {
 }
 
 impl MeasuredBlock {
-    /// Whether uses of facts are looked for in it; reasoning is not sent to every model.
+    /// Whether later uses of this block's facts count; reasoning does not, because it is not sent
+    /// to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

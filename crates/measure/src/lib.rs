@@ -2,17 +2,37 @@
 //! context still contains.
 //!
 //! What was needed can be seen in the session itself: if the model writes a fact that occurred
-//! earlier, and nothing has brought it back in between, it took the fact from the context. A
-//! [`History`] is a session as a list of [`MeasuredBlock`]s, [`Needs`] are the facts that its later
-//! calls used, [`ForcedCompaction`] measures one compaction, and [`Replay`] measures a context
-//! before every call, with its cost at providers that cache requests.
+//! earlier, and no text has brought it back in between, the model took it from the context. A
+//! [`History`] is a session as a list of [`MeasuredBlock`]s, and [`Needs`] are the facts that its
+//! later calls used.
+//!
+//! [`ForcedCompaction`] measures one compaction: how many of the facts that were used after it the
+//! compacted context contains. [`Replay`] measures a context before every call of a session, and
+//! what each request costs at providers that cache requests ([`Cache`]).
 //!
 //! The method and its weaknesses are in `docs/quality.md`.
 //!
+//! ```
+//! use epitome_measure::{Cache, MeasuredBlock};
+//! use epitome_model::{Block, Role, Text, Tokens};
+//! # use samples::Quarters;
+//!
+//! let source: &[u8] = b"";
+//! let block = Block::Text(Text::Made("What is in src/lib.rs?".into()));
+//! let block = MeasuredBlock::from_block(&block, Role::User, &source, &Quarters);
+//! let mut cache = Cache::default();
+//! let first = cache.send([&block].into_iter());
+//! assert_eq!(first.prefix, Tokens(0));
+//! let second = cache.send([&block].into_iter());
+//! assert_eq!(second.prefix, second.all);
+//! ```
+//!
 //! # Absent
 //!
-//! Contexts and recipes: a context is measured as a list of pieces, wherever it comes from. Prices:
-//! a [`Bill`] is in tokens. Models: whether one could do without a fact is not measured.
+//! - Contexts and recipes: a context is measured as a list of blocks, wherever it comes from.
+//!   `epitome::simulate` makes them.
+//! - Prices: a [`Bill`] is in tokens.
+//! - Models: whether one could do without a fact is not measured.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

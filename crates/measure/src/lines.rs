@@ -1,14 +1,14 @@
-//! Compares lines of text without what tools put before them.
+//! Compares lines of text without the prefixes that tools put before them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The id of a line with at least eight characters.
+/// Identifies a line with at least eight characters: a hash of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 
-/// Lines with fewer characters have no meaning on their own.
+/// The number of characters from which a line means something on its own.
 pub(crate) const SHORTEST: usize = 8;
-/// Characters of a line that are compared.
+/// The number of characters of a line that are compared.
 const LONGEST: usize = 400;
 
 impl LineId {
@@ -31,7 +31,7 @@ pub fn line_ids(text: &str) -> Vec<LineId> {
     ids
 }
 
-/// A line without a line number, indentation, and a mark of omitted lines.
+/// A line without its line number, its indentation, and a mark of omitted lines before it.
 ///
 /// ```
 /// use epitome_measure::plain_line;

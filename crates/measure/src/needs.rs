@@ -1,4 +1,4 @@
-//! Finds what the calls of a session used of its earlier content.
+//! Finds which earlier content the calls of a session used.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -12,9 +12,9 @@ use crate::lines::LineId;
 
 /// Number of calls after a compaction in which uses are counted.
 pub const HORIZON: usize = 40;
-/// A fact is far if its last occurrence is more than this many calls ago.
+/// The number of calls since the last occurrence of a fact above which the fact is far.
 pub const FAR: usize = 10;
-/// Maximum number of compactions that are forced in a session.
+/// Maximum number of compactions that are forced in one session.
 const CUTS: usize = 8;
 
 /// Generic facts: those in more than 15% of the sessions of the open set, and in at least three
@@ -22,67 +22,69 @@ const CUTS: usize = 8;
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
-/// Whether a fact is in sessions of all kinds, and thus tells nothing.
+/// Whether a fact occurs in sessions of all kinds, so that its use tells nothing.
 pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }
 
-/// What the calls of a session used of earlier content.
+/// The earlier content that the calls of a session used.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// The used facts, by call.
+    /// For each call, the facts that it used.
     pub calls: Vec<Vec<Need>>,
-    /// Edits that quote lines of the session, by call.
+    /// The edits that quote lines of the session, each list with the index of its call.
     pub edits: Vec<(usize, Vec<Edit>)>,
-    /// The calls before which a compaction is forced.
+    /// The indices of the calls before which a compaction is forced.
     pub cuts: Vec<usize>,
     /// For each fact, the pieces that contain it, in order.
     places: FactMap<Vec<usize>>,
 }
 
-/// A fact that a response uses and that occurred before.
+/// A fact that a response uses and that occurred earlier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// The fact.
     pub fact: FactId,
-    /// How rare it is: ln(1 + pieces before / pieces with the fact).
+    /// The weight of the fact, which is larger the rarer it is: ln(1 + pieces before / pieces with
+    /// the fact).
     pub weight: f64,
-    /// Whether its last occurrence is more than [`FAR`] calls ago.
+    /// Whether the fact last occurred more than [`FAR`] calls ago.
     pub is_far: bool,
 }
 
 /// An edit that removes a text from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The lines of the text that are in the session, each with the last piece that contains it.
+    /// The lines of the text that occurred before in the session, each with the last piece that
+    /// contains it.
     pub lines: Vec<(LineId, usize)>,
-    /// The piece that contains most of them.
+    /// The index of the piece that contains most of these lines.
     pub from: usize,
 }
 
-/// A fact that was used after a compaction, and had not been brought back before that.
+/// A fact that was used after a compaction, before any other text brought it back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsedFact {
     /// The fact.
     pub fact: FactId,
-    /// Its text.
+    /// The text of the fact.
     pub text: String,
-    /// How rare it is, as in [`Need`].
+    /// The weight of the fact, as in [`Need`].
     pub weight: f64,
-    /// Where it first occurred.
+    /// Where the fact first occurred.
     pub origin: Origin,
     /// Number of calls since its last occurrence.
     pub age: usize,
-    /// The pieces before the compaction that contain it.
+    /// The indices of the pieces before the compaction that contain it.
     pub places: Vec<usize>,
 }
 
-/// Where a fact first occurred.
+/// The kind of text in which a fact first occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// The user.
+    /// A message of the user.
     User,
-    /// The model's own text or reasoning.
+    /// A text or reasoning of the model.
     Model,
     /// The arguments of a call.
     Argument,
@@ -91,7 +93,7 @@ pub enum Origin {
 }
 
 impl Needs {
-    /// Finds what the calls of a history used.
+    /// Finds the earlier content that the calls of a history used.
     pub fn from_history(history: &History) -> Needs {
         let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
         let mut known: FactMap<FactPlaces> = FactMap::default();
@@ -122,8 +124,8 @@ impl Needs {
         }
     }
 
-    /// The facts that occurred before `cut`, that the model used in the [`HORIZON`] calls from
-    /// there on, and that nothing had brought back in between.
+    /// The facts that occurred before call `cut`, that the model used in the [`HORIZON`] calls from
+    /// there on, and that no other text had brought back in between.
     pub fn used_after(&self, history: &History, cut: usize) -> Vec<UsedFact> {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
@@ -163,7 +165,7 @@ impl Needs {
     }
 }
 
-/// The occurrences of a fact: the pieces with it, and the call before its last occurrence.
+/// The occurrences of a fact: the pieces that contain it, and the call before the last of them.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -199,7 +201,7 @@ fn origin(piece: &MeasuredBlock) -> Origin {
     }
 }
 
-/// Edits of which at least half of the quoted lines occurred before.
+/// The edits of which at least half of the quoted lines occurred earlier in the session.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -225,12 +227,13 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
         return None;
     }
     let count = |from: usize| lines.iter().filter(|(_, place)| *place == from).count();
-    // On a tie, the earliest piece.
+    // If several pieces contain equally many, the earliest.
     let from = lines.iter().rev().map(|(_, place)| *place).max_by_key(|place| count(*place))?;
     Some(Edit { lines, from })
 }
 
-/// The calls before which a compaction is forced: with enough history before, and some calls after.
+/// The indices of the calls before which a compaction is forced: calls with enough history before
+/// them and some calls after them.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));

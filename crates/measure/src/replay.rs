@@ -1,4 +1,4 @@
-//! Replays a session call by call: what each request costs, and what each response lacked.
+//! Replays a session call by call: what each request costs, and which facts each response lacked.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,50 +11,52 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// Number of calls during which content that was read again is not read once more.
+/// Number of calls during which content that was read again is not read another time.
 const KNOWN: usize = 10;
 /// Output tokens of a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
-/// Number of later calls that send the repeated content.
+/// Number of later requests that contain the content that was read again.
 const SENT_AGAIN: u64 = 8;
 
 /// A replay of a session.
 pub struct Replay<'h> {
     history: &'h History,
     needs: &'h Needs,
-    /// Tokens of every request besides the messages: prompt and tools.
+    /// Tokens of everything in a request that is not a message: prompt and tools.
     overhead: Tokens,
     cache: Cache,
     view: Vec<Arc<MeasuredBlock>>,
-    /// The number of pieces in the view that contain each fact.
+    /// For each fact, the number of pieces in the current view that contain it.
     held: FactMap<u32>,
-    /// The call at which a piece was last read again.
+    /// For each piece that was read again, the call at which it last was.
     reread: HashMap<usize, usize>,
 }
 
-/// The figures of one call.
+/// The measured cost and quality of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallFigures {
     /// The tokens of the request.
     pub context: Tokens,
-    /// The bill if any prefix of an earlier request is cached.
+    /// The cost if any beginning of an earlier request is cached.
     pub prefix: Bill,
-    /// The bill if only whole earlier requests are cached.
+    /// The cost if only whole earlier requests are cached.
     pub requests: Bill,
-    /// The bill of reading files again whose content an edit quotes and the context lacks.
+    /// The cost of reading files again, whose content an edit quotes and the context does not
+    /// contain.
     pub rereads: Bill,
-    /// The share, by weight, of the response's earlier facts that the context contains.
+    /// The share, by weight (0 to 1), of the earlier facts used in the response that the context
+    /// contains; `None` if the response used none.
     pub recall: Option<f64>,
-    /// The same for facts whose last occurrence is more than ten calls ago.
+    /// The same share of those facts that last occurred more than ten calls ago.
     pub far: Option<f64>,
     /// Number of edits that quote earlier content.
     pub edits: u64,
-    /// Number of these for which a file must be read again.
+    /// Number of these edits for which a file must be read again.
     pub reread: u64,
 }
 
 impl<'h> Replay<'h> {
-    /// Begins before the first call. `overhead` is the tokens of every request besides the
+    /// Begins before the first call. `overhead` are the tokens in every request that are not in
     /// messages.
     pub fn new(history: &'h History, needs: &'h Needs, overhead: Tokens) -> Replay<'h> {
         Replay {
@@ -68,8 +70,8 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Measures the next call, whose request has the messages `view`. `is_cold` clears the cache,
-    /// as after a long time.
+    /// Measures the next call, whose request has the messages `view`. `is_cold` empties the cache
+    /// first, as after a long pause.
     pub fn call(
         &mut self,
         call: usize,
@@ -97,7 +99,7 @@ impl<'h> Replay<'h> {
         self.edits(call, figures)
     }
 
-    /// Takes a view, which may share its beginning with the last one.
+    /// Takes the next view, which may have the same beginning as the last one.
     fn look_at(&mut self, view: Vec<Arc<MeasuredBlock>>) {
         let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
         for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {

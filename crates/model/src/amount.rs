@@ -47,7 +47,7 @@ macro_rules! amount {
 }
 
 amount! {
-    /// Model tokens, as some [`Counter`](crate::Counter) counts them.
+    /// Tokens of a model, as a [`Counter`](crate::Counter) counts them.
     Tokens
 }
 amount! {
@@ -107,7 +107,7 @@ impl fmt::Display for MicroDollars {
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
     let mut unit = 1_u64;
     let mut idx = 0;
-    // A value that would round up to 1000.0 belongs to the next unit.
+    // A value that would be rounded up to 1000.0 is shown in the next larger unit.
     while idx + 1 < suffixes.len() && value >= unit * 1000 - if idx == 0 { 0 } else { unit / 20 } {
         unit *= 1000;
         idx += 1;

@@ -34,7 +34,7 @@ use crate::{
 pub struct Applied<'a> {
     /// The transcript after the edits.
     pub transcript: Transcript,
-    /// The source that its spans point into.
+    /// The source that the spans of `transcript` point into.
     pub source: Longer<'a>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Applied<'a> {
         applied
     }
 
-    /// Sends the text of a cut where the first of its items was sent.
+    /// Sends the text of a cut in the position of its first item.
     fn cut(&mut self, cut: &Cut) {
         let text = Text::Source(self.source.put(encode(&cut.text).as_bytes()));
         let new = self.add(Role::System, Block::Text(text));
@@ -79,7 +79,7 @@ impl<'a> Applied<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Replaces the context by a summary and the kept end.
+    /// Replaces the context by the text of a summary and the items that it keeps at the end.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));
@@ -89,7 +89,7 @@ impl<'a> Applied<'a> {
         context.extend(&summary.kept);
     }
 
-    /// Adds an entry of one block. Returns its item.
+    /// Adds an entry of one block at the end of the items. Returns its index.
     fn add(&mut self, role: Role, block: Block) -> usize {
         let entry = Entry { role, blocks: vec![block], ..Entry::default() };
         self.transcript.items.push(Item::Entry(Box::new(entry)));
@@ -187,8 +187,8 @@ impl Longer<'_> {
         parts.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    /// Replaces fields of a call, in its arguments as well: a caller that shows the raw arguments
-    /// shows the edit.
+    /// Replaces fields of a call, and the same fields in its raw arguments, so that a caller which
+    /// shows the raw arguments shows the edit.
     fn call(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
         let mut places: Vec<(Span, usize)> = call
             .fields
@@ -214,8 +214,8 @@ impl Longer<'_> {
         arguments.extend_from_slice(&self.read(from..call.arguments.end));
         let known: Vec<usize> = moved.iter().map(|(idx, ..)| *idx).collect();
         let all = new.keys().all(|idx| known.contains(idx));
-        // A field outside the arguments cannot be replaced in them. They become `{}`, so that the
-        // old text is not shown.
+        // A field that is stored outside of the arguments cannot be replaced in them. The arguments
+        // become `{}` then, so that the old text is not shown.
         call.arguments = if all { self.put(&arguments) } else { self.put(b"{}") };
         for (&idx, &text) in new {
             let Some(field) = call.fields.get_mut(idx) else { continue };

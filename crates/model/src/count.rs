@@ -8,24 +8,25 @@ use crate::{
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
-    /// The name shown next to every number: `o200k`, `estimate`.
+    /// The name of the counter, shown next to every number: `o200k`, `estimate`.
     fn name(&self) -> &'static str;
 
-    /// The tokens of `text`, counted on its own.
+    /// The number of tokens of `text` on its own.
     fn count(&self, text: &str) -> Tokens;
 }
 
-/// Tokens of a picture. Providers count its pixels: a picture with a long edge of 1,568 pixels, the
+/// Tokens of a picture. Providers count pixels: a picture whose longer edge has 1,568 pixels, the
 /// size that Anthropic scales down to, has about this many.
 pub const IMAGE: Tokens = Tokens(1_600);
 
 /// Tokens per page of a document: the middle of the 1,500 to 3,000 that Anthropic states for a PDF
 /// page (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
 const PAGE: Tokens = Tokens(2_250);
-/// Base64 characters taken for one page: about 55 kB of a file. The pages themselves are not
-/// counted.
+/// The number of base64 characters that counts as one page: about 55 kB of a file. The pages of a
+/// document are not looked at.
 const PAGE_BASE64: usize = 75_000;
-/// Shorter base64 may be an id or a hash, and is counted as text.
+/// The length in characters from which base64 is treated as a file. Shorter base64 may be an id or
+/// a hash, and is counted as text.
 const SHORTEST_FILE: usize = 1_000;
 
 /// Tokens that an API puts around a block: its kind, its role, an id. Providers do not document
@@ -39,9 +40,9 @@ pub const CHARS_AROUND: u64 = 100;
 /// The number and tokens of one kind of block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Their tokens.
+    /// The tokens of all these blocks.
     pub tokens: Tokens,
 }
 
@@ -63,14 +64,14 @@ pub struct Weights {
     pub thinking: Weight,
     /// Arguments of calls.
     pub calls: Weight,
-    /// Results.
+    /// Tool results.
     pub results: Weight,
-    /// Summaries, reminders, and blocks that epitome does not understand.
+    /// Summaries, reminders of the agent, and blocks that epitome does not understand.
     pub other: Weight,
 }
 
 impl Weights {
-    /// The sum of all kinds.
+    /// The sum over all kinds of blocks.
     pub fn total(&self) -> Tokens {
         [self.user, self.assistant, self.thinking, self.calls, self.results, self.other]
             .iter()
@@ -79,8 +80,8 @@ impl Weights {
     }
 }
 
-/// Counts what a resume would send. The agent's system prompt and tools are extra: most agents do
-/// not store them.
+/// Counts what a resume would send, by kind of block. The agent's system prompt and the schemas of
+/// its tools are not included: most agents do not store them.
 pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Weights {
     let mut weights = Weights::default();
     for (_, entry) in transcript.context() {
@@ -116,7 +117,7 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
     }
 }
 
-/// The tokens of a call with these arguments, which are JSON.
+/// The tokens of a call: of the name of its tool and of its arguments, which are JSON.
 pub fn call_tokens(name: &str, json: Cow<'_, [u8]>, counter: &dyn Counter) -> Tokens {
     counter.count(name) + counter.count(&arguments(json))
 }
@@ -155,10 +156,11 @@ pub fn block_has_at_least(
 /// The number of tokens by which a cut may change the count of the text before it.
 const MARGIN: Tokens = Tokens(64);
 
-/// The bytes at the beginning of a text of `len` bytes that have more than `least` tokens, unless
-/// tokens are very long; nothing if the text is not much longer.
+/// The number of bytes at the beginning of a text of `len` bytes that is enough to hold more than
+/// `least` tokens, unless the tokens are very long. `None` if the text is not much longer than
+/// that.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
-    /// Twice the average of code.
+    /// Bytes per token: twice the average of code.
     const BYTES: u64 = 8;
     let bytes = (least + MARGIN).0.saturating_mul(BYTES);
     (bytes.saturating_mul(2) < len).then(|| usize::try_from(bytes).ok()).flatten()
@@ -211,8 +213,8 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
     }
 }
 
-/// A block that is not understood counts as it is sent, but base64 of documents and recordings in
-/// it counts as pages.
+/// The tokens of a block that epitome does not understand: of its JSON as it is sent, except that
+/// base64 of documents and recordings counts as pages.
 fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
     let files: Vec<&str> = json.split('"').filter_map(file).collect();
     if files.is_empty() {
@@ -231,7 +233,8 @@ fn file(text: &str) -> Option<&str> {
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)
 }
 
-/// Arguments that are stored as a JSON string are sent as the text of that string.
+/// The text of a call's arguments as it is sent: arguments that are stored as a JSON string are
+/// decoded first.
 fn arguments(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     if bytes.first() == Some(&b'"') { Cow::Owned(decode(&bytes).into_owned()) } else { utf8(bytes) }
 }

@@ -1,4 +1,5 @@
-//! Changes as data: they are planned, shown, counted, checked, applied and undone.
+//! Edits: changes to a session as data, which are planned, shown, counted, checked, applied and
+//! undone.
 
 use crate::Tokens;
 
@@ -21,7 +22,7 @@ pub enum At {
         /// Index into `Call::fields`.
         field: usize,
     },
-    /// A part of a result.
+    /// A part of a tool result.
     Part {
         /// Index into `Transcript::items`.
         item: usize,
@@ -30,22 +31,22 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items: those that the edit names, of which this is the first.
+    /// Whole items: the first of those that the edit lists.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
     },
-    /// A copy that no model sees.
+    /// A part of a record that no model sees.
     Copy {
         /// Index into `Transcript::items`.
         item: usize,
-        /// Index into the copies of the item.
+        /// Index into the hidden fields of the item.
         copy: usize,
     },
 }
 
 impl At {
-    /// The index of the item that it changes.
+    /// The index of the item that is changed.
     pub fn item(self) -> usize {
         match self {
             At::Block { item, .. }
@@ -76,55 +77,56 @@ pub enum Verb {
     Replace(String),
     /// Removes the block or copy.
     Drop,
-    /// Takes items out of the middle of the context.
+    /// Removes items from the middle of the context.
     Cut(Cut),
     /// Replaces the beginning of the context by a summary or a digest.
     Summarise(Summary),
 }
 
-/// Items that are cut out of the middle, and the text that is sent where the first of them was.
+/// Items that are removed from the middle of the context, and the text that is sent in their place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Indices into `Transcript::items`.
     pub items: Vec<usize>,
-    /// The text.
+    /// The text that is sent in the position of the first removed item.
     pub text: String,
-    /// Messages that were not cut out before.
+    /// The number of messages that this cut removes and no earlier cut had removed.
     pub messages: u64,
 }
 
-/// A text that is sent in place of everything before the end of the context.
+/// A text that is sent in place of the beginning of the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The text.
+    /// The summary or digest.
     pub text: String,
-    /// The end of the context, which is sent after it unchanged: indices into
+    /// The items at the end of the context that are sent unchanged after the text: indices into
     /// `Transcript::items`.
     pub kept: Vec<usize>,
-    /// The tokens of what a resume sent before.
+    /// The tokens of the whole context before this edit.
     pub tokens: Tokens,
 }
 
-/// One edit, and the pass that asked for it.
+/// One edit, and the name of the pass that planned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The position.
+    /// The position in the transcript.
     pub at: At,
-    /// What is done there.
+    /// What the edit does at this position.
     pub verb: Verb,
     /// The name of the pass.
     pub pass: &'static str,
 }
 
 impl Edit {
-    /// The edit that cuts items out; none if there are no items.
+    /// The edit that removes the items of `cut`; `None` if `cut` has no items.
     pub fn cut(cut: Cut) -> Option<Edit> {
         let item = *cut.items.first()?;
         Some(Edit { at: At::Items { item }, verb: Verb::Cut(cut), pass: "trim" })
     }
 
-    /// The edit that replaces the context before its kept end by a summary; `None` if everything is
-    /// kept. `pass` is the stage that wrote it.
+    /// The edit that replaces the context, except the items that `summary` keeps, by its text.
+    /// `None` if it keeps everything. `context` are the items of the context, and `pass` is the
+    /// name of the stage that wrote the text.
     pub fn summary(summary: Summary, context: &[usize], pass: &'static str) -> Option<Edit> {
         let end = context.len().checked_sub(summary.kept.len())?;
         let item = *context[..end].first()?;
@@ -135,7 +137,7 @@ impl Edit {
 /// How a format writes edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// In the records that hold the edited blocks: the file becomes smaller.
+    /// Into the records that hold the edited blocks: the file becomes smaller.
     Splice,
     /// As appended records, which replace earlier ones on a resume: existing records never change.
     Append,
@@ -148,6 +150,6 @@ pub enum WriteMode {
 pub struct Splice {
     /// The range that is removed.
     pub span: crate::Span,
-    /// The bytes put in its place.
+    /// The bytes that replace the range.
     pub with: Box<[u8]>,
 }

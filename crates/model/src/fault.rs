@@ -16,18 +16,18 @@ impl Fault {
     }
 }
 
-/// Receives faults. The caller chooses to ignore, count or collect them.
+/// Receives faults from a reader. The caller chooses to ignore, count or collect them.
 pub trait Faults {
     /// Receives one fault.
     fn report(&mut self, fault: Fault);
 }
 
-/// Ignores them.
+/// Ignores all faults.
 impl Faults for () {
     fn report(&mut self, _fault: Fault) {}
 }
 
-/// Collects them.
+/// Collects all faults.
 impl Faults for Vec<Fault> {
     fn report(&mut self, fault: Fault) {
         self.push(fault);

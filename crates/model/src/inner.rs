@@ -7,7 +7,7 @@ use crate::{Span, decode};
 
 /// The text of a JSON string literal.
 pub struct Inner<'a> {
-    /// The text.
+    /// The decoded text, as UTF-8 bytes.
     pub text: Cow<'a, [u8]>,
     /// The position in the source at which the text begins.
     start: u64,
@@ -44,7 +44,7 @@ impl<'a> Inner<'a> {
         Inner { text: Cow::Owned(text), start, offsets: Some(offsets) }
     }
 
-    /// The source range of a range of the text.
+    /// The range in the source that a range of the text was decoded from.
     pub fn span(&self, range: &Range<usize>) -> Span {
         let at = |idx: usize| match &self.offsets {
             Some(offsets) => u64::from(offsets[idx]),
@@ -54,7 +54,8 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// The length of the first piece: an escape (both halves of a surrogate pair), or one byte.
+/// The number of source bytes of the first character of `rest`: an escape (both halves of a
+/// surrogate pair), or one byte.
 fn piece(rest: &[u8]) -> usize {
     let unit = |at: usize| {
         let digits = std::str::from_utf8(rest.get(at + 2..at + 6)?).ok()?;

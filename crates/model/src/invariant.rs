@@ -1,4 +1,4 @@
-//! What must hold for a transcript, and how a violation is reported.
+//! Properties that a transcript must have, and how a violation is reported.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Source, Transcript};
 
-/// A property that must hold.
+/// A property that a compacted session must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum Invariant {
     Keys,
     /// Sizes are within the provider's limits.
     Limits,
-    /// What other programs read from a record (cost, time, place) is unchanged.
+    /// What other programs read from a record (cost, time, working directory) is unchanged.
     Accounting,
 }
 
@@ -63,15 +63,15 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// An invariant that does not hold, and its position.
+/// A violated invariant, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Violation {
-    /// The invariant.
+    /// The invariant that is violated.
     #[serde(rename = "law")]
     pub invariant: Invariant,
     /// The line of the record, from 1.
     pub line: u64,
-    /// A short description of the fault.
+    /// A short description of what is wrong.
     pub what: String,
 }
 

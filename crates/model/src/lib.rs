@@ -1,12 +1,37 @@
-//! The core types of epitome. A [`Transcript`] is the content of a coding agent's session, whatever
-//! agent wrote it; an [`Edit`] is a change to it, as data; a [`Stub`] is the text that an edit
-//! leaves in place.
+//! The core types: a session as every agent stores it, whatever its format, and changes to it as
+//! data.
+//!
+//! A [`Transcript`] is the content of a session: a list of [`Item`]s, each read from one record. An
+//! [`Item::Entry`] is a message or a part of one, and has [`Block`]s: texts, reasoning, tool calls
+//! and their results. [`Transcript::context`] lists the items that are sent to a model if the
+//! session is resumed.
+//!
+//! A transcript holds no text. A [`Text`] is a [`Span`], a range of bytes in a [`Source`] such as a
+//! file, so the size of a transcript depends on the number of records and not on their length.
+//!
+//! An [`Edit`] is a change at one position ([`At`]): it replaces or drops a block, cuts items out,
+//! or puts a summary in their place. [`Applied`] carries edits out in memory. A [`Stub`] is the
+//! text that an edit leaves where it removed something; it contains a [`Ref`], by which the archive
+//! finds the removed bytes.
+//!
+//! ```
+//! use epitome_model::{Block, Entry, Item, Span, Text, Transcript};
+//!
+//! let source: &[u8] = br#"{"role":"user","text":"Hi"}"#;
+//! // The string literal "Hi", quotes included.
+//! let text = Text::Source(Span { start: 22, end: 26 });
+//! assert_eq!(text.read(&source), "Hi");
+//! let entry = Entry { blocks: vec![Block::Text(text)], ..Entry::default() };
+//! let items = vec![Item::Entry(Box::new(entry))];
+//! let transcript = Transcript { items, context: vec![0], ..Transcript::default() };
+//! assert_eq!(transcript.context().count(), 1);
+//! ```
 //!
 //! # Absent
 //!
-//! No IO, no clock, no environment, no agent's keys or tool names, no policy. A transcript does not
-//! hold the text of a session: it holds the position of each text in a [`Source`], so that its size
-//! depends on the number of records and not on their length.
+//! - Reading and writing sessions: `epitome-formats`.
+//! - Deciding what is removed: `epitome-passes`.
+//! - Agents' keys and tool names, input and output, clocks, the environment: higher crates.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -75,14 +75,14 @@ fn has_bare(inner: &str) -> bool {
     })
 }
 
-/// The four hexadecimal digits after `\\u` at `at`.
+/// The value of four hexadecimal digits after `\\u` at `at`: one UTF-16 unit.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at + 2..at + 6)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// Like [`unit`], if there is such an escape at `at`.
+/// Like [`unit`], if there is a `\\u` escape at `at`.
 fn unit_behind(text: &str, at: usize) -> Option<u16> {
     text.get(at..)?.starts_with("\\u").then(|| unit(text, at)).flatten()
 }

@@ -1,8 +1,8 @@
 //! String literals inside a JSON string: of JSON that is stored as text, or of a script.
 //!
-//! Their bytes are escaped once more than those of other literals. The first byte tells which kind
-//! it is: a literal of the record itself begins with `"`, one inside a string with `\"`, `'` or a
-//! backtick.
+//! The bytes of a literal inside a string are escaped once more than those of other literals. The
+//! first byte of a literal tells its kind: a literal of the record itself begins with `"`, one
+//! inside a string with `\"`, `'` or a backtick.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,8 @@ pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
         .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
 }
 
-/// A literal as it is in the string around it, or in the record if it is in none.
+/// The literal as text: as it is in the string around it, or as it is in the record if no string is
+/// around it.
 pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { without_escapes(literal) } else { String::from_utf8_lossy(literal) }
 }
@@ -78,7 +79,7 @@ fn with_escapes(text: &str) -> String {
     outer[1..outer.len() - 1].to_owned()
 }
 
-/// A JavaScript literal with these quotes.
+/// A text as a JavaScript literal in quotes of this kind.
 fn script_literal(text: &str, quote: char) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push(quote);
@@ -101,8 +102,8 @@ fn script_literal(text: &str, quote: char) -> String {
     literal
 }
 
-/// The text of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become U+FFFD, as
-/// everywhere.
+/// Decodes the inside of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become
+/// U+FFFD, as in JSON.
 fn unescaped(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -121,7 +122,8 @@ fn unescaped(inner: &str) -> String {
             '0' => push_unescaped(&mut text, '\0', after),
             'x' => code(&mut text, after.get(..2), after, 2),
             'u' => unicode(&mut text, after),
-            // The literal continues on the next line.
+            // The backslash is the last character of a line: the literal continues on the next
+            // line.
             '\n' => after,
             '\r' => after.strip_prefix('\n').unwrap_or(after),
             _ => push_unescaped(&mut text, c, after),
@@ -136,8 +138,8 @@ fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     after
 }
 
-/// Appends the character whose number is given in hexadecimal digits, which are `len` bytes of what
-/// follows.
+/// Appends the character whose code point is `digits`, in hexadecimal, and returns what follows the
+/// `len` bytes of the digits in `after`. Without valid digits it appends nothing.
 fn code<'t>(text: &mut String, digits: Option<&str>, after: &'t str, len: usize) -> &'t str {
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match number {

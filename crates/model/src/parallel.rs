@@ -1,6 +1,6 @@
-//! Work on all cores, where the feature `parallel` is switched on: results are the same without.
+//! Runs work on all cores if the feature `parallel` is enabled. Results are the same without it.
 
-/// The results of `each`, in order.
+/// The results of `each` for all values, in the order of the values.
 #[cfg(feature = "parallel")]
 pub fn map<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     use rayon::prelude::*;
@@ -8,7 +8,7 @@ pub fn map<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -
     all.into_par_iter().map(each).collect()
 }
 
-/// The results of `each`, in order.
+/// The results of `each` for all values, in the order of the values.
 #[cfg(not(feature = "parallel"))]
 pub fn map<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     all.into_iter().map(each).collect()

@@ -13,7 +13,7 @@ pub fn lossy_path<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok,
     to.collect_str(&path.as_ref().display())
 }
 
-/// The same of a path that may be missing.
+/// Serialises a path that may be missing, for `#[serde(serialize_with)]`.
 ///
 /// # Errors
 ///

@@ -1,11 +1,12 @@
-//! Requests: what a session records of their sizes.
+//! Requests to a model: what a session records of their sizes.
 
 use std::collections::HashMap;
 
 use crate::{CacheUse, Tokens, Transcript, Usage};
 
 /// The input tokens of each request that a session records, as the provider counted them, in the
-/// order of the file: how full the context was, whether a resume sends these entries or not.
+/// order of the file: how full the context was at that time. Requests are included whether a resume
+/// sends their entries or not.
 ///
 /// The records of one response are one request, whichever of them says its size. Requests of which
 /// nothing is recorded, or nothing but zero, are left out, and so are copies of the history.
@@ -24,24 +25,24 @@ pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     sizes
 }
 
-/// A request that a session records.
+/// A request whose tokens a session records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountedRequest<'t> {
-    /// When it was answered, as the session writes it.
+    /// The time of the response, as written in the session.
     pub time: Option<&'t str>,
     /// The model that answered it.
     pub model: Option<&'t str>,
     /// What the entries of its response share, if the session says so.
     pub group: Option<&'t str>,
-    /// What the provider counted for it.
+    /// The tokens that the provider counted for the request.
     pub usage: Usage,
 }
 
-/// Every request of which a session records what the provider counted, in the order of the file.
+/// All requests whose tokens a session records, in the order of the file.
 ///
-/// Each record of a response may say what it came to so far: they are one request, with the largest
-/// of their counts. Requests that came to nothing (aborted, or failed at once) are left out, and so
-/// are copies of the history.
+/// Several records of one response may each have counts, which grow: they are one request, with the
+/// largest of each count. Requests whose counts are all zero (aborted, or failed at once) are left
+/// out, and so are copies of the history.
 pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();
     let mut of_response: HashMap<&str, usize> = HashMap::new();
@@ -64,12 +65,12 @@ pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
 }
 
 impl Usage {
-    /// Whether the request came to anything.
+    /// Whether a count or the cost is not zero.
     fn is_billed(&self) -> bool {
         self.input > 0 || self.output > 0 || self.cost.is_some()
     }
 
-    /// The larger of each count.
+    /// The larger of each count in two records of one request.
     fn most(self, other: Usage) -> Usage {
         let cache = match (self.cache, other.cache) {
             (Some(a), Some(b)) => {

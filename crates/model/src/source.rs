@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::nested::{decode, decode_owned};
 
-/// The bytes of a stored session, wherever they are: in memory, in a file, or in a file with edits
-/// over it.
+/// The bytes of a stored session: in memory, in a file, or in a file with edits laid over it.
 ///
 /// Readers and passes read the ranges that they need and keep none of them, so that memory grows
 /// with the number of records and not with their length. An implementation that fails to read
@@ -21,13 +20,13 @@ pub trait Source: Sync {
     /// The bytes of `range`, clipped to the length of the source.
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]>;
 
-    /// The first failure to read, if there was one: what was made of the bytes is not to be
-    /// trusted. Bytes in memory never fail.
+    /// The first failure to read, if there was one. What was computed from bytes that could not be
+    /// read must be discarded. Bytes in memory never fail.
     fn read_failure(&self) -> Option<ReadFailure> {
         None
     }
 
-    /// Whether there are no bytes at all.
+    /// Whether the source has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -94,7 +93,7 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether it covers nothing.
+    /// Whether the span covers no byte.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
@@ -108,10 +107,10 @@ impl Span {
 /// A text of a transcript: its position in the source, or a text that epitome made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The span of a string literal, quotes included: of the record, or of JSON or a script inside
-    /// a string of the record (see [`as_seen`](crate::as_seen)).
+    /// The span of a string literal, quotes included. The literal may be a value of the record, or
+    /// be inside JSON or a script that is a string of the record (see [`as_seen`](crate::as_seen)).
     Source(Span),
-    /// A text that is in no source.
+    /// A text that epitome made, which is in no source.
     Made(Box<str>),
 }
 
@@ -136,7 +135,7 @@ impl Text {
             return None;
         }
         let mut end = 1;
-        // No escape is longer than six bytes. Half of a pair of them is shown as U+FFFD.
+        // No escape is longer than six bytes. Half of a surrogate pair is decoded to U+FFFD.
         while end + 6 < literal.len() {
             end += match (literal[end], literal[end + 1]) {
                 (b'\\', b'u') => 6,

@@ -54,7 +54,7 @@ impl Serialize for Ref {
 impl FromStr for Ref {
     type Err = NoRef;
 
-    /// Accepts references of any length up to the whole hash, with or without the `k`.
+    /// Parses references of any length up to the whole hash, with or without the `k`.
     fn from_str(text: &str) -> Result<Ref, NoRef> {
         let digits = text.strip_prefix('k').unwrap_or(text);
         let known = (4..=64).contains(&digits.len())
@@ -117,7 +117,8 @@ impl Stub {
         Stub { reference, what, lines: None, size: None, note: None, body: String::new() }
     }
 
-    /// A stub for `text`, with its number of lines, or of bytes if it was one line.
+    /// A stub for `text`, with its number of lines; if it has only one line, with its number of
+    /// bytes.
     pub fn of_text(reference: Ref, text: &str) -> Stub {
         match line_count(text) {
             Lines(0 | 1) => Stub::new(reference).with_size(Bytes(text.len() as u64)),
@@ -125,7 +126,7 @@ impl Stub {
         }
     }
 
-    /// Adds a description. Control characters become spaces, and it is cut at 120 characters.
+    /// Adds a description. Control characters become spaces, and it is truncated to 120 characters.
     #[must_use]
     pub fn with_what(mut self, what: &str) -> Stub {
         self.what = short(what, 120);
@@ -139,7 +140,7 @@ impl Stub {
         self
     }
 
-    /// Adds the size.
+    /// Adds the size of the removed text.
     #[must_use]
     pub fn with_size(mut self, size: Bytes) -> Stub {
         self.size = Some(size.to_string());
@@ -153,7 +154,7 @@ impl Stub {
         self
     }
 
-    /// Adds the lines that are kept below it.
+    /// Adds the lines that are kept below the stub.
     #[must_use]
     pub fn with_body(mut self, body: String) -> Stub {
         self.body = body;
@@ -170,7 +171,7 @@ impl Stub {
         &self.what
     }
 
-    /// The lines that are kept below it.
+    /// The lines that are kept below the stub.
     pub fn body(&self) -> &str {
         &self.body
     }
@@ -198,7 +199,7 @@ impl Stub {
     }
 }
 
-/// Splits off the last part if `read` can parse it.
+/// Splits off the last part of a stub if `read` can parse it.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {
@@ -253,11 +254,12 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// Replaces lines that are left out. The first line of a stub says how many lines there were.
+/// The line that replaces lines left out. The first line of a stub says how many lines the text
+/// had.
 const GAP: &str = "…";
 
 /// `[output: 245 lines]`: left by the `transcript` recipes, without a reference. Only the archive
-/// knows what it was.
+/// records which bytes it replaced.
 pub fn counted(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }

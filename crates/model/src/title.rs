@@ -5,13 +5,13 @@ use crate::short;
 /// Maximum length of a title in characters.
 const LENGTH: usize = 80;
 
-/// The title for a text: its beginning, on one line.
+/// The title that a text gives: its beginning, on one line, at most 80 characters.
 pub fn title(text: &str) -> Box<str> {
     short(text, LENGTH).into()
 }
 
-/// The command that a text is, if it is one as Claude Code keeps what was typed:
-/// `<command-name>/compact</command-name> … <command-args>the tests</command-args>` is
+/// The command that the user typed, if `text` is a command in the form in which Claude Code stores
+/// it: `<command-name>/compact</command-name> … <command-args>the tests</command-args>` gives
 /// `/compact the tests`.
 pub fn typed_command(text: &str) -> Option<String> {
     let inside = |name: &str| {

@@ -1,11 +1,11 @@
-//! What a tool does, whatever its agent calls it.
+//! Kinds of tools: what a tool does, whatever its agent calls it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Text;
 
-/// What a tool does. A reader maps the agent's tool name and arguments to it; no other module knows
-/// them.
+/// What a tool does. A reader maps the agent's tool names and arguments to kinds; all other code
+/// knows kinds only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -43,8 +43,8 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// Whether its results are state that a model returns to, rather than output it looks at once:
-    /// never stubbed by default.
+    /// Whether results of the tool are state that a model returns to (a to-do list, a plan), not
+    /// output that it looks at once. Such results are not stubbed by default.
     pub fn is_state(self) -> bool {
         match self {
             ToolKind::Todo
@@ -65,7 +65,7 @@ impl ToolKind {
         }
     }
 
-    /// Whether it changes the file that its target names.
+    /// Whether the tool changes the file that its target names.
     pub fn changes_file(self) -> bool {
         matches!(self, ToolKind::Write | ToolKind::Edit | ToolKind::Patch)
     }
@@ -74,9 +74,10 @@ impl ToolKind {
 /// A text among the arguments of a call that may be bulky.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its path in the arguments as the agent writes it: `content`, `edits[2].oldText`.
+    /// The path of the text in the arguments, as the agent writes it: `content`,
+    /// `edits[2].oldText`.
     pub name: Box<str>,
-    /// What it is for.
+    /// What the text is for.
     pub role: FieldRole,
     /// The text.
     pub text: Text,

@@ -1,4 +1,4 @@
-//! The normalised form of a session.
+//! Transcripts: the normalised form of a session.
 
 use crate::{Field, MicroDollars, Source, Span, Text, TokenUsage, Tokens, ToolKind};
 
@@ -10,13 +10,14 @@ pub struct Transcript {
     pub head: Head,
     /// One item per record, in the order of the file.
     pub items: Vec<Item>,
-    /// The items that a resume would send, as indices into `items`, in the order they are sent.
+    /// The items that a resume would send, as indices into `items`, in the order in which they are
+    /// sent.
     pub context: Vec<usize>,
 }
 
 impl Transcript {
-    /// The entries of the field `context`, each with its index: what a resume would send, in this
-    /// order.
+    /// The entries that a resume would send, each with its index into `items`, in the order in
+    /// which they are sent.
     pub fn context(&self) -> impl DoubleEndedIterator<Item = (usize, &Entry)> {
         self.context.iter().filter_map(|&idx| Some((idx, self.items[idx].entry()?)))
     }
@@ -34,7 +35,7 @@ pub struct Head {
     pub id: Option<Box<str>>,
     /// The working directory.
     pub cwd: Option<Box<str>>,
-    /// Its title, or else the beginning of the first user message.
+    /// The title of the session, or else the beginning of the first user message.
     pub title: Option<Box<str>>,
     /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
@@ -46,7 +47,7 @@ pub struct Head {
 /// One record of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// Something that a model sees, now or on another branch.
+    /// Content that a model sees, now or on another branch of the session.
     Entry(Box<Entry>),
     /// A record that no model sees.
     Kept(HiddenRecord),
@@ -90,9 +91,9 @@ pub struct Record {
 /// A record that no model sees: never changed, except for its copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenRecord {
-    /// Its position.
+    /// The position of the record.
     pub record: Record,
-    /// Bulky parts that no model sees.
+    /// Bulky parts of the record that no model sees.
     pub copies: Vec<HiddenField>,
 }
 
@@ -101,13 +102,13 @@ pub struct HiddenRecord {
 pub struct HiddenField {
     /// The agent's name for it.
     pub name: &'static str,
-    /// The value.
+    /// The value, as a span of the source.
     pub value: Span,
-    /// What replaces it.
+    /// What remains in its place when it is removed.
     pub left: Left,
 }
 
-/// What remains of a copy when it is removed.
+/// What remains of a hidden field when it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Nothing: the member is removed with its key.
@@ -120,29 +121,31 @@ pub enum Left {
     EmptyArray,
 }
 
-/// Something that a model sees.
+/// One record that a model sees: a message, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
-    /// The position of its record.
+    /// The position of the record.
     pub record: Record,
-    /// Its id among the entries of the session.
+    /// The id of the entry among the entries of the session.
     pub id: Option<Box<str>>,
-    /// The id of the entry it continues.
+    /// The id of the entry that this one continues.
     pub parent: Option<Box<str>>,
-    /// The role.
+    /// The speaker.
     pub role: Role,
-    /// Entries of one model response, or of one user message, have the same group.
+    /// The id of the message that the entry is part of: entries of one model response, or of one
+    /// user message, have the same group.
     pub group: Option<Box<str>>,
-    /// Whether it is a copy of earlier entries: some agents record a compaction with the history to
-    /// send again. Copies begin no turns, and their calls are not counted twice.
+    /// Whether the entry is a copy of earlier entries: some agents record a compaction together
+    /// with the history that is sent after it. Copies begin no turns, and their calls are not
+    /// counted twice.
     pub repeated: bool,
-    /// The time, as written in the session.
+    /// The time of the entry, as written in the session.
     pub time: Option<Box<str>>,
-    /// The model that wrote it.
+    /// The model that wrote the entry.
     pub model: Option<Box<str>>,
-    /// The tokens that the provider counted for the request that it answers.
+    /// The tokens that the provider counted for the request that this entry answers.
     pub usage: Option<Usage>,
-    /// Its content.
+    /// The content of the entry, in the order in which it is sent.
     pub blocks: Vec<Block>,
     /// Parts of the record that no model sees.
     pub copies: Vec<HiddenField>,
@@ -165,18 +168,18 @@ pub enum Role {
 /// Tokens that a provider counted for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// All input: fresh, read from a cache and written to it.
+    /// Input tokens: fresh ones, and those read from a cache and written to one.
     pub input: u64,
-    /// Output; 0 when the session does not record the final number.
+    /// Output tokens; 0 if the session does not record the final number.
     pub output: u64,
-    /// The part of the input that was read from a cache or written to one, if the session records
-    /// it.
+    /// How many of the input tokens were read from a cache or written to one, if the session
+    /// records it.
     pub cache: Option<CacheUse>,
     /// The cost, if the session records it.
     pub cost: Option<MicroDollars>,
 }
 
-/// Input that was read from a cache or written to one.
+/// Input tokens that were read from a cache or written to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
     /// Tokens read from a cache.
@@ -185,7 +188,7 @@ pub struct CacheUse {
     pub written: u64,
 }
 
-/// For a response that was just received: its use of the cache is known.
+/// The usage of a response that was just received: its use of the cache is known.
 impl From<TokenUsage> for Usage {
     fn from(usage: TokenUsage) -> Usage {
         let cache = CacheUse { read: usage.cached.0, written: usage.cache_written.0 };
@@ -195,7 +198,8 @@ impl From<TokenUsage> for Usage {
 }
 
 impl Usage {
-    /// The tokens, each in one field. `None` if the session does not record its use of a cache.
+    /// The tokens, each counted in one field. `None` if the session does not record the use of a
+    /// cache.
     pub fn tokens(&self) -> Option<TokenUsage> {
         let CacheUse { read, written } = self.cache?;
         Some(TokenUsage {
@@ -206,8 +210,8 @@ impl Usage {
         })
     }
 
-    /// Sets the cost from a session's number of dollars. Zero is treated as unknown: agents that
-    /// know no price record it too.
+    /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown:
+    /// agents that do not know the price record zero, too.
     #[must_use]
     pub fn with_cost(mut self, dollars: &str) -> Usage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
@@ -220,7 +224,7 @@ impl Usage {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Block {
-    /// Text.
+    /// Text of the user, the model or the agent.
     Text(Text),
     /// Reasoning: either unchanged or removed whole.
     Thinking(Thinking),
@@ -228,11 +232,12 @@ pub enum Block {
     Call(Call),
     /// The result of a call.
     Output(Output),
-    /// A repeated result: one that the session stores, and sends, more than once.
+    /// A result that repeats an earlier result: the session stores it, and sends it, more than
+    /// once.
     Repeated(RepeatedOutput),
     /// A picture.
     Image(Image),
-    /// A summary of what came before, written by a model or by the agent.
+    /// A summary of the earlier conversation, written by a model or by the agent.
     Summary(Text),
     /// Something that a model sees and that epitome does not understand: never edited.
     Opaque(Span),
@@ -245,52 +250,53 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether it may go: OpenAI's Responses API refuses a call whose reasoning item is missing,
-    /// and other programs count some responses of Claude Code by a record that holds nothing else.
+    /// Whether the block may be removed. It may not if OpenAI's Responses API would refuse a call
+    /// whose reasoning item is missing, or if other programs count a response of Claude Code by
+    /// this record.
     pub removable: bool,
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The id that links it to its result.
+    /// The id that the result of the call names.
     pub id: Box<str>,
-    /// The name the agent uses.
+    /// The name of the tool, as the agent has it.
     pub name: Box<str>,
     /// What the tool does.
     pub kind: ToolKind,
-    /// Its target: a path, a command, a pattern, a URL.
+    /// What the call is about: a path, a command, a pattern or a URL.
     pub target: Option<Text>,
     /// Arguments that narrow a read to a part of the file (offset, limit), as stored.
     pub part: Option<Box<str>>,
     /// Arguments that may be bulky.
     pub fields: Vec<Field>,
-    /// All arguments as stored.
+    /// All arguments, as stored.
     pub arguments: Span,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The id of the call that it answers.
+    /// The id of the call that the result answers.
     pub call: Box<str>,
     /// Whether the tool failed.
     pub error: bool,
-    /// Its content.
+    /// The content of the result.
     pub parts: Vec<Part>,
     /// The value that holds the parts, as stored; empty if there is none.
     pub whole: Span,
     /// Whether each line begins with its number in the file.
     pub numbered: bool,
-    /// Whether it contains text of the user, who answered a question or refused the call: never
-    /// edited.
+    /// Whether the result contains text of the user, who answered a question or refused the call.
+    /// Such a result is never edited.
     pub from_user: bool,
 }
 
 impl Output {
     /// The text of the result: its text parts, joined by line feeds.
     pub fn text(&self, source: &dyn Source) -> String {
-        // Avoids a copy: a text may have hundreds of megabytes.
+        // One text is not copied: it may have hundreds of megabytes.
         if let [Part::Text(text)] = self.parts.as_slice() {
             return text.read(source).into_owned();
         }
@@ -306,7 +312,8 @@ impl Output {
         text
     }
 
-    /// Its size in bytes as stored: the value that holds the parts, and pictures next to it.
+    /// The size of the result as stored, in bytes: the value that holds the parts, and pictures
+    /// next to it.
     pub fn size(&self) -> u64 {
         let beside = self.parts.iter().map(|part| match part {
             Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
@@ -319,9 +326,9 @@ impl Output {
 /// A result that repeats an earlier one exactly: removing it loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedOutput {
-    /// The result at this position.
+    /// The result at this position, which an earlier result equals.
     pub output: Output,
-    /// Everything that is removed: the value that holds it, with its id.
+    /// What is removed with the result: the value that holds it, together with its id.
     pub whole: Span,
 }
 
@@ -332,11 +339,11 @@ pub enum Part {
     Text(Text),
     /// A picture.
     Image(Image),
-    /// Something else that the model sees.
+    /// Another value that the model sees and epitome does not understand.
     Opaque(Span),
 }
 
-/// The part as a block of its own.
+/// A part of a result as a block.
 impl From<Part> for Block {
     fn from(part: Part) -> Block {
         match part {
@@ -350,9 +357,9 @@ impl From<Part> for Block {
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Its media type: `image/png`.
+    /// The media type: `image/png`.
     pub media: Box<str>,
-    /// The literal that holds its bytes in base64.
+    /// The string literal that holds the picture in base64.
     pub data: Span,
     /// The whole block as stored.
     pub whole: Span,

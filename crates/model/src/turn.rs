@@ -29,7 +29,7 @@ pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     found
 }
 
-/// The number of turns that begin in what a resume sends: at most the number of [`turns`].
+/// The number of turns that begin in what a resume sends; never more than [`turns`] returns.
 pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
     turns(transcript, source).iter().filter(|item| sent.contains(item)).count() as u64
@@ -37,7 +37,8 @@ pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
 
 fn says_something(entry: &Entry, source: &dyn Source) -> bool {
     entry.blocks.iter().any(|block| match block {
-        // Short texts are decoded to see whether they are blank; longer ones are assumed not to be.
+        // A text of more than 64 bytes is assumed not to be blank; a shorter one is decoded to find
+        // out.
         Block::Text(Text::Source(span)) if span.len() > 64 => true,
         Block::Text(text) => !text.read(source).trim().is_empty(),
         Block::Image(_) => true,

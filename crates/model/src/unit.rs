@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use crate::{Block, Role, Transcript};
 
-/// One model response with all its calls, their results and its reasoning; or one message of the
-/// user or the agent. A cut is always between two units.
+/// The smallest part of a context that can be removed: one model response with all its calls, their
+/// results and its reasoning; or one message of the user or the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Indices into `Transcript::items`, in the order they are sent.
     pub items: Vec<usize>,
-    /// Whether it begins a turn: it contains a user message.
+    /// Whether the unit begins a turn: it contains a user message.
     pub starts_turn: bool,
 }
 
@@ -60,10 +60,10 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
     units
 }
 
-/// The last place in the context, at most this one, that divides no unit: a result without a call
-/// may be between a call and its result.
+/// The last position in the context, at most `place`, at which the context can be split without
+/// splitting a unit. A result without a call may be between a call and its result.
 ///
-/// `place` is an index into [`Transcript::context`], or its length.
+/// Both positions are indices into [`Transcript::context`], or its length.
 pub fn undivided(transcript: &Transcript, mut place: usize) -> usize {
     let places: HashMap<usize, usize> =
         transcript.context.iter().enumerate().map(|(place, &item)| (item, place)).collect();

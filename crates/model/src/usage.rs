@@ -1,4 +1,4 @@
-//! What a model service reports with a response: the tokens it counted, and why it stopped.
+//! Reports of a model service with a response: the tokens it counted, and why the model stopped.
 
 use std::ops::{Add, AddAssign};
 
@@ -15,12 +15,12 @@ pub struct TokenUsage {
     pub cached: Tokens,
     /// Input that was written to a cache.
     pub cache_written: Tokens,
-    /// Output, reasoning included.
+    /// Output, including reasoning.
     pub output: Tokens,
 }
 
 impl TokenUsage {
-    /// The whole input of the request, from a cache or not.
+    /// All input tokens of the request, whether they were read from a cache or not.
     pub fn all_input(&self) -> Tokens {
         self.input + self.cached + self.cache_written
     }
@@ -49,15 +49,15 @@ impl AddAssign for TokenUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
-    /// It was complete.
+    /// The response is complete.
     End,
-    /// It reached the output limit of the request: the response is cut off.
+    /// The response reached the output limit of the request and is cut off.
     Length,
-    /// It calls a tool and waits for the result.
+    /// The model calls a tool and waits for the result.
     Call,
-    /// It, or the service, declined to respond.
+    /// The model, or the service, declined to respond.
     Refused,
-    /// A reason that only the service knows, as the service names it.
+    /// Another reason, as the service names it.
     Other(String),
 }
 

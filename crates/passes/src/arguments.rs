@@ -15,21 +15,21 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
-    /// Texts of at most this many bytes stay.
+    /// Texts of at most this many bytes are not shortened.
     pub min_bytes: u64,
-    /// Calls whose arguments have at most this many bytes in all stay.
+    /// Calls whose arguments have at most this many bytes in total are not shortened.
     pub min_call_bytes: u64,
     /// The roles of the fields that are shortened.
     pub roles: Vec<FieldRole>,
-    /// What replaces them.
+    /// What replaces a shortened field.
     pub style: DigestStyle,
-    /// Lines kept at the beginning.
+    /// Number of lines kept at the beginning.
     pub head: usize,
-    /// Lines kept at the end.
+    /// Number of lines kept at the end.
     pub tail: usize,
-    /// Number of definitions kept of a written file.
+    /// Number of definitions kept of a file that is written.
     pub outline: usize,
-    /// Bytes at which kept lines are cut; 0 leaves them whole.
+    /// Bytes to which kept lines are truncated; 0 leaves them whole.
     pub width: usize,
     /// Bytes kept at the beginning, regardless of lines; if set, `head` and `tail` are ignored.
     pub beginning: usize,

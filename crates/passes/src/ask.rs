@@ -1,5 +1,5 @@
-//! A question to a model and its answer. A summary is a state machine that makes questions; its
-//! caller gets the answers.
+//! A question to a model, and its answer. A summary is a state machine that makes questions; the
+//! caller sends them and passes the answers in.
 
 use std::fmt;
 
@@ -14,31 +14,30 @@ pub struct Ask {
     pub system: String,
     /// The message of the user.
     pub prompt: String,
-    /// The most tokens of the answer.
+    /// Maximum number of tokens in the answer.
     pub max_tokens: u64,
 }
 
 /// The answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reply {
-    /// Its text.
+    /// The text of the answer.
     pub text: String,
-    /// Why it ended.
+    /// Why the model stopped.
     pub stopped: StopReason,
     /// The billed tokens, if the service reports them.
     pub used: Option<TokenUsage>,
 }
 
-/// Why there is no reply.
+/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoReply {
     /// No model is configured.
     Nobody,
-    /// The question was longer than the model accepts, even though it fits the window that is
-    /// known.
+    /// The model refused the question as too long, although the question fits the known window.
     TooLong,
-    /// The request failed, for this reason.
+    /// The request failed; the text is the reason.
     Failed(String),
 }
 

@@ -14,15 +14,15 @@ use crate::{
     thinking,
 };
 
-/// What a run needs besides transcript and recipe.
+/// What a run needs in addition to transcript and recipe.
 pub struct Options<'a> {
-    /// The kind of the context. For one in use, the caller has checked the trigger already.
+    /// The kind of the context. If it is live, the caller has already checked the trigger.
     pub kind: ContextKind,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
-    /// Whether reasoning of this model is bound to everything before it.
+    /// Returns whether reasoning of a model is bound to everything before it.
     pub thinking_is_bound: fn(model: &str) -> bool,
-    /// Known token counts, by item and block.
+    /// Token counts that are known already, by item and block.
     pub counted: &'a [Vec<Tokens>],
 }
 
@@ -30,19 +30,20 @@ pub struct Options<'a> {
 /// counts. Nothing is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The edits: a middle cut first, then the others in the order of the file. A summary is alone.
+    /// The edits: a middle cut first, then the others in the order of the file. A summary is the
+    /// only edit.
     pub edits: Vec<PlannedEdit>,
     /// What is kept whole, and why.
     pub kept: Kept,
-    /// Tokens of pinned rules, which stay.
+    /// Tokens of pinned rules, which no edit removes.
     pub pinned: Tokens,
-    /// Tokens of a resume before the compaction.
+    /// Tokens that a resume would send before the compaction.
     pub tokens_before: Tokens,
     /// The trigger, if it was not reached; then there are no edits.
     pub not_reached: Option<Level>,
     /// The saving, if it is below the recipe's minimum; then there are no edits.
     pub too_little: Option<Tokens>,
-    /// Tokens by item and block, as far as they were counted.
+    /// Tokens by item and block, of those blocks that were counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
 
@@ -60,7 +61,7 @@ impl Plan {
             let count = match &edit.verb {
                 Verb::Replace(_) | Verb::Drop => 1,
                 Verb::Cut(cut) => cut.messages,
-                // Its calls and texts are counted elsewhere (`StandsFor`).
+                // The calls and texts that a summary replaces are counted elsewhere (`StandsFor`).
                 Verb::Summarise(_) => continue,
             };
             *passes.entry(edit.pass).or_default() += count;
@@ -100,7 +101,7 @@ impl Plan {
 pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
-    /// Tokens that it saves. This is an estimate; reports count the result.
+    /// The number of tokens that it is expected to save. Reports count the result instead.
     pub tokens: Tokens,
 }
 
@@ -128,8 +129,8 @@ pub fn compact(
     plan
 }
 
-/// Begins a plan, still without edits: counts the context, and if the trigger is reached,
-/// determines what is kept by position and what is pinned because it sets rules.
+/// Begins a plan, without edits so far: counts the context and, if the trigger is reached,
+/// determines what is kept for its position and what is pinned because it sets rules.
 pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -137,7 +138,7 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     if run.is_due(&size) {
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
-        // A summary with a pin in it is longer than the pin: count the pin alone.
+        // A summary that contains a pin is longer than the pin: only the pin is counted.
         let tokens =
             |pin: &Pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text));
         plan.pinned = pinned.iter().map(tokens).sum();
@@ -149,8 +150,8 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     plan
 }
 
-/// Runs the passes of a recipe over the view, and adds their edits to a plan that was begun. If the
-/// context is within the target there are no edits.
+/// Runs the passes of a recipe over the view, and adds their edits to `plan`, which [`begin`] made.
+/// If the context is within the target, adds none.
 pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -173,12 +174,13 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     plan.counted = view.counted();
 }
 
-/// What a recipe would remove, for a person who reads a session: edits that are shown and never
-/// written.
+/// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
+/// and never written.
 ///
-/// They differ from those of [`compact`]: nothing is kept for its age, short texts are replaced as
-/// well so that a page looks uniform, and sizes are those before any compaction: where a stub does
-/// not name its size, `lines_of` returns how many lines the archive has under its reference.
+/// They differ from those of [`compact`]. Nothing is kept for its position. Short texts are
+/// replaced as well, so that a page looks uniform. Sizes are those before any compaction: for a
+/// stub without a size, `lines_of` returns the number of lines that the archive has under its
+/// reference.
 pub fn for_reading(
     transcript: &Transcript,
     source: &dyn Source,
@@ -228,7 +230,7 @@ fn plan_passes(
     planned
 }
 
-/// Whether a place belongs to a call of an exempt tool.
+/// Whether a position belongs to a call of an exempt tool.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     let call = match block_at(view, at) {
         Some(Block::Call(call)) => Some(call),
@@ -240,12 +242,13 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(names)
 }
 
-/// Calls with replaced arguments, by item and block: the new texts by field.
+/// Calls whose arguments are edited, by item and block: the new text of each edited field.
 #[derive(Default)]
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
 impl EditedCalls {
-    /// Tokens that a resume saves when a field becomes `text`, after the edits of other fields.
+    /// The tokens that a resume saves if a field becomes `text`, in addition to earlier edits of
+    /// other fields.
     ///
     /// The call is counted as the JSON that is sent. Counting the texts alone would stop a little
     /// above the target, and a second run would plan one edit more.
@@ -272,7 +275,7 @@ impl EditedCalls {
     }
 }
 
-/// Tokens of a call with these texts in these fields.
+/// The tokens of a call with these texts in these fields.
 fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -> Tokens {
     let spans = fields.iter().filter_map(|(field, text)| {
         let span = call.fields.get(*field)?.text.span()?;
@@ -282,7 +285,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     spans.sort_unstable_by_key(|(span, _)| *span);
     let (mut json, mut from) = (Vec::new(), call.arguments.start);
     for (span, text) in spans {
-        // Fields may be nested, as a text in a script.
+        // A field may be nested in another, such as a text in a script.
         if span.start >= from {
             json.extend_from_slice(&view.source.read(from..span.start));
             let head = view.source.read(span.start..span.start + 2);
@@ -294,7 +297,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     call_tokens(&call.name, json.into(), view.counter)
 }
 
-/// Tokens that a resume saves by an edit of a block or of a part of it.
+/// The tokens that a resume saves by an edit of a block or of a part of it.
 fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -307,7 +310,7 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     match edit.at {
         At::Items { .. } | At::Copy { .. } => Tokens(0),
         At::Block { block, .. } => view.tokens(item, block) - left,
-        // Counted by `EditedCalls`.
+        // The savings of fields are computed by `EditedCalls`.
         At::Field { .. } => Tokens(0),
         At::Part { .. } => epitome_model::IMAGE - left,
     }
@@ -319,7 +322,7 @@ struct Run<'a> {
     kind: ContextKind,
     passes: &'a [PassSettings],
     target: Option<Target>,
-    /// Whether any part of the recipe needs character counts; they are expensive.
+    /// Whether any part of the recipe needs character counts, which are slow to compute.
     asks_for_chars: bool,
 }
 
@@ -334,7 +337,7 @@ impl<'a> Run<'a> {
         Run { recipe, kind, passes, target, asks_for_chars }
     }
 
-    /// The size of the context.
+    /// The size of the context that `view` shows.
     fn size(&self, view: &View<'_>) -> ContextSize {
         let chars = if self.asks_for_chars { view.context_chars() } else { 0 };
         ContextSize { chars, ..view.size() }
@@ -350,7 +353,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The edits of the ingest stage for a stored session. In a context in use, results were
+    /// The edits of the ingest stage for a stored session. In a live context, results were
     /// truncated when they arrived.
     fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
         let rule = match self.kind {
@@ -376,9 +379,9 @@ impl<'a> Run<'a> {
         if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
     }
 
-    /// Takes edits in the order of the passes, oldest first, until the target is reached. Edits
-    /// that lose nothing for the model (hidden copies, repeated content) are always taken. Of two
-    /// edits of one place the later pass's is taken.
+    /// The edits to make: in the order of the passes, oldest first, until the target is reached.
+    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. Of
+    /// two edits of one position, the one of the later pass is made.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -412,7 +415,7 @@ impl<'a> Run<'a> {
             let earlier = places.get(&planned.edit.at).copied();
             if !free {
                 if let Some(at) = earlier {
-                    // The saving of the edit that this one replaces no longer counts.
+                    // The saving of the edit that is replaced no longer counts.
                     left.tokens += chosen[at].tokens;
                     left.chars += self.chars_saved(view, &chosen[at].edit);
                 }
@@ -436,7 +439,7 @@ fn less(size: &mut ContextSize, tokens: Tokens, chars: u64) {
     size.chars = size.chars.saturating_sub(chars);
 }
 
-/// Characters of JSON that a resume saves by an edit.
+/// The characters of JSON that a resume saves by an edit.
 fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -467,7 +470,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     old.saturating_sub(new)
 }
 
-/// Edits that remove the repetitions of results with an edit, which would show the original.
+/// Edits that remove the repetitions of edited results: a repetition would show the original.
 fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
@@ -501,7 +504,7 @@ fn again<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     }
 }
 
-/// The block that contains a place.
+/// The block that contains a position.
 fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     let (At::Block { item, block } | At::Part { item, block, .. } | At::Field { item, block, .. }) =
         at
@@ -512,7 +515,8 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
 }
 
 /// Edits that remove reasoning which is bound to everything before it and becomes invalid with the
-/// first edit. It is removed even if kept, because a request with it would be refused.
+/// first edit. Such reasoning is removed even if it is kept, because a provider would refuse the
+/// request.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

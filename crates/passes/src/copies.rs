@@ -9,20 +9,20 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
-    /// Copies of at most this many bytes stay.
+    /// Copies of at most this many bytes are not removed.
     pub min_bytes: u64,
-    /// Which entries lose their copies.
+    /// The entries from which copies are removed.
     pub scope: Scope,
 }
 
-/// Which entries lose their copies.
+/// The entries from which copies are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Those that are not kept whole.
+    /// Entries that are not kept whole.
     #[default]
     Old,
-    /// All. Entries are kept whole for the model, which does not see copies.
+    /// All entries: they are kept whole for the model, which does not see copies.
     All,
 }
 

@@ -1,8 +1,10 @@
-//! A digest: one entry made of lines of the session, which replaces the session's old part.
+//! A digest: one entry that consists of lines of the session, and replaces the session's old part.
 //!
-//! Lines are chosen by their facts: by how probably the model will need a fact that the digest does
-//! not have yet, per token, until a budget is spent. A digest is made from the original entries,
-//! never from an earlier digest, so that a second one of the same history is the same.
+//! Lines are chosen by their facts. First come the lines with the highest value for their tokens:
+//! the value is the probability that the model will need a fact which the digest does not contain
+//! yet. It ends when a budget of tokens is spent. A digest is made from the original entries, never
+//! from an earlier digest, so that a second digest of the same history is the same.
+//! same history is the same.
 
 mod choose;
 mod focus;
@@ -31,19 +33,19 @@ pub use write::{is_digest, named_calls};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestRule {
-    /// Tokens of the context with the digest, unless a target says otherwise.
+    /// Tokens of the whole context with the digest, unless a target says otherwise.
     pub budget: u64,
-    /// The last responses of the model stay unchanged, with their results: at most this many.
+    /// Maximum number of the last responses of the model that stay unchanged, with their results.
     pub keep_calls: u64,
-    /// They have at most this share of the budget, in per cent. The last response is an exception:
-    /// it stays if it has at most half of the budget.
+    /// Maximum size of those responses, in per cent of the budget. The last response is an
+    /// exception: it stays if it has at most half of the budget.
     pub keep_share: u64,
-    /// A user message with at most this many tokens is in the digest whole; a longer one, in part.
+    /// A user message with at most this many tokens is included whole; of a longer one, a part.
     pub whole_user: u64,
-    /// A text of the model with at most this many tokens is in the digest whole. All such texts
-    /// together have at most a tenth of the budget; if they are more, the newest are taken.
+    /// A text of the model with at most this many tokens is included whole. All such texts together
+    /// have at most a tenth of the budget; if they are more, the newest are included.
     pub whole_model: u64,
-    /// A topic for the digest: lines with its words are worth more.
+    /// A topic for the digest: lines that contain its words have a higher value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
 }
@@ -61,49 +63,53 @@ impl Default for DigestRule {
     }
 }
 
-/// How often lines are chosen with an adjusted limit, to come close to the budget.
+/// How often lines are chosen, each time with an adjusted limit, to come close to the budget.
 const ROUNDS: usize = 3;
 
-/// A digest has at least the budget divided by this.
+/// The divisor of the budget that gives the minimum size of a digest.
 const LEAST: u64 = 10;
-/// Short texts of the model have at most the budget divided by this.
+/// The divisor of the budget that gives the maximum size of all short texts of the model.
 const BRIEFS: u64 = 10;
 
 /// A digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Its text.
+    /// The text of the digest.
     pub text: String,
-    /// Its tokens.
+    /// The tokens of the text.
     pub tokens: Tokens,
-    /// Number of the session's lines in it.
+    /// Number of lines of the session that the digest contains.
     pub lines: u64,
     /// Number of lines that they were chosen from.
     pub of: u64,
-    /// Rule files, skills and tools whose rules are not in it, because not all of them fit.
+    /// Names of rule files, skills and tools whose rules are not in the digest, because not all of
+    /// them fit.
     pub rules_left_out: Vec<String>,
 }
 
 impl DigestRule {
-    /// Where the part that stays unchanged begins: an index into `Transcript::context`.
+    /// The index into `Transcript::context` at which the part that stays unchanged begins.
     pub fn tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest place where that part may begin to make it valid: it may be half of the budget.
+    /// The earliest index at which that part may begin, if it has to be longer for the context to
+    /// be valid: it may then be half of the budget.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
 
-    /// Makes the digest that replaces `old.items`, from the entries `old.said`; `old.kept` follows
-    /// it. `None` if there is nothing to choose from. The context has at most `budget` tokens with
-    /// the digest and with what stays next to it (the last argument); but a tenth of the budget is
-    /// always left for lines. What sets rules is in the digest word for word (see [`pins`])
-    /// within nine tenths of the budget; the rest is named in `rules_left_out`.
+    /// Makes the digest that replaces `old.items`, from the original entries `old.said`; the
+    /// context continues with `old.kept`. `None` if there are no lines to choose from.
+    ///
+    /// With the digest, the context has at most `budget` tokens; the last argument is the number of
+    /// tokens of everything else in it. A tenth of the budget is always left for lines. What sets
+    /// rules is included word for word (see [`pins`]) in at most nine tenths of the budget; the
+    /// rest is named in `rules_left_out`.
     ///
     /// # Errors
     ///
-    /// A message with the rules and their tokens, if they exceed the budget.
+    /// A message that names the rules and their tokens, if they exceed the budget.
     pub fn digest(
         &self,
         view: &View<'_>,
@@ -114,11 +120,11 @@ impl DigestRule {
         self.digest_with(&mut FactIndex::default(), view, old, budget, beside)
     }
 
-    /// As [`digest`](DigestRule::digest), with an index of the log.
+    /// Like [`digest`](DigestRule::digest), with an index of the texts of the log.
     ///
     /// # Errors
     ///
-    /// As [`digest`](DigestRule::digest).
+    /// The same as of [`digest`](DigestRule::digest).
     pub fn digest_with(
         &self,
         index: &mut FactIndex,
@@ -147,8 +153,9 @@ impl DigestRule {
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // Lines are counted one by one, which gives more than their sum as one text; separators
-        // between them are not counted. So adjust the limit and choose again.
+        // Lines are counted one by one. That gives more tokens than the text as a whole has, but
+        // leaves out the separators between lines. So the limit is adjusted, and lines are chosen
+        // again.
         for _ in 0..ROUNDS {
             if choosing.spent > nominal {
                 choosing = choice.begin(view.counter);
@@ -181,8 +188,8 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
     value::features(&mut index.occurrences, &index.facts, &pieces)
 }
 
-/// Where the last responses begin that have at most `most` tokens in all, and are at most `calls`;
-/// the last response is included if it has at most half of the budget.
+/// The index at which the last responses begin: at most `calls` of them, with at most `most` tokens
+/// in all. The last response is included if it has at most half of the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let weight =

@@ -21,7 +21,8 @@ const FAILURES: [&str; 7] = [
     r"\bmake(\[\d+\])?: \*\*\* ",
 ];
 
-/// Patterns of failures where case matters: exception names, output of test runners, codes.
+/// Patterns of failures that depend on upper and lower case: exception names, output of test
+/// runners, codes.
 const NAMED_FAILURES: [&str; 4] = [
     r"\w(Error|Exception)\b(:|$)",
     r"^\s*FAIL\b|\bFAILED\b",
@@ -97,7 +98,7 @@ pub fn is_error_line(line: &str) -> bool {
     line.len() <= 4_000 && ERROR.are_in(line)
 }
 
-/// How certain it must be that a line reports a failure.
+/// How certain it is that a line reports a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sure {
     /// The line reports a failure wherever it occurs.
@@ -144,8 +145,8 @@ fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
     is_any
 }
 
-/// The first line of an output that reports a failure; for a failed call, preferably one that is
-/// not just its exit status.
+/// The first line of an output that reports a failure. If the call failed, a line that is more than
+/// its exit status is preferred.
 pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     if !failed {
         return text.lines().find(|line| is_error_line(line));
@@ -179,23 +180,25 @@ pub struct Amount {
     pub head: usize,
     /// Number of lines at the end.
     pub tail: usize,
-    /// Maximum number of definitions of a file that was read or written.
+    /// Maximum number of definitions kept of a file that was read or written.
     pub outline: usize,
-    /// Bytes at which lines are cut; 0 leaves them whole. Lines that report a failure stay whole.
+    /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
+    /// whole.
     pub width: usize,
-    /// A result with fewer lines is shown by its end alone.
+    /// Of a result with fewer lines, only the end is kept.
     pub few: usize,
 }
 
 /// Error lines that occur again in a later result.
 ///
-/// An agent that fixes a build runs it until it passes, and each run prints the errors of the run
-/// before: a line is kept only at its last occurrence.
+/// An agent that repairs a build runs it until it succeeds, and each run prints the errors of the
+/// run before. A line is kept only at its last occurrence.
 #[derive(Debug, Default)]
 pub struct SaidLater(HashSet<Box<str>>);
 
 impl SaidLater {
-    /// Shorter lines are kept everywhere: they cost less than a reader would miss.
+    /// The number of characters up to which a line is kept everywhere: a shorter line costs less
+    /// than its absence.
     const WORTH: usize = 24;
 
     /// Adds the error lines of a result that stays whole.
@@ -220,8 +223,8 @@ impl SaidLater {
     }
 }
 
-/// The lines of a result that are worth keeping, as an excerpt; empty if there are none. Its error
-/// lines are added to `later`, for the results above.
+/// The lines of a result that are worth keeping, as an excerpt; empty if there are none. The error
+/// lines of the result are added to `later`, so that earlier results leave them out.
 pub fn of_output(
     text: &str,
     kind: ToolKind,
@@ -242,7 +245,7 @@ pub fn of_output(
         ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
         _ => {
             errors(&lines, failed, &mut keep, later);
-            // Error lines matter more than the beginning; of a short output the end is enough.
+            // Error lines matter more than the beginning; of a short output, the end is enough.
             let few = lines.len() < amount.few;
             let head = if few || keep.contains(&true) { 0 } else { amount.head };
             ends(&lines, head, amount.tail, &mut keep);
@@ -288,8 +291,8 @@ fn is_where_saved(line: &str) -> bool {
     line.len() <= 1_000 && SAVED.is_match(line)
 }
 
-/// Marks error lines, each distinct one once. At least one is marked even if all occur again later,
-/// to show that this call failed.
+/// Marks the error lines that do not occur again later, each distinct one once. If all occur again,
+/// one is marked nevertheless, to show that this call failed.
 fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater) {
     let mut seen = HashSet::new();
     let mut first = None;

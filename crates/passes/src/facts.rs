@@ -14,8 +14,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 pub use scan::{FactKind, each_fact};
 
-/// A hash of a fact. Two different facts have the same id with a probability of one in 2⁶⁴. The
-/// value has no meaning and is never stored.
+/// A hash of a fact. Two different facts have the same id with a probability of one in 2⁶⁴. Ids are
+/// never stored, and their values have no meaning outside of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FactId(u64);
 
@@ -40,15 +40,15 @@ pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     found
 }
 
-/// Finds uses of earlier facts after a place in a session: the model uses a fact if it writes it
-/// before any other text after that place has it.
+/// Finds uses of earlier facts after a point in a session. The model uses a fact if it writes the
+/// fact before any other text after that point contains it.
 #[derive(Debug, Default)]
 pub struct FactUses {
     seen: FactMap<()>,
 }
 
 impl FactUses {
-    /// Takes a text that the model wrote, and calls `used` with the known facts that it uses.
+    /// Reads a text that the model wrote, and calls `used` with each known fact that it uses.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
             let id = FactId::from_text(fact);
@@ -58,7 +58,8 @@ impl FactUses {
         });
     }
 
-    /// Takes the facts of a text that the model reads: writing them later is not a use any more.
+    /// Reads a text that the model reads. Its facts are known again: if the model writes one later,
+    /// that is not a use of an earlier text.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }
@@ -67,7 +68,7 @@ impl FactUses {
 /// A map with facts as keys.
 pub type FactMap<T> = HashMap<FactId, T, BuildHasherDefault<IdHasher>>;
 
-/// A hasher for ids, which are hashes already.
+/// A hasher for ids that are hashes themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

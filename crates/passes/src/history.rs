@@ -6,13 +6,13 @@ use epitome_model::{Block, Entry, Source, Transcript};
 
 use crate::digest::is_digest;
 
-/// The original items of the history up to the end of `old`, which is the beginning of a context,
-/// in the order of the session. Digests are replaced by what they were made of; summaries stay,
-/// next to what they replaced.
+/// The original items of the history up to the end of `old`, in the order of the session. `old` are
+/// the items at the beginning of a context. Digests are replaced by the entries they were made of;
+/// summaries stay, in addition to the entries they replaced.
 ///
-/// The history follows the parents of entries. The entry before in the file is used where a session
-/// has no parents, where the parent is a record that no model sees, and before a summary whose
-/// parent is unknown.
+/// The history follows the parents of entries. Where that is not possible, it continues with the
+/// entry before in the file: if the session has no parents, if the parent is a record that no model
+/// sees, and before a summary whose parent is unknown.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
     let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));

@@ -9,7 +9,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Images {
-    /// Images with at most this many bytes of base64 stay.
+    /// Images with at most this many bytes of base64 are not replaced.
     pub min_bytes: u64,
 }
 
@@ -48,7 +48,7 @@ impl Images {
             return None;
         }
         let reference = Ref::from_bytes(&view.source.at(image.whole));
-        // Base64 has four characters for three bytes; the quotes do not count.
+        // Base64 has four characters for three bytes; the quotes around it do not count.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
         let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();
         // The JSON around a text is shorter than that around an image.

@@ -1,6 +1,6 @@
-//! Truncates results once, before they are first sent. They do not change later, so that the
-//! provider's prompt cache stays valid. In a stored session it is done afterwards, with the same
-//! result.
+//! Truncates results once, before they are first sent. They do not change after that, so that the
+//! provider's prompt cache stays valid. In a stored session results are truncated afterwards, with
+//! the same outcome.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -22,33 +22,34 @@ pub const INGEST: &str = "ingest";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IngestRule {
-    /// Whether to leave out lines that the context has already, with a note where they are.
+    /// Whether to leave out lines that the context already contains, with a note that says where.
     pub repeats: bool,
-    /// Results with more tokens are reduced to their most important lines.
+    /// The number of tokens above which a result is reduced to its most important lines.
     pub cap: Option<u64>,
-    /// The limit for results of file reads, if it differs from `cap`: later edits quote them.
+    /// The limit for results of file reads, if it differs from `cap`: later edits quote these
+    /// results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u64>,
     /// The rule for results of one response that are too large together.
     pub batch: Option<BatchRule>,
 }
 
-/// The rule for results of one response that are too large together: the largest become previews,
-/// until the rest fits.
+/// The rule for results of one response that are too large together: the largest become previews
+/// until all of them fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRule {
     /// Maximum characters of all results of one response.
     pub chars: usize,
-    /// Results with at most this many characters stay.
+    /// Results with at most this many characters do not become previews.
     pub over: usize,
-    /// Characters of a preview.
+    /// Characters of the text in a preview.
     pub preview: usize,
 }
 
 impl BatchRule {
-    /// The indices of the texts that become previews. Each text comes with whether it may be
-    /// changed, as it was never sent.
+    /// The indices of the texts that become previews. The flag of each text says whether it may be
+    /// changed because it was never sent.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();
@@ -66,7 +67,7 @@ impl BatchRule {
         found
     }
 
-    /// The preview of a result; `reference` names the whole text.
+    /// The preview of a result. `reference` identifies the whole text.
     pub fn preview(&self, text: &str, reference: Ref) -> String {
         let shown = without_key_blocks(text);
         let end = shown.char_indices().nth(self.preview).map_or(shown.len(), |(end, _)| end);
@@ -86,21 +87,22 @@ const RUN: usize = 4;
 const LINE: usize = 8;
 /// Number of lines at each end of a very large result that are preferred.
 const ENDS: usize = 20;
-/// Bytes at which lines of a very large result are cut.
+/// Bytes to which lines of a very large result are truncated.
 const WIDTH: usize = 400;
-/// Bytes per token of the cap that all lines of a very large result share if it has few lines.
+/// The number of bytes per token of the cap that lines may have in a very large result with few
+/// lines; all its lines share them.
 const BYTES: usize = 2;
 
-/// The lines in a context, each with a description of the first text that has it.
+/// The lines that a context contains, each with a description of the first text that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenLines {
     lines: HashMap<u64, u32>,
-    /// The keys of these lines, in the order in which they were added.
+    /// The keys of the lines, in the order in which they were added.
     order: Vec<u64>,
     said: Vec<Box<str>>,
 }
 
-/// A state of [`SeenLines`], to return to.
+/// A state of [`SeenLines`] that it can return to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenMark {
     lines: usize,
@@ -108,7 +110,7 @@ pub struct SeenMark {
 }
 
 impl SeenLines {
-    /// Adds the lines of a text that is sent; `what` describes it.
+    /// Adds the lines of a text that is sent. `what` describes the text.
     pub fn add(&mut self, text: &str, what: &str) {
         let place = self.said.len() as u32;
         let mut used = false;
@@ -170,7 +172,7 @@ impl IngestRule {
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
 
-    /// Truncates a result; `None` if it stays whole. `reference` names the whole text.
+    /// Truncates a result; `None` if it stays whole. `reference` identifies the whole text.
     pub fn shorten(
         &self,
         text: &str,
@@ -195,7 +197,7 @@ impl IngestRule {
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            // A long line that is kept in part counts as left out as well.
+            // A long line that is truncated counts as left out as well.
             left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
@@ -209,14 +211,15 @@ impl IngestRule {
     }
 }
 
-/// A text without repeated lines, and the number of these; no text if none are left out.
+/// A text without its repeated lines, and their number; no text if no line is left out.
 fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
     }
     let (mut kept, mut run, mut left) = (Vec::new(), Vec::new(), 0);
     let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>| {
-        // Short lines go with the repeated lines around them, not with what follows.
+        // Short lines are left out together with the repeated lines around them, but not with new
+        // lines after them.
         let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
         let short = run.split_off(long);
         if run.len() >= RUN {
@@ -241,8 +244,8 @@ fn without_repeats<'t>(text: &'t str, seen: &SeenLines) -> (Option<String>, usiz
     ((left > 0).then(|| kept.join("\n")), left)
 }
 
-/// Whether a line may be left out because the context has it. Error lines may not: the earlier
-/// occurrence may be removed one day.
+/// Whether a line may be left out because the context contains it. Error lines may not: their
+/// earlier occurrence may be removed later.
 fn may_go(line: &str, seen: &SeenLines) -> bool {
     seen.has(line) && !is_error_line(line)
 }
@@ -260,7 +263,7 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     order.sort_by_key(|&idx| std::cmp::Reverse(worth(idx)));
     let room = usize::try_from(cap.0).unwrap_or(usize::MAX).saturating_mul(BYTES) / lines.len();
     let mut width = room.max(WIDTH);
-    // Lines with more tokens than usual for their bytes get less room.
+    // Lines with more tokens than usual for their bytes are truncated to fewer bytes.
     let first = order.first().map_or("", |&idx| lines[idx]);
     while width > WIDTH && counter.count(&cut(first, width)) >= cap {
         width = (width / 4 * 3).max(WIDTH);
@@ -289,8 +292,8 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     (shown, keep.len())
 }
 
-/// A line cut to `width` bytes, with a mark at the cut. With enough room, the last quarter is from
-/// the end of the line.
+/// A line truncated to `width` bytes, with a mark where text is missing. With enough room, the last
+/// quarter is from the end of the line.
 fn cut(line: &str, width: usize) -> Cow<'_, str> {
     if line.len() <= width {
         return line.into();

@@ -1,4 +1,4 @@
-//! Rules that keep parts of a session whole; what any rule keeps stays.
+//! Rules that keep parts of a session whole. A part stays if any rule keeps it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,14 +34,14 @@ pub struct Keep {
     pub all: All,
 }
 
-/// What is kept if the last turns or results cover the whole session.
+/// What is kept if the rules for turns and results cover the whole session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum All {
-    /// The last `tokens`, or 5,000 if that is not set: otherwise a recipe that keeps a turn would
-    /// remove nothing from a session of one turn.
+    /// The last `tokens`, or 5,000 tokens if `tokens` is not set. Otherwise a recipe that keeps one
+    /// turn would remove nothing from a session of one turn.
     #[default]
     Tail,
-    /// The whole session, because the user asked for this number of turns or results.
+    /// The whole session: the user asked for this number of turns or results.
     Kept,
 }
 
@@ -54,15 +54,15 @@ const FALLBACK: u64 = 5_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeepRule {
-    /// It is in one of the last turns.
+    /// The content is in one of the last turns.
     Turns,
-    /// It is one of the last results.
+    /// The content is one of the last results.
     Results,
-    /// It is one of the last messages.
+    /// The content is one of the last messages.
     Messages,
-    /// It is within the last tokens.
+    /// The content is within the last tokens.
     Tokens,
-    /// The model has not answered it yet.
+    /// The content is a result that the model has not answered yet.
     Unanswered,
 }
 
@@ -78,24 +78,25 @@ impl fmt::Display for KeepRule {
     }
 }
 
-/// What the rules keep in a session.
+/// The parts of a session that rules keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// Tokens kept whole.
+    /// Tokens of everything that is kept.
     pub tokens: Tokens,
-    /// The rules that keep something, each with the number of entries it keeps.
+    /// The rules that keep something, each with the number of entries that it keeps.
     pub rules: Vec<(KeepRule, u64)>,
-    /// The rules that together would keep everything, if they do.
+    /// The rules that together would keep the whole session; empty if they do not.
     pub covered_everything: Vec<KeepRule>,
-    /// The tail in tokens that is kept instead of what those rules keep. `None` if `tokens` alone
-    /// keeps everything, which means that the session is small; and with [`All::Kept`].
+    /// The number of tokens at the end that are kept instead of the whole session. `None` if the
+    /// rules do not cover it, with [`All::Kept`], and if `tokens` alone keeps everything because
+    /// the session is small.
     pub instead: Option<Tokens>,
-    /// The items kept, as indices into `Transcript::items`.
+    /// The kept items, as indices into `Transcript::items`.
     #[serde(skip)]
     pub items: BTreeSet<usize>,
 }
 
-/// Applies the rules to a view. Returns what they keep.
+/// Applies the rules: marks the items in the view, and returns what is kept.
 pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     let units = units(view.transcript);
     let mut kept = Kept::default();
@@ -108,10 +109,10 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
         context.filter(|(_, entry)| says(entry)).map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
-        // Turns and results keep the same before and after a compaction, the last tokens do not:
-        // ignore these here.
+        // Turns and results are the same before and after a compaction, the last tokens are not:
+        // they are ignored here.
         let structure = Keep { tokens: None, ..keep };
-        // A context with at most the kept number of messages is short, whatever its tokens.
+        // A context with at most the kept number of messages is short, however many tokens it has.
         let is_short = keep.messages.is_some();
         let is_meant = keep.all == All::Kept;
         if !is_short

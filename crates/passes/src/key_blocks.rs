@@ -10,21 +10,21 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::Regex;
 
-/// The first and the last line of a private key.
+/// The line that begins or ends a private key.
 static MARK: LazyLock<Regex> = LazyLock::new(|| {
     let pem = r"-----?[ -]?(BEGIN|END)[ A-Z0-9_-]{0,40}PRIVATE[ _]KEY(?: BLOCK)?[ -]?-----?";
     let pattern = format!("(?i){pem}|Private-Lines:|kind:[ \\t]*[\"']?Secret(?-u:\\b)");
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// Words that a mark contains; most texts have none of them, which is quick to check.
+/// Words of which a mark contains one. Most texts contain none, which is quick to check.
 const HINTS: [&str; 3] = ["private", "secret", "Private"];
 
-/// Maximum bytes between the marks of a key.
+/// Maximum bytes between the first and the last line of a key.
 const LONGEST: usize = 64_000;
 /// Minimum characters of a word that may be a line of a key, or a part of one.
 const WORD: usize = 16;
-/// Maximum bytes between two such words: line feeds, line numbers, diff marks.
+/// Maximum bytes between two such words, for line feeds, line numbers and diff marks.
 const BETWEEN: usize = 24;
 /// The text that replaces a key.
 const LEFT: &str = "[private key]";

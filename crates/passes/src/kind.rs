@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum ContextKind {
     /// The context of a stored session, which is compacted on request.
     Stored,
-    /// A context in use, which is compacted when it reaches the trigger of its recipe.
+    /// A live context, which is compacted when it reaches the trigger of its recipe.
     Live,
 }
 
@@ -17,7 +17,7 @@ pub enum ContextKind {
 pub struct PerKind<T> {
     /// The value for stored sessions.
     pub stored: T,
-    /// The value for contexts in use.
+    /// The value for live contexts.
     pub live: T,
 }
 

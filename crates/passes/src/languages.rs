@@ -1,9 +1,9 @@
 //! Words in ten languages for failures, commands and decisions.
 //!
-//! The lists are data: `languages.toml` says what each one is for, and why these languages. Words
-//! only add to rules that work without them, and decide nothing alone.
+//! The lists are data: `languages.toml` says what each list is for, and why it has these languages.
+//! Words only support rules that work without them; no decision depends on words alone.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::{Regex, bytes};
 use serde::Deserialize;
@@ -34,16 +34,19 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
-/// Patterns of any of the languages.
+/// Patterns of all languages for one purpose.
 pub struct LanguagePatterns {
     /// The patterns that can match a line of pure ASCII.
     ascii: bytes::Regex,
-    /// All patterns.
-    all: Regex,
+    /// All patterns, as one expression.
+    expression: String,
+    /// The compiled expression. It takes longer to compile than a small session to compact, and
+    /// many sessions have nothing but ASCII.
+    all: OnceLock<Regex>,
 }
 
 impl LanguagePatterns {
-    /// Patterns of failures. `more` are patterns independent of languages.
+    /// Patterns of failures. `more` are patterns that depend on no language.
     pub fn failed(more: &[&str]) -> LanguagePatterns {
         let of = |it: &Language| {
             let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
@@ -84,15 +87,21 @@ impl LanguagePatterns {
         let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
         LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
-            all: Regex::new(&any(&all)).expect("a test reads the languages"),
+            expression: any(&all),
+            all: OnceLock::new(),
         }
+    }
+
+    /// All patterns, compiled on first use.
+    fn all(&self) -> &Regex {
+        self.all.get_or_init(|| Regex::new(&self.expression).expect("a test reads the languages"))
     }
 
     /// Whether a line matches.
     pub fn are_in(&self, line: &str) -> bool {
         match line.is_ascii() {
             true => self.ascii.is_match(line.as_bytes()),
-            false => self.all.is_match(line),
+            false => self.all().is_match(line),
         }
     }
 
@@ -100,7 +109,7 @@ impl LanguagePatterns {
     pub fn find(&self, line: &str) -> Option<std::ops::Range<usize>> {
         match line.is_ascii() {
             true => self.ascii.find(line.as_bytes()).map(|found| found.range()),
-            false => self.all.find(line).map(|found| found.range()),
+            false => self.all().find(line).map(|found| found.range()),
         }
     }
 }
@@ -109,8 +118,8 @@ fn all_bounded(words: &[String]) -> Vec<String> {
     words.iter().map(|it| bounded(it)).collect()
 }
 
-/// A pattern with word boundaries where its ends are ASCII letters; other scripts have no such
-/// boundaries.
+/// A pattern with word boundaries at those ends that are ASCII letters; words of other scripts have
+/// no boundaries.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');
@@ -168,6 +177,7 @@ mod tests {
         ];
         for words in kinds.into_iter().chain([LanguagePatterns::decides()]) {
             assert!(!words.are_in("tea for two"));
+            assert!(!words.are_in("thé pour deux"));
         }
     }
 

@@ -11,22 +11,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ContextKind;
 
-/// The size of a context, that is, of the next request or a resume.
+/// The size of a context: of the next request, or of what a resume would send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContextSize {
-    /// Tokens, prompt and tools included where they are known.
+    /// Tokens, including the prompt and the tools if their tokens are known.
     pub tokens: Tokens,
-    /// Bytes of text; for a stored session, of the file.
+    /// Bytes of text; for a stored session, bytes of the file.
     pub bytes: u64,
-    /// Characters of text as written, with what the API's JSON adds around each text.
+    /// Characters of text as written, plus what the API's JSON adds around each text.
     pub chars: u64,
-    /// Results.
+    /// Number of tool results.
     pub results: u64,
-    /// Turns of the user.
+    /// Number of turns of the user.
     pub turns: u64,
-    /// Messages, where neighbouring entries of the same side count as one.
+    /// Number of messages. Consecutive entries of the same side count as one message.
     pub messages: u64,
-    /// Tokens by our count alone, without a provider's reports.
+    /// Tokens as epitome counts them, without a provider's reports.
     pub counted: Tokens,
 }
 
@@ -59,7 +59,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Fills members that are not set from `other`.
+    /// Sets the members that are not set to those of `other`.
     #[must_use]
     pub fn or(self, other: Level) -> Level {
         Level {
@@ -73,10 +73,10 @@ impl Level {
         }
     }
 
-    /// Whether a context of this size reaches the level. A context in use must exceed *one* member,
+    /// Whether a context of this size reaches the level. A live context must exceed *one* member,
     /// and never reaches a level without members. A stored session must reach *all* members, and
-    /// always reaches a level without members. `usable` is the window without the reserve: if it is
-    /// unknown, a percentage is ignored.
+    /// always reaches a level without members. `usable` is the window without the reserve; if it is
+    /// unknown, the member `percent` is ignored.
     pub fn is_reached(
         &self,
         kind: ContextKind,
@@ -125,8 +125,8 @@ impl Target {
     }
 
     /// Whether a context of this size is within the target. `usable` is the window without the
-    /// reserve: if it is unknown, a percentage is ignored. A target without any other member is
-    /// then never reached.
+    /// reserve; if it is unknown, the member `percent` is ignored, and a target with no other
+    /// member is never reached.
     pub fn is_reached(&self, size: &ContextSize, usable: Option<Tokens>) -> bool {
         let tokens = self.tokens(usable).map(|limit| size.tokens <= limit);
         let chars = self.chars.map(|limit| size.chars <= limit);
@@ -140,7 +140,7 @@ impl Target {
     }
 }
 
-/// The error that a text is not a target.
+/// The text is not a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTarget;
 

@@ -1,13 +1,49 @@
-//! Plans what to remove from a context: passes look at a [`View`] of a transcript and plan edits, a
-//! [`Recipe`] selects and configures them, and a [`Plan`] is the result.
+//! Plans what to remove from a context. Everything here is a pure function: it proposes edits and
+//! carries none out.
 //!
-//! Passes are pure: they propose and do not act. A new pass is one file here and one variant of
-//! [`PassSettings`].
+//! A [`Recipe`] is data: what is kept whole, when a compaction starts and how far it goes, and
+//! which stages do it. A pass, one of [`PassSettings`], looks at a [`View`] of a transcript and
+//! proposes edits. [`compact`] runs the passes of a recipe and returns a [`Plan`]: the edits with
+//! what each saves, what is kept, and why. [`verify`] compares a session with its original and the
+//! plan, however the edits were written.
+//!
+//! Other stages are here as well: [`IngestRule`] truncates a result before it is first sent,
+//! [`TrimRule`] removes messages from the middle, [`DigestRule`] replaces the old part by lines
+//! chosen from it, and [`Summarising`] makes the questions for a summary and checks the answers.
+//! [`Machine`] decides when a live context is compacted.
+//!
+//! [`pins`] finds texts that set rules for the agent, which stay in every compaction, [`facts`]
+//! finds what a model cannot guess, and [`losses`] says what of it a compaction removed. A new pass
+//! is one file and one variant of [`PassSettings`].
+//!
+//! ```
+//! use epitome_passes::{ContextKind, Options, built_in, compact};
+//! # use epitome_model::ToolKind;
+//! # let mut sample = samples::Sample::new().user("Read it.");
+//! # for _ in 0..9 {
+//! #     sample = sample.call(ToolKind::Read, "a.rs").output(&"fn main() {}\n".repeat(90));
+//! # }
+//! # let sample = sample.reply("It has one function.");
+//!
+//! // `sample` is a session in which a file is read nine times.
+//! let options = Options {
+//!     kind: ContextKind::Stored,
+//!     counter: &samples::Quarters,
+//!     thinking_is_bound: |_| false,
+//!     counted: &[],
+//! };
+//! let recipe = built_in("s06").expect("a built-in recipe");
+//! let plan = compact(sample.transcript(), sample.source(), &recipe, &options);
+//! // The recipe replaces all results but the last three.
+//! assert_eq!(plan.edits.len(), 6);
+//! ```
 //!
 //! # Absent
 //!
-//! Agents and API formats: readers map an agent's names to kinds, and formats have the invariants
-//! of what they refuse. No files, no clock, no model.
+//! - Agents and their formats: readers map names of tools to kinds, and `epitome-formats` writes
+//!   edits.
+//! - Calling a model: the caller sends the questions of a summary.
+//! - Files, clocks, the network.
 
 // Pure crates do no input or output: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -88,9 +124,9 @@ use epitome_model::Edit;
 
 /// Plans edits. A pure function: the same view gives the same edits.
 pub trait Pass {
-    /// Its name in recipes and reports.
+    /// The name of the pass in recipes and reports.
     fn name(&self) -> &'static str;
 
-    /// The edits it proposes, oldest first.
+    /// The edits that the pass proposes, oldest first.
     fn plan(&self, view: &View<'_>) -> Vec<Edit>;
 }

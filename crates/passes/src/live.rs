@@ -1,4 +1,4 @@
-//! Decides when to compact a context in use, and reports events.
+//! Decides when a live context is compacted, and reports events.
 
 mod event;
 mod machine;

@@ -1,16 +1,16 @@
-//! The settings of a recipe that apply only to contexts in use.
+//! The settings of a recipe that apply only to live contexts.
 
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// The settings that apply only to contexts in use: when the stages run, the reserve of the window,
-/// and the compaction tool of the model.
+/// The settings that apply only to live contexts: when the stages run, the reserve of the window,
+/// and the tool with which the model requests a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// When the stages run.
     pub when: When,
-    /// Tokens of the window that are reserved for the reply.
+    /// Tokens of the window that are reserved for the response.
     pub reserve: u64,
     /// Use of the window at which the user is warned, in per cent.
     pub warn: u64,
@@ -21,9 +21,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// The tokens that a request may have in this window.
+    /// The maximum tokens of a request in this window: the window without the reserve.
     pub fn usable(&self, window: Tokens) -> Tokens {
-        // In a small window, reserve at most half.
+        // At most half of a small window is reserved.
         window - Tokens(self.reserve.min(window.0 / 2))
     }
 }
@@ -44,7 +44,8 @@ impl Default for Live {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRule {
-    /// Tokens of messages, without prompt and tools, below which it does nothing.
+    /// The number of tokens, of messages without prompt and tools, below which the tool does
+    /// nothing.
     pub min_tokens: u64,
 }
 
@@ -61,7 +62,8 @@ pub enum When {
     /// When the trigger is reached. Until then the context only grows.
     #[default]
     Trigger,
-    /// Before every request. The provider's cache is then invalid after the first change.
+    /// Before every request. The provider's prompt cache is then invalid from the first changed
+    /// message on.
     Request,
     /// Only on request, or after the provider refused a request as too long.
     Asked,

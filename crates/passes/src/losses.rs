@@ -1,8 +1,8 @@
-//! Finds what a compaction removed from a context, and what the agent needed of it later.
+//! Finds what a compaction removed from a context, and what of it the agent needed later.
 //!
-//! A compaction is judged from outside: by what a resume would have sent before and after it, and
-//! by what the agent did later. So it works for compactions of epitome, of the agent itself, and
-//! for planned ones.
+//! A compaction is judged by its effects: by what a resume would have sent before and after it, and
+//! by what the agent did later. So this works for compactions by epitome, for those by the agent
+//! itself, and for planned ones.
 
 mod arguments;
 mod lost;
@@ -20,49 +20,50 @@ use crate::numbers::response_numbers;
 use lost::{LostContent, Placed};
 use used_later::LaterUse;
 
-/// What a compaction removed, and what was needed of it.
+/// What a compaction removed, and what of it was needed later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// The removed texts, in the order of the session.
     pub pieces: Vec<LostPiece>,
-    /// Number of distinct facts (paths, identifiers, numbers …) in the context before.
+    /// Number of distinct facts (paths, identifiers, numbers …) in the context before the
+    /// compaction.
     pub facts_before: u64,
-    /// Number of these that are not in the context after it.
+    /// Number of these facts that are not in the context after the compaction.
     pub facts_gone: u64,
     /// The removed facts that the agent wrote later, before anything had brought them back.
     pub facts_used: Vec<UsedFact>,
 }
 
-/// A text that was removed from a context, as a whole or in part.
+/// A text that a compaction removed, as a whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LostPiece {
-    /// What it is.
+    /// The kind of the text.
     pub kind: LostKind,
-    /// Its path, command or beginning.
+    /// The name of the text in a report: a path, a command, or the beginning of the text.
     pub name: String,
-    /// The line of its record in the session, from 1.
+    /// The line of the text's record in the session, from 1.
     pub line: u64,
     /// For a text of the model: the number of its response in the session, from 1, by which it is
-    /// recalled and shown (`@7`).
+    /// recalled and displayed (`@7`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<u64>,
     /// The removed tokens.
     pub tokens: Tokens,
-    /// Whether some of its lines are still in the context.
+    /// Whether some lines of the text are still in the context.
     pub partly: bool,
-    /// The names under which its texts are archived, or found in the session.
+    /// The references under which the text and its parts are archived, or found in the session.
     pub references: Vec<Ref>,
     /// For an error: whether the same call succeeded before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
-    /// The later call that read or ran the same again, if there is one.
+    /// The later call that read the same file or ran the same command again, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
-    /// Number of its facts that were used later although they had been removed.
+    /// Number of facts in the text that the agent used later although they had been removed.
     pub used: u64,
 }
 
-/// The kind of a removed text. The order of the variants is that of a display.
+/// The kind of a removed text. The variants are in the order in which kinds are displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LostKind {
@@ -82,7 +83,7 @@ pub enum LostKind {
     Command,
     /// The change that a call made: the text of a file, an edit, a patch.
     Change,
-    /// The result of another call: a search, a list, a page.
+    /// The result of another call: a search, a list, a web page.
     Result,
     /// Another text of the model.
     Reply,
@@ -117,14 +118,14 @@ pub struct Again {
     pub line: u64,
     /// The tokens of the call, which the model wrote.
     pub call_tokens: Tokens,
-    /// The tokens of its result.
+    /// The tokens of the result of the call.
     pub result_tokens: Tokens,
-    /// Why it was repeated, as far as that can be determined.
+    /// Why the call was repeated, as far as that can be determined.
     pub because: Because,
 }
 
 impl Again {
-    /// Whether it was needed only because the result had been removed.
+    /// Whether the call was needed only because the earlier result had been removed.
     pub fn is_loss(&self) -> bool {
         self.because != Because::Changed
     }
@@ -134,32 +135,33 @@ impl Again {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Because {
-    /// It had nearly the same result (nine tenths): it was repeated only because of the removal.
+    /// The result was nearly the same (nine tenths): the call was repeated only because the earlier
+    /// result had been removed.
     Same,
-    /// It had another result, although the agent had not changed the file (for a search, any file)
-    /// since the compaction.
+    /// The result was different, although the agent had not changed the file (for a search, any
+    /// file) since the compaction.
     Gone,
-    /// The agent had changed the file, or a command had another result: the call would have been
-    /// made anyway.
+    /// The agent had changed the file, or the output of a command was different: the call would
+    /// have been made anyway.
     Changed,
 }
 
 /// A fact that was used although it had been removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsedFact {
-    /// Its text.
+    /// The text of the fact.
     pub fact: String,
     /// The kind of the fact.
     pub kind: FactKind,
-    /// The line of the session where the agent wrote it, from 1.
+    /// The line of the session, from 1, where the agent wrote the fact.
     pub line: u64,
-    /// The line of the session from which it was removed, from 1.
+    /// The line of the session, from 1, from which the fact was removed.
     pub from: u64,
 }
 
-/// What was removed between two contexts of a session, before and after a compaction. `session` is
-/// the whole session, and `later` its items after the compaction, oldest first; empty for a planned
-/// one.
+/// Finds what a compaction removed. `before` and `after` are the context before and after the
+/// compaction, and `session` is the whole session. `later` are the items after the compaction,
+/// oldest first; it is empty for a planned compaction.
 pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[usize]) -> Losses {
     let LostContent { mut pieces, gone, facts_before, targets, .. } =
         LostContent::between(before, after);
@@ -195,18 +197,19 @@ fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
     }
 }
 
-/// The text of a session with this name, as in [`LostPiece::references`], if there is one.
+/// The text in a session that has this reference, as in [`LostPiece::references`]; `None` if there
+/// is none.
 pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
     lost::named_text(session, reference)
 }
 
-/// The names of all texts of a context, as in [`LostPiece::references`].
+/// The references of all texts of a context, as in [`LostPiece::references`].
 pub fn names_in(context: &View<'_>) -> HashSet<Ref> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     blocks.flat_map(|said| lost::references(context, said)).collect()
 }
 
-/// The files that calls of a context change, named as in [`LostPiece::name`].
+/// The names of the files that calls in a context change, as in [`LostPiece::name`].
 pub fn changed_files(context: &View<'_>) -> HashSet<String> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let changes = blocks.filter_map(|said| match said {

@@ -1,13 +1,14 @@
-//! Names of calls and responses: `#12` is the twelfth call, `@7` the seventh response of the model.
+//! Names of calls and responses: `#12` is the twelfth call of a session, `@7` the seventh response
+//! of the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Entry, Ref, Role, Source, Transcript};
 
-/// Separates the numbers of a range of calls.
+/// The character between the numbers of a range of calls.
 pub(crate) const TO: &str = "–";
-/// Precedes the number of a response.
+/// The character before the number of a response.
 const RESPONSE: char = '@';
 
 /// A name by which a part of a session is recalled.
@@ -42,8 +43,8 @@ impl Name {
     }
 }
 
-/// The numbers of the calls that a name in a digest refers to: `#4`, `#4–6`, or `#4-6` as people
-/// and models type it. `None` if the text is not such a name.
+/// The numbers of the calls that a name in a digest refers to: `#4` or `#4–6`; also `#4-6`, which
+/// is easier to type. `None` if the text is not such a name.
 ///
 /// ```
 /// use epitome_passes::calls_of_name;
@@ -67,7 +68,8 @@ fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
 /// Maximum number of calls in a range.
 const MOST: u64 = 100_000;
 
-/// The number of each call in the session, by its id, from 1: digests name calls by it.
+/// The number of each call in the session, from 1, by the id of the call. Digests use these
+/// numbers.
 pub fn call_numbers(transcript: &Transcript) -> HashMap<&str, u64> {
     let mut numbers = HashMap::new();
     for (_, entry) in transcript.entries() {
@@ -91,12 +93,13 @@ pub fn response_name(number: u64) -> String {
 pub struct SaidText {
     /// The number of the response among those of the session, from 1.
     pub response: u64,
-    /// Its texts, without calls and reasoning.
+    /// The texts, without calls and reasoning.
     pub text: String,
 }
 
-/// The response that each item belongs to, by number from 1. A response is a sequence of entries of
-/// the model. A response with only reasoning has no number, as it may be removed.
+/// The number of the response that each item belongs to, from 1. A response is a sequence of
+/// entries of the model. A response that is only reasoning has no number, because it may be
+/// removed.
 pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
     let mut numbers = HashMap::new();
     let mut of_group: HashMap<&str, u64> = HashMap::new();
@@ -118,7 +121,8 @@ fn is_response(entry: &Entry) -> bool {
     entry.role == Role::Assistant && entry.blocks.iter().any(says)
 }
 
-/// The texts of the model in these responses, in order, without responses that have none.
+/// The texts of the model in the responses whose numbers are `wanted`, in order. Responses without
+/// text are left out.
 pub fn texts_of_responses(
     transcript: &Transcript,
     source: &dyn Source,
@@ -126,7 +130,7 @@ pub fn texts_of_responses(
 ) -> Vec<SaidText> {
     let numbers = response_numbers(transcript);
     let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    // Repeated entries are remains of a compaction.
+    // Repeated entries are copies that an earlier compaction left.
     for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         let Some(number) = numbers.get(&item).filter(|number| wanted(**number)) else { continue };
         for block in &entry.blocks {
@@ -142,7 +146,7 @@ pub fn texts_of_responses(
     said.filter(|said| !said.text.trim().is_empty()).collect()
 }
 
-/// The texts of the model in the responses that made these calls.
+/// The texts of the model in the responses that made these calls, in order.
 pub fn texts_at_calls(
     transcript: &Transcript,
     source: &dyn Source,
@@ -180,7 +184,8 @@ pub fn results_of_calls(
     found
 }
 
-/// Joins texts, each with its name before it; a single text is returned without its name.
+/// Joins texts, each preceded by its name. A single text is returned without its name. `None` if
+/// there are no texts.
 pub fn named_texts(texts: Vec<(String, String)>) -> Option<String> {
     if texts.len() == 1 {
         return texts.into_iter().next().map(|(_, text)| text);

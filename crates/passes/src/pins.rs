@@ -1,10 +1,9 @@
 //! Pins: content that sets rules for the agent, and stays in the context after every compaction.
 //!
-//! These are rule files that the agent has read or was given, instructions of skills, the newest
+//! Pins are rule files that the agent has read or was given, instructions of skills, the newest
 //! plan and to-do list, and text that the user put between marks. They are recognised by file
-//! names, kinds of tools, and marks (only in user messages and rule files), never by what a text
-//! says. A digest or a summary that has pins in it counts too: the pins are read from their
-//! original places.
+//! names, kinds of tools, and marks (only in user messages and rule files), never by the meaning of
+//! a text. If a digest or a summary contains pins, they are read from their original positions.
 
 mod fit;
 mod imperative;
@@ -34,15 +33,16 @@ pub use pin_text::{HEADING, pinned_text};
 pub struct Pin {
     /// The item, as an index into `Transcript::items`.
     pub item: usize,
-    /// The block of its entry.
+    /// The index of the block in its entry.
     pub block: usize,
-    /// What it is.
+    /// The kind of the pin.
     pub kind: PinKind,
-    /// Its name: the path of a rule file as in the session, or the name of a skill.
+    /// The name of the pin: the path of a rule file as in the session, or the name of a skill.
     pub name: String,
-    /// Where it comes from.
+    /// Where the text is from.
     pub source: PinSource,
-    /// The text that stays: the whole, or for a long one all lines that command or forbid.
+    /// The text that stays: the whole text or, if it is long, all lines that command or forbid
+    /// something.
     pub text: String,
 }
 
@@ -66,7 +66,7 @@ impl PinKind {
     pub const ALL: [PinKind; 5] =
         [PinKind::RuleFile, PinKind::Skill, PinKind::Plan, PinKind::Todo, PinKind::Marked];
 
-    /// The kind in a word, as a summary names it.
+    /// The kind in one word, as in the text of a summary.
     pub fn word(self) -> &'static str {
         match self {
             PinKind::RuleFile => "rules",
@@ -78,13 +78,14 @@ impl PinKind {
     }
 }
 
-/// The source of a pin. A later state of the same file, skill, plan or list replaces an earlier one
-/// if its source is at least as trustworthy. The order of the variants is that of trust.
+/// Where the text of a pin is from. A later state of the same file, skill, plan or list replaces an
+/// earlier state if its source is at least as trustworthy. The variants are in the order of trust,
+/// the least trustworthy first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PinSource {
     /// A summary or a digest of the session.
     Summary,
-    /// Text that the model wrote: a written rule file, a plan, a list.
+    /// Text that the model wrote: a rule file, a plan, a list.
     Model,
     /// Output of a command that printed other texts as well.
     Command,
@@ -99,7 +100,7 @@ pub enum PinSource {
 }
 
 impl PinSource {
-    /// The source in a word, as a summary names it.
+    /// The source in one word, as in the text of a summary.
     pub fn word(self) -> &'static str {
         match self {
             PinSource::Summary => "summary",
@@ -112,22 +113,22 @@ impl PinSource {
         }
     }
 
-    /// Whether a state from this source may replace one from `earlier`.
+    /// Whether a state from this source may replace an earlier state from `earlier`.
     fn outranks(self, earlier: PinSource) -> bool {
         self >= earlier
     }
 }
 
-/// Rule files with at most this many tokens are pinned whole.
+/// The number of tokens up to which a rule file is pinned whole.
 pub const WHOLE: Tokens = Tokens(1_500);
 
 /// The pins in the entries `items`, which are sorted oldest first. Each rule file, skill, plan and
-/// list is pinned in its newest state: an older state is no pin if the context has a newer one,
-/// in `items` or not.
+/// list is pinned in its newest state. If the context has a newer state, in `items` or outside of
+/// them, an older state is not a pin.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
-    // Of equal texts keep the newest; a summary may have wrapped the lines differently.
+    // Of equal texts, the newest is kept; a summary may have wrapped the lines differently.
     let mut said = HashSet::new();
     let words = |pin: &Pin| pin.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut is_new = |pin: &Pin| said.insert((pin.kind, words(pin)));
@@ -151,25 +152,25 @@ fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, source, text })
 }
 
-/// The parts of a text that command or forbid, and those between marks.
+/// The parts of a text that command or forbid something, and those between marks.
 fn commanding_parts(text: &str) -> String {
     let mut parts = vec![commanding(text)];
-    // Keep the marks, so that the parts are recognised again.
+    // The marks are included, so that the parts are recognised again in the digest or summary.
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());
     if parts.is_empty() {
-        // Prose in a language without known words: keep the first line of each paragraph.
+        // Text in a language without known words: the first line of each paragraph is kept.
         let paragraphs = text.split("\n\n").map(str::trim).filter(|it| !it.is_empty());
         parts.extend(paragraphs.filter_map(|it| it.lines().next()).map(str::to_owned));
     }
     parts.join("\n")
 }
 
-/// The part of a budget that these pins leave.
+/// The tokens of a budget that these pins leave.
 ///
 /// # Errors
 ///
-/// A message with the tokens that they need, if they do not fit.
+/// A message with the tokens of the pins, if they exceed the budget.
 pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Result<Tokens, String> {
     let need: Tokens = pins.iter().map(|pin| counter.count(&pin.text)).sum();
     if need <= budget {

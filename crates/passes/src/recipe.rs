@@ -1,4 +1,4 @@
-//! Recipes: data that says which stages run, in which order, with which settings.
+//! Recipes: data that says which stages run, in which order, and with which settings.
 
 mod change;
 mod file;
@@ -13,7 +13,8 @@ use crate::{
     DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, TrimRule,
 };
 
-/// What is kept whole, when a compaction starts and stops, and the stages that remove the rest.
+/// A recipe: what is kept whole, when a compaction starts and how far it goes, and the stages that
+/// remove the rest.
 ///
 /// ```
 /// use epitome_passes::Recipe;
@@ -33,33 +34,35 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// Its name.
+    /// The name of the recipe.
     pub name: String,
-    /// What it does, in one sentence.
+    /// What the recipe does, in one sentence.
     pub about: String,
     /// What is kept whole.
     #[serde(default)]
     pub keep: Keep,
-    /// Names of files that set rules for the agent, whose texts stay. In a file: `keep.pins`.
+    /// Names of files that set rules for the agent, whose texts stay. In a recipe file:
+    /// `keep.pins`.
     #[serde(default)]
     pub rule_files: RuleFiles,
-    /// The size at which it starts. See [`Recipe::live_trigger`].
+    /// The size of a context at which a compaction starts. See [`Recipe::live_trigger`].
     #[serde(default)]
     pub trigger: PerKind<Level>,
-    /// The size to reach. Without one, the passes remove all that they can.
+    /// The size that a compaction should reach. Without a target, the passes remove all that they
+    /// can.
     #[serde(default)]
     pub target: PerKind<Option<Target>>,
-    /// At which points it may stop once the target is reached.
+    /// Where a compaction may stop once the target is reached.
     #[serde(default)]
     pub stop: Stop,
-    /// Minimum saving in tokens: less is not worth invalidating the provider's cache.
+    /// Minimum saving in tokens: a smaller one is not worth invalidating the provider's cache.
     pub at_least: Option<u64>,
-    /// Tools whose calls and results stay, in every pass.
+    /// Names of tools whose calls and results stay, in every pass.
     #[serde(default)]
     pub exempt_tools: Vec<String>,
     /// The stages, in order.
     pub stages: PerKind<Stages>,
-    /// Settings for contexts in use only.
+    /// Settings for live contexts only.
     #[serde(default)]
     pub live: Live,
 }
@@ -68,21 +71,21 @@ pub struct Recipe {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stages {
-    /// How results are truncated before they are first sent; in a stored session, with the same
-    /// result afterwards.
+    /// How results are truncated before they are first sent. In a stored session they are truncated
+    /// afterwards, with the same outcome.
     pub ingest: Option<IngestRule>,
-    /// How messages are cut out of the middle when there are too many.
+    /// How messages are removed from the middle of a context that has too many.
     pub trim: Option<TrimRule>,
-    /// The passes, in order. If two edit the same place, the first does.
+    /// The passes, in order. If two passes would edit the same position, the first of them does.
     pub passes: Vec<PassSettings>,
-    /// The digest that follows: one entry of chosen lines replaces the old part.
+    /// The digest: one entry of chosen lines that replaces the old part of the context.
     pub digest: Option<DigestRule>,
-    /// The summary that follows if the passes are not enough. For a stored session a model is used
-    /// only if the user names one.
+    /// The summary, if the passes are not enough. For a stored session, a model is called only if
+    /// the user names one.
     pub summary: Option<SummaryRule>,
 }
 
-/// At which points a recipe may stop once its target is reached.
+/// Where a compaction may stop once its target is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
@@ -104,7 +107,7 @@ pub enum ThinkingMode {
     Drop,
 }
 
-/// The error that a text is not a recipe.
+/// A text that is not a recipe.
 #[derive(Debug)]
 pub struct RecipeError(toml::de::Error);
 
@@ -138,7 +141,8 @@ impl Recipe {
         file::parse(text).map_err(RecipeError)
     }
 
-    /// The trigger for contexts in use; if the recipe has none, that for stored sessions.
+    /// The size at which a live context is compacted: the recipe's trigger for live contexts, or if
+    /// it has none, the one for stored sessions.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }
@@ -146,13 +150,14 @@ impl Recipe {
 }
 
 impl Recipe {
-    /// Whether it depends on the window of a stored session's model.
+    /// Whether the recipe needs the window of a stored session's model.
     pub fn asks_for_window(&self) -> bool {
         let target = self.target.stored.and_then(|target| target.percent);
         target.or(self.trigger.stored.percent).is_some()
     }
 
-    /// The recipe with the percentages for stored sessions converted to tokens of this window.
+    /// The recipe with its percentages for stored sessions converted to tokens. `window` is the
+    /// window of the model, in tokens.
     #[must_use]
     pub fn in_window(mut self, window: Tokens) -> Recipe {
         let usable = Some(self.live.usable(window));
@@ -163,13 +168,13 @@ impl Recipe {
         let trigger = &mut self.trigger.stored;
         if let Some(percent) = trigger.percent.take() {
             let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
-            // Both must be reached.
+            // Both limits must be reached.
             trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self
     }
 
-    /// Whether a summary is all it does to a stored session.
+    /// Whether a summary is the only thing that the recipe does to a stored session.
     pub fn is_summary_alone(&self) -> bool {
         let Stages { ingest, trim, passes, digest, summary } = &self.stages.stored;
         let others = ingest.is_some() || trim.is_some() || digest.is_some();
@@ -192,15 +197,16 @@ pub const BUILT_IN: [(&str, &str); 11] = [
     ("pi", include_str!("recipes/pi.toml")),
 ];
 
-/// The recipes tried in turn when a context is too large and its own recipe is not enough: the
-/// first compacts all answered results, the second the others as well.
+/// The recipes that are used one after the other if a context is too large and its own recipe is
+/// not enough: the first compacts all results that the model has answered, the second the others as
+/// well.
 const OVERFLOW: [&str; 2] = [
     include_str!("recipes/overflow/answered.toml"),
     include_str!("recipes/overflow/unanswered.toml"),
 ];
 
-/// The recipes tried in turn when a context is too large for its window and its own recipe is not
-/// enough. They cannot be selected by name.
+/// The recipes that are used one after the other if a context is too large for its window and its
+/// own recipe is not enough. They cannot be selected by name.
 ///
 /// # Panics
 ///

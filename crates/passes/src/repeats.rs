@@ -10,7 +10,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeats {
-    /// Texts of at most this many bytes stay.
+    /// Texts of at most this many bytes are not removed.
     pub min_bytes: u64,
 }
 
@@ -27,7 +27,7 @@ impl Pass for Repeats {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        // Go backwards, with the later replies of the turn at hand.
+        // From the end backwards, with the later replies of the same turn at hand.
         let mut replies: Vec<String> = Vec::new();
         for (item, entry) in view.transcript.context().rev() {
             match entry.role {

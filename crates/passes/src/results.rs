@@ -1,4 +1,4 @@
-//! Replaces old results by stubs with the lines that carry evidence.
+//! Replaces old results by stubs, with the lines that show what happened.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,38 +19,39 @@ use crate::{Pass, View, keep};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Results {
-    /// Results of at most this many bytes stay.
+    /// Results of at most this many bytes are not replaced.
     pub min_bytes: u64,
-    /// Results with at most this many characters of text stay.
+    /// Results with at most this many characters of text are not replaced.
     pub min_chars: usize,
-    /// Results of at most this many tokens stay.
+    /// Results of at most this many tokens are not replaced.
     pub min_tokens: u64,
-    /// The newest results stay, counted one by one, in addition to those that are kept.
+    /// Number of newest results that are not replaced, counted one by one, in addition to what is
+    /// kept.
     pub newest: usize,
-    /// The newest results that the model has answered stay, counted one by one; so do all that it
-    /// has not answered.
+    /// Number of newest results that are not replaced, of those that the model has answered,
+    /// counted one by one. Results that it has not answered are not replaced either.
     pub newest_answered: usize,
-    /// Which results go first if not all have to.
+    /// Which results are replaced first, if not all of them have to be.
     pub first: First,
-    /// Characters that the context must have before the pass begins.
+    /// Number of characters that the context must have before the pass begins.
     pub over_chars: Option<u64>,
-    /// Whether it also edits results that an earlier pass of the recipe edits.
+    /// Whether the pass also edits results that an earlier pass of the recipe has edited.
     pub again: bool,
-    /// Whether it applies to what is kept whole as well.
+    /// Whether the pass applies to what is kept whole as well.
     pub everywhere: bool,
-    /// What replaces the results.
+    /// What replaces a result.
     pub style: Style,
-    /// Lines kept at the beginning.
+    /// Number of lines kept at the beginning.
     pub head: usize,
-    /// Lines kept at the end.
+    /// Number of lines kept at the end.
     pub tail: usize,
     /// Number of definitions kept of a file that was read.
     pub outline: usize,
-    /// Bytes at which kept lines are cut; 0 leaves them whole.
+    /// Bytes to which kept lines are truncated; 0 leaves them whole.
     pub width: usize,
-    /// A result of fewer lines is shown by its end alone.
+    /// Of a result with fewer lines, only the end is kept.
     pub few: usize,
-    /// Errors of at most this many bytes stay whole.
+    /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,
     /// Kinds of tools whose results stay.
     pub exempt: Vec<ToolKind>,
@@ -83,14 +84,14 @@ impl Default for Results {
     }
 }
 
-/// Which results go first if not all have to.
+/// Which results are replaced first, if not all of them have to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
-    /// The oldest.
+    /// The oldest results.
     #[default]
     Oldest,
-    /// The largest.
+    /// The largest results.
     Largest,
 }
 
@@ -100,11 +101,11 @@ pub enum First {
 pub enum Style {
     /// A stub with error lines, an outline, first and last lines.
     Evidence,
-    /// A stub with first and last lines, whatever they are.
+    /// A stub with the first and last lines, whatever they contain.
     Ends,
     /// A stub with the first `width` characters.
     Beginning,
-    /// A stub alone. Lines below an existing stub are removed.
+    /// Only a stub. Lines below an existing stub are removed.
     Cleared,
     /// A stub without a size.
     Named,
@@ -115,13 +116,13 @@ pub enum Style {
     /// A fixed text, as Anthropic's context editing writes it.
     Placeholder,
     /// The first and last lines with a count between them, as ion writes it. Texts with few lines
-    /// stay.
+    /// are not replaced.
     Truncated,
     /// A count and the first line, as ion writes it.
     Removed,
 }
 
-/// Bytes kept of a result with few long lines, in the style `Ends`.
+/// Bytes kept of a result that has few but long lines, in the style `Ends`.
 const FEW_LINES: usize = 500;
 
 impl Pass for Results {
@@ -142,7 +143,8 @@ impl Pass for Results {
             outputs.retain(|(at, ..)| !newest.contains(at) && !open.contains(&at.item()));
         }
         let mut later = self.said_in_what_stays(view);
-        // From the newest on: lines of later results must be known when earlier ones are shortened.
+        // From the newest result on: the lines of later results must be known when earlier ones are
+        // shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
             let small = output.size() <= self.min_bytes;
             let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
@@ -172,8 +174,8 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// The original result, if the context has a result that was truncated on ingest, or that shows
-    /// more than this pass leaves.
+    /// The original of a result, if the context has a version that was truncated on ingest, or one
+    /// that shows more than this pass leaves.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.whole_of_shown(output),
@@ -286,7 +288,7 @@ impl Results {
         }
     }
 
-    /// The first and the last lines, if the text is long enough.
+    /// The first and the last lines of a text, if the text is long enough.
     fn ends_of(&self, text: &str) -> Option<String> {
         let visible = without_key_blocks(text);
         let lines: Vec<&str> = visible.split('\n').collect();
@@ -308,7 +310,7 @@ impl Results {
     }
 }
 
-/// The text of a result without a stub at its beginning.
+/// The text of a result without the stub at its beginning.
 fn own_words(text: &str) -> &str {
     match Stub::parse(text) {
         Some(_) => text.split_once('\n').map_or("", |(_, below)| below),
@@ -316,13 +318,13 @@ fn own_words(text: &str) -> &str {
     }
 }
 
-/// The first words of a text, in at most this many characters.
+/// The beginning of a text, in at most `most` characters.
 fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| first_words(text, end))
 }
 
-/// The text of a result, lengthened if it has images: they are removed with the text, so the text
-/// that replaces both may be longer than the old text alone.
+/// The text of a result, lengthened if the result has images: they are removed together with the
+/// text, so the text that replaces both may be longer than the old text alone.
 fn text_with_images<'t>(text: &'t str, output: &Output) -> Cow<'t, str> {
     let images = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
     if images == 0 { text.into() } else { format!("{text}{}", "\u{fffc}".repeat(400)).into() }

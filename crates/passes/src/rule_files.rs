@@ -19,10 +19,10 @@ const BUILT_IN: [&str; 12] = [
     "copilot-instructions.md",
 ];
 
-/// Folders of installed packages.
+/// Folders that contain installed packages: their files set no rules for the agent.
 const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "dist-packages", "bower_components"];
 
-/// The names of rule files: those of agents, and those that recipes and settings add.
+/// Patterns for the names of rule files: built-in ones, and those that recipes and settings add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct RuleFiles {
@@ -30,24 +30,24 @@ pub struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// The names of agents' rule files, with these in addition. A pattern is a file name, or the
-    /// end of a path if it has a slash; `*` matches any text within a name. Case is ignored.
+    /// The built-in patterns, and `added` ones. A pattern is a file name, or the end of a path if
+    /// it has a slash; `*` matches any text within a name. Case is ignored.
     pub fn with_patterns(added: Vec<String>) -> RuleFiles {
         RuleFiles { added }
     }
 
-    /// The names of agents' rule files.
+    /// The built-in patterns.
     pub fn built_in() -> &'static RuleFiles {
         static NONE_ADDED: RuleFiles = RuleFiles { added: Vec::new() };
         &NONE_ADDED
     }
 
-    /// The added names.
+    /// The added patterns.
     pub fn added(&self) -> &[String] {
         &self.added
     }
 
-    /// Adds names; an empty list removes all that were added before.
+    /// Adds patterns. An empty list removes all that were added before.
     pub fn add(&mut self, names: &[String]) {
         match names {
             [] => self.added.clear(),
@@ -55,8 +55,7 @@ impl RuleFiles {
         }
     }
 
-    /// Whether a path names a rule file. Files on the web and in dependencies set no rules for the
-    /// agent.
+    /// Whether a path is that of a rule file. Files on the web and in dependencies are not.
     pub fn has(&self, path: &str) -> bool {
         if !self.may_name(path) || path.contains("://") {
             return false;
@@ -66,7 +65,7 @@ impl RuleFiles {
         !is_foreign && self.patterns().any(|pattern| is_end_of(&path, pattern))
     }
 
-    /// Whether a text may contain such a name; a quick check that excludes most texts.
+    /// Whether a text may contain the name of a rule file: a quick check that excludes most texts.
     pub(crate) fn may_name(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase();
         self.patterns().any(|pattern| {
@@ -82,7 +81,7 @@ impl RuleFiles {
     }
 }
 
-/// Whether a path ends as a pattern says.
+/// Whether the last components of a path match a pattern.
 fn is_end_of(path: &[String], pattern: &str) -> bool {
     let pattern = pattern.trim_start_matches("./").to_lowercase();
     let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();

@@ -15,19 +15,19 @@ use crate::thinking::Thinking;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pass", rename_all = "lowercase")]
 pub enum PassSettings {
-    /// Reads that a later read or change makes stale.
+    /// Removes the results of reads that a later read or change makes stale.
     Stale(Stale),
-    /// Texts that the reply repeats.
+    /// Removes texts that the next reply repeats.
     Repeats(Repeats),
-    /// Results.
+    /// Shortens results.
     Results(Results),
-    /// Arguments.
+    /// Shortens arguments.
     Arguments(Arguments),
-    /// Pictures.
+    /// Replaces pictures.
     Images(Images),
-    /// Reasoning.
+    /// Removes reasoning.
     Thinking(Thinking),
-    /// Copies that no model sees.
+    /// Removes copies that no model sees.
     Copies(Copies),
 }
 
@@ -45,7 +45,8 @@ impl PassSettings {
         }
     }
 
-    /// The characters that the context must have before the pass begins, if it has such a setting.
+    /// The number of characters that the context must have before the pass begins, if its settings
+    /// have one.
     pub(crate) fn over_chars(&self) -> Option<u64> {
         match self {
             PassSettings::Results(pass) => pass.over_chars,

@@ -1,4 +1,4 @@
-//! Replaces a read result by a reference to a later read or change of the same file.
+//! Replaces the result of a read by a reference to a later read or change of the same file.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stale {
-    /// Results of at most this many bytes stay.
+    /// Results of at most this many bytes are not replaced.
     pub min_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ impl LastAccess {
                 }
                 if call.kind == ToolKind::Read {
                     let path = view.words(target).into_owned();
-                    // A read of the whole file repeats every part of it.
+                    // A read of the whole file repeats every part of the file.
                     later.reads.insert((path, call.part.clone()), item);
                 } else if call.kind.changes_file() {
                     later.changes.insert(view.words(target).into_owned(), item);

@@ -1,22 +1,22 @@
-//! The ingest stage for a stored session, with the result that it would have had in use.
+//! The ingest stage for a stored session. Its outcome is the same as in a live context.
 
 use epitome_model::{At, Block, Edit, Output, Ref, Role, Text, Verb};
 
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
-/// A stored result of the response that is examined.
+/// A result of the response that is being examined.
 struct Arrived {
     at: At,
     whole: Ref,
     text: String,
-    /// Whether it may become a preview.
+    /// Whether the result may become a preview.
     may: bool,
 }
 
 impl IngestRule {
-    /// The edits that truncate stored results as a context in use would have done, in the order of
-    /// the session. Kept items and stubs stay.
+    /// The edits that truncate stored results as a live context would have done, in the order of
+    /// the session. Kept items and stubs are not edited.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), SeenLines::default());
         for (item, entry) in view.transcript.context() {
@@ -52,7 +52,8 @@ impl IngestRule {
         edits
     }
 
-    /// The edits that make previews of the largest results of a response, if all are too large.
+    /// The edits that turn the largest results of a response into previews, if all together are too
+    /// large.
     fn plan_batch(&self, view: &View<'_>, batch: Vec<Arrived>) -> Vec<Edit> {
         let Some(rule) = self.batch else { return Vec::new() };
         let texts: Vec<(&str, bool)> = batch.iter().map(|it| (&*it.text, it.may)).collect();

@@ -1,4 +1,4 @@
-//! Writes a summary, as a state machine without input and output: it makes questions for a model,
+//! Writes a summary, as a state machine without input and output. It makes questions for a model,
 //! takes the answers, and ends with a text or with the reason why there is none.
 //!
 //! Files, commands, errors and the user's words are taken from the history by the program, without
@@ -42,24 +42,24 @@ pub use tool::{ToolText, compact_tool};
 /// What a summary replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Old<'a> {
-    /// Items that go, in the order in which they are sent.
+    /// The items that the summary replaces, in the order in which they are sent.
     pub items: &'a [usize],
-    /// The original items, from before they were shortened: what the model reads. The same items if
-    /// no others are known.
+    /// The originals of these items, from before they were shortened: what the model reads. If no
+    /// others are known, these are the same items.
     pub read: &'a [usize],
-    /// All original items, including those that earlier summaries replaced: the program takes facts
-    /// from these. The same items if no others are known.
+    /// All original items, including those that earlier summaries replaced: the program reads facts
+    /// from them. If no others are known, these are the same items.
     pub said: &'a [usize],
-    /// Items that stay after the summary.
+    /// The items that follow the summary.
     pub kept: &'a [usize],
 }
 
 /// A model that writes summaries.
 #[derive(Clone)]
 pub struct Writer {
-    /// Its window in tokens, for question and answer together.
+    /// The window of the model in tokens, for question and answer together.
     pub window: Tokens,
-    /// Its tokenizer.
+    /// The tokenizer of the model.
     pub counter: Arc<dyn Counter + Send>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A summary that is being written; it always has one open question.
+/// A summary that is being written. It always has exactly one open question.
 #[derive(Debug)]
 pub struct Summarising {
     rule: SummaryRule,
@@ -89,18 +89,19 @@ pub struct Summarising {
 
 #[derive(Debug)]
 enum Stage {
-    /// The open question is the last.
+    /// The open question is the last one.
     Last,
-    /// Notes of parts are being written: those that are done, and the questions that remain.
+    /// Notes of parts of the history are being written: `done` are the finished ones, `open` the
+    /// questions that remain.
     Notes { done: Vec<String>, open: Vec<Ask> },
 }
 
-/// What was asked and billed, including failures.
+/// The number of questions that were asked, and what was billed for them, including failed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AskTotals {
     /// Number of questions that were asked.
     pub asks: u64,
-    /// Number of these that failed: there was no answer, or no usable one.
+    /// Number of questions that failed: there was no answer, or no usable one.
     pub failed: u64,
     /// Billed tokens, if reported.
     pub used: TokenUsage,
@@ -114,40 +115,40 @@ impl std::ops::AddAssign for AskTotals {
     }
 }
 
-/// What follows an answer.
+/// What follows after an answer.
 #[derive(Debug)]
 pub enum SummaryProgress {
-    /// The next question is open.
+    /// Another question is open.
     Ask(Box<Summarising>),
-    /// The summary is written.
+    /// The summary is finished.
     Written(WrittenSummary),
     /// There is no summary.
     Nothing {
         /// The reason.
         reason: String,
-        /// What it cost.
+        /// The questions that were asked, and their billed tokens.
         spent: AskTotals,
     },
 }
 
-/// A summary.
+/// A finished summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenSummary {
-    /// Its text, whole.
+    /// The whole text of the summary.
     pub text: String,
-    /// Its tokens, by the writer's tokenizer.
+    /// Tokens of the text, as counted by the writer's tokenizer.
     pub tokens: Tokens,
-    /// Tokens of what it replaces, by the same tokenizer.
+    /// Tokens of what the summary replaces, by the same tokenizer.
     pub of: Tokens,
-    /// What was struck out of it.
+    /// The parts that were removed from the model's text because the history does not contain them.
     pub struck: Struck,
-    /// What it cost.
+    /// The questions that were asked, and their billed tokens.
     pub spent: AskTotals,
 }
 
-/// How often a question may be too long for the model and be made shorter.
+/// How often a question that is too long for the model is made shorter.
 const SHRINKS: u32 = 3;
-/// The user's words have at most the window divided by this.
+/// The divisor of the window that gives the maximum size of the user's messages in a summary.
 const WINDOW_SHARE: u64 = 5;
 
 impl Summarising {
@@ -202,12 +203,12 @@ impl Summarising {
         Ok(it)
     }
 
-    /// The open question. It fits the window, with its answer.
+    /// The open question. Together with its answer it fits the window.
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
 
-    /// What the questions so far cost.
+    /// The questions so far, and their billed tokens.
     pub fn spent(&self) -> AskTotals {
         self.spent
     }
@@ -255,7 +256,7 @@ impl Summarising {
         self.ask_again(plan)
     }
 
-    /// Goes on with the next question, if there is room for one.
+    /// Continues with the next question, if there is room for one.
     fn ask_again(self, next: Result<(), String>) -> SummaryProgress {
         match next {
             Ok(()) => SummaryProgress::Ask(Box::new(self)),
@@ -296,7 +297,8 @@ impl Summarising {
     }
 }
 
-/// The items that go, both the originals and the current versions: a stub may hide what sets rules.
+/// The items that the summary replaces, both the originals and the current versions: a stub may
+/// hide a text that sets rules.
 fn everything(old: &Old<'_>) -> Vec<usize> {
     let mut items: Vec<usize> = old.said.iter().chain(old.items).copied().collect();
     items.sort_unstable();
@@ -304,7 +306,7 @@ fn everything(old: &Old<'_>) -> Vec<usize> {
     items
 }
 
-/// The text of an answer, or why it is not usable.
+/// The text of an answer, or the reason why it cannot be used.
 fn text_of_reply(reply: Reply) -> Result<String, String> {
     let reason = match reply.stopped {
         StopReason::End if reply.text.trim().is_empty() => "the summary is empty".into(),

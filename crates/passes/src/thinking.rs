@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
 
-/// Settings of the pass. It removes the reasoning of entries that are not kept whole, where the API
-/// accepts their responses without it.
+/// Settings of the pass. It removes the reasoning of entries that are not kept whole, if the API
+/// accepts a response without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Thinking {}
@@ -28,7 +28,7 @@ impl Pass for Thinking {
     }
 }
 
-/// The response that begins a turn which ends with a result.
+/// The response that begins the last turn, if that turn ends with a result.
 fn open_turn(view: &View<'_>) -> HashSet<usize> {
     let answers =
         |entry: &Entry| entry.blocks.iter().any(|block| matches!(block, Block::Output(_)));

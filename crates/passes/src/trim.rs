@@ -1,29 +1,30 @@
-//! Cuts messages out of the middle when there are too many: the first and the last stay.
+//! Removes messages from the middle of a context that has too many; the first and the last stay.
 
 use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Entry, Role, Source, Stub, Transcript, units};
 use serde::{Deserialize, Serialize};
 
-/// How many messages a context may have, and which of them stay. Neighbouring entries of the same
+/// How many messages a context may have, and which of them stay. Consecutive entries of the same
 /// side are one message, as in APIs.
 ///
 /// User messages stay in place, and become one message if nothing is left between them. Summaries
-/// stay as well, as they contain user messages. Whole replies are cut out, with all their results.
+/// stay as well, because they contain user messages. Responses are removed whole, with all their
+/// results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrimRule {
-    /// The number of messages above which some are cut out.
+    /// The number of messages above which some are removed.
     pub over: u64,
-    /// The number of messages left, including the one that reports the cut.
+    /// The number of messages that are left, including the message that reports the cut.
     pub keep: u64,
-    /// How many of these are at the beginning.
+    /// How many of the messages that are left are at the beginning.
     pub head: u64,
 }
 
 impl TrimRule {
-    /// The items to cut out, in the order in which they are sent. Empty if there are not too many
-    /// messages, or if only the message of an earlier cut would go.
+    /// The items to remove, in the order in which they are sent. Empty if there are not too many
+    /// messages, or if only the message of an earlier cut would be removed.
     pub fn middle(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
         let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
         let sent: Vec<(usize, &Entry)> =
@@ -59,7 +60,7 @@ impl TrimRule {
     }
 }
 
-/// The indices at which messages begin among these entries.
+/// The indices of the entries at which messages begin.
 pub fn messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut last = None;
@@ -80,7 +81,7 @@ pub fn is_cut(entry: &Entry, source: &dyn Source) -> bool {
     }
 }
 
-/// The range, made smaller where it would separate a reply from its results.
+/// The range `from..to`, made smaller if it would separate a response from its results.
 fn between_units(
     transcript: &Transcript,
     sent: &[(usize, &Entry)],

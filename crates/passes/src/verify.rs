@@ -1,6 +1,6 @@
-//! Verifies a change: compares the transcript before and after it with the plan.
+//! Verifies a change: compares the transcripts before and after it with the plan.
 //!
-//! Both are read from bytes, so that nothing here depends on how the change was made.
+//! Both transcripts are read from bytes, so that nothing here depends on how the change was made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -13,25 +13,25 @@ use epitome_model::{
 use crate::Plan;
 use crate::view::on_all_cores;
 
-/// A transcript and its bytes.
+/// A transcript and the source of its texts: the session before or after a change.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
-    /// Its bytes.
+    /// The source that its spans point into.
     pub source: &'a dyn Source,
 }
 
-/// The invariants that a change violates, for stored sessions and live contexts and for every kind
-/// of change.
+/// The invariants that a change violates; empty if it is valid. It is the same function for stored
+/// sessions and live contexts, and for every kind of change.
 ///
-/// - What the plan does not name is unchanged: user messages, reasoning, calls, results, their
-///   order.
-/// - What the plan names is as planned, and not larger.
+/// - Content that the plan does not name is unchanged: user messages, reasoning, calls, results,
+///   and their order.
+/// - Content that the plan names is as planned, and not larger than before.
 /// - The format's own invariants hold if they held before.
 ///
-/// A session with violations may be compacted. A violation is new if there are more with the same
-/// invariant and description than before; line numbers are ignored.
+/// A session that has violations already may be compacted. A violation is new if, after the change,
+/// there are more with the same invariant and description; line numbers are ignored.
 pub fn verify(
     before: Side<'_>,
     after: Side<'_>,
@@ -60,7 +60,7 @@ pub fn verify(
     violations
 }
 
-/// The violations that are more frequent than before.
+/// The violations in `after` that are more frequent than in `before`.
 fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     for violation in before {
@@ -81,8 +81,8 @@ fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
 // One check for each kind of plan. They return `None` if the records are not the original ones:
 // then nothing else can be compared.
 
-/// Checks edits written as marks on records: a mark adds bytes to its record, and the text that is
-/// sent for a marked result must be that of the edit.
+/// Checks edits that are written as marks on records. A mark adds bytes to its record, and the
+/// agent must send the text of the edit for a marked result.
 fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option<Vec<Violation>> {
     let after = sides.after;
     let mut violations = in_place(sides, plan, Records::Grow, invariants)?;
@@ -101,9 +101,9 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Checks edits written as an appended record: earlier records are unchanged, and what is sent is
-/// the earlier context with the edits. If items were cut out, none of them may be a user message,
-/// and a shorter text must be sent in place of the first.
+/// Checks edits that are written as an appended record. Earlier records must be unchanged, and what
+/// is sent must be the earlier context with the edits. If items were cut out, none of them may be a
+/// user message, and a shorter text must be sent in place of the first.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let (before, after) = (sides.before, sides.after);
     if !has_all_records(before.transcript, after.transcript) {
@@ -137,7 +137,7 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
             continue;
         }
         if is_gone(&dropped, item, old) {
-            // An entry without content may still be there.
+            // An entry that had no content before may still be there.
             let as_before = old.blocks.is_empty();
             sent.next_if(|(_, new)| as_before && new.blocks.is_empty() && new.role == old.role);
             continue;
@@ -162,14 +162,14 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     Some(violations)
 }
 
-/// A middle cut, while the entries that were sent before are compared.
+/// A middle cut, while the entries of the context before are compared.
 struct CutOut<'a> {
     sides: &'a Sides<'a>,
     items: HashSet<usize>,
     text: Option<&'a str>,
-    /// Whether one of its items was reached.
+    /// Whether one of the items has been reached.
     is_met: bool,
-    /// The tokens of the items reached so far.
+    /// The tokens of the items that have been reached.
     freed: Tokens,
 }
 
@@ -202,8 +202,8 @@ impl<'a> CutOut<'a> {
     }
 }
 
-/// Checks a summary of the beginning: what is sent is the summary, the kept entries unchanged after
-/// it, and of what was before only system and user messages.
+/// Checks a summary of the beginning: only the summary is sent, then the kept entries, unchanged;
+/// and of what came before only system and user messages.
 fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Violation> {
     let Summary { text, kept, .. } = summary;
     let mut violations = Vec::new();
@@ -243,13 +243,14 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     violations
 }
 
-/// Whether every record is still in its place; more may follow.
+/// Whether every record is still in its place; further records may follow.
 fn has_all_records(before: &Transcript, after: &Transcript) -> bool {
     let (old, new) = (&before.items, &after.items);
     old.len() <= new.len() && old.iter().zip(new).all(|(old, new)| old.record() == new.record())
 }
 
-/// Whether two entries have the same content. Their records may differ: one may hold several.
+/// Whether two entries have the same content. Their records may differ, because one record may hold
+/// several entries.
 fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
     let same = |(old, new): (&Block, &Block)| same_block((before, old), (after, new));
     old.role == new.role
@@ -257,8 +258,8 @@ fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)
         && old.blocks.iter().zip(&new.blocks).all(same)
 }
 
-/// Whether two spans have the same bytes. A log is one source before and after, so that an
-/// unchanged span need not be read.
+/// Whether the bytes of two spans are equal. A log has the same source before and after, so a span
+/// that is equal need not be read.
 fn same_bytes((before, old): (Side<'_>, Span), (after, new): (Side<'_>, Span)) -> bool {
     let is_one = std::ptr::addr_eq(before.source, after.source) && old == new;
     is_one || before.source.at(old) == after.source.at(new)
@@ -287,14 +288,14 @@ fn same_block((before, old): (Side<'_>, &Block), (after, new): (Side<'_>, &Block
     }
 }
 
-/// How an edit may change the length of a record.
+/// How edits may change the length of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Records {
     Shrink,
     Grow,
 }
 
-/// Checks edits written into the records.
+/// Checks edits that are written into the records.
 fn in_place(
     sides: &Sides<'_>,
     plan: &Plan,
@@ -336,7 +337,7 @@ fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violatio
     violations
 }
 
-/// Whether the items are the original ones. The agent's own records may follow them, if they send
+/// Whether the items are the original ones. Records of the agent's own may follow them if they send
 /// nothing to a model.
 fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
     let more = after.items.iter().skip(before.items.len());
@@ -345,7 +346,7 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
         && more.into_iter().all(|item| item.entry().is_none())
 }
 
-/// Reports edited records with a changed value that other programs read.
+/// The violations in edited records in which a value changed that other programs read.
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
@@ -361,7 +362,7 @@ fn accounting(
         let (was, is) = (invariants.accounting(&old), invariants.accounting(&new));
         was.len() == is.len() && was.into_iter().zip(is).all(|(was, is)| old[was] == new[is])
     };
-    // Items may share a record.
+    // Several items may share a record.
     let mut seen = HashSet::new();
     let span = |item: usize| before.transcript.items[item].record().span;
     let records: Vec<usize> =
@@ -375,7 +376,7 @@ fn accounting(
     changed.into_iter().flatten().map(violation).collect()
 }
 
-/// Whether an entry is gone, because all its blocks were reasoning and were dropped.
+/// Whether an entry is gone because all its blocks were reasoning that was dropped.
 fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
     old.blocks.iter().enumerate().all(|(block, said)| match said {
         Block::Thinking(_) => dropped.contains(&At::Block { item, block }),
@@ -383,13 +384,13 @@ fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
     })
 }
 
-/// The edited items, in the order of the session.
+/// The items that are edited, in the order of the session.
 fn edited(plan: &Plan) -> Vec<usize> {
     let items: BTreeSet<usize> = plan.edits.iter().map(|planned| planned.edit.at.item()).collect();
     items.into_iter().collect()
 }
 
-/// Tokens of a resume after a compaction; edited records are counted again.
+/// The tokens that a resume sends after a compaction. Edited records are counted again.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {
@@ -404,10 +405,10 @@ pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     entries.into_iter().sum()
 }
 
-/// Checks that records without an edit have their old length; their bytes are those of the
-/// original.
+/// Checks that records without an edit have their old length. Their bytes need no check: they are
+/// those of the original.
 fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
-    // Items may share a record.
+    // Several items may share a record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
     let pairs = before.items.iter().zip(&after.items);
     pairs
@@ -426,7 +427,7 @@ fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Vi
 struct Sides<'a> {
     before: Side<'a>,
     after: Side<'a>,
-    /// Known token counts, by item and block.
+    /// Token counts that are known, by item and block.
     tokens: &'a BTreeMap<(usize, usize), Tokens>,
     counter: &'a dyn Counter,
 }
@@ -471,7 +472,7 @@ fn blocks(
     for (idx, block) in old.blocks.iter().enumerate() {
         let mut rest = left.clone();
         match (block, rest.next()) {
-            // Reasoning that is not identical was removed.
+            // Reasoning that is not identical counts as removed.
             (Block::Thinking(was), Some(Block::Thinking(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
@@ -481,7 +482,7 @@ fn blocks(
                 violation(Invariant::Reasoning, "reasoning is gone that cannot go alone");
             }
             (Block::Thinking(_), _) => {}
-            // A repetition was removed, or is unchanged.
+            // A repetition must be removed or unchanged.
             (Block::Repeated(was), Some(Block::Repeated(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
@@ -517,7 +518,7 @@ fn blocks(
 }
 
 fn same_kind(old: &Block, new: &Block) -> bool {
-    // An image may become text.
+    // An image may become a text.
     std::mem::discriminant(old) == std::mem::discriminant(new)
         || matches!((old, new), (Block::Image(_), Block::Text(_)))
 }
@@ -583,7 +584,8 @@ fn names(call: &epitome_model::Call) -> Vec<&str> {
     call.fields.iter().map(|field| &*field.name).collect()
 }
 
-/// Reports a block with more tokens than before; `old` may be counted already.
+/// Reports a block that has more tokens than before. `tokens` is the count of `old`, if it is
+/// known.
 fn shrank(
     sides: &Sides<'_>,
     (old, tokens): (&Block, Option<Tokens>),

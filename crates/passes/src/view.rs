@@ -15,11 +15,12 @@ use crate::level::ContextSize;
 use crate::rule_files::RuleFiles;
 use crate::trim::messages;
 
-/// A transcript with its source, the items that are kept whole, and its calls by result.
+/// A transcript as passes see it: with its source, the items that are kept whole, and each result's
+/// call.
 pub struct View<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
-    /// Its bytes.
+    /// The source that its spans point into.
     pub source: &'a dyn Source,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
@@ -28,20 +29,20 @@ pub struct View<'a> {
     calls: HashMap<&'a str, (usize, usize)>,
     answered: HashMap<&'a str, bool>,
     taken: HashSet<At>,
-    /// Items and blocks that no pass may edit.
+    /// The blocks that no pass may edit, by item and block index.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
-    /// Set in a view for a person who reads a session: see [`View::for_reading`].
+    /// Only in a view for a person who reads a session: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     known: &'a [Vec<Tokens>],
     /// The first result of each call, computed when first needed.
     first: OnceLock<HashMap<&'a str, &'a Output>>,
-    /// Tokens counted so far, by item and block.
+    /// The tokens that have been counted, by item and block index.
     tokens: RwLock<HashMap<(usize, usize), Tokens>>,
 }
 
 impl<'a> View<'a> {
-    /// A view in which nothing is kept whole yet.
+    /// A view in which no item is kept whole yet.
     pub fn new(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -85,8 +86,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A view for edits that are shown and never written: short texts are replaced as well, open
-    /// calls are treated as others, and stubs show the original number of lines.
+    /// A view for edits that are shown to a person and never written. Short texts are replaced as
+    /// well, calls without a result are treated as others, and stubs show the original number of
+    /// lines, which `lines_of` looks up.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -95,27 +97,27 @@ impl<'a> View<'a> {
         View { reading: Some(lines_of), ..View::new(transcript, source, &Nothing) }
     }
 
-    /// Sets known token counts, by item and block.
+    /// Sets token counts that are known, by item and block index.
     #[must_use]
     pub fn with_counts(mut self, known: &'a [Vec<Tokens>]) -> View<'a> {
         self.known = known;
         self
     }
 
-    /// Sets the names of files that set rules for the agent.
+    /// Sets the patterns for the names of files that set rules for the agent.
     #[must_use]
     pub fn with_rule_files(mut self, files: &'a RuleFiles) -> View<'a> {
         self.rule_files = files;
         self
     }
 
-    /// The names of files that set rules for the agent.
+    /// The patterns for the names of files that set rules for the agent.
     pub fn rule_files(&self) -> &'a RuleFiles {
         self.rule_files
     }
 
-    /// Protects these blocks, given by item and block, from edits. The call of a pinned result is
-    /// protected too: it names the printed file, which the next compaction has to know.
+    /// Protects blocks, given by item and block index, from edits. For a result, the call is
+    /// protected as well: it names the printed file, which the next compaction needs.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
         for (item, block) in blocks {
             let entry = self.transcript.items[item].entry();
@@ -126,7 +128,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a place or the block around it is pinned. Copies that no model sees never are.
+    /// Whether a position, or the block around it, is pinned. Copies that no model sees are never
+    /// pinned.
     pub fn is_pinned(&self, at: At) -> bool {
         match at {
             At::Block { item, block }
@@ -136,7 +139,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Keeps these items whole.
+    /// Marks these items as kept whole.
     pub fn keep(&mut self, items: impl IntoIterator<Item = usize>) {
         for item in items {
             self.kept[item] = true;
@@ -187,12 +190,12 @@ impl<'a> View<'a> {
         self.transcript.entries().flat_map(move |(item, entry)| self.of_entry(item, entry))
     }
 
-    /// The places of the newest `n` results in the context.
+    /// The positions of the newest `n` results in the context.
     pub fn newest_outputs(&self, n: usize) -> HashSet<At> {
         self.newest_outputs_of(n, |_| true)
     }
 
-    /// The places of the newest `n` results among items for which `counts` is true.
+    /// The positions of the newest `n` results, among those items for which `counts` is true.
     pub fn newest_outputs_of(&self, n: usize, counts: impl Fn(usize) -> bool) -> HashSet<At> {
         let entries = self.transcript.context().rev().filter(|(item, _)| counts(*item));
         let outputs = entries.flat_map(|(item, entry)| {
@@ -215,7 +218,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The tokens of a block; counted only once.
+    /// The tokens of a block. They are counted once.
     pub fn tokens(&self, item: usize, block: usize) -> Tokens {
         if let Some(tokens) = self.known_tokens(item, block) {
             return tokens;
@@ -234,7 +237,7 @@ impl<'a> View<'a> {
         (0..blocks).map(|block| self.tokens(item, block)).sum()
     }
 
-    /// The tokens of a block, if they were counted before.
+    /// The tokens of a block, if they have been counted.
     fn known_tokens(&self, item: usize, block: usize) -> Option<Tokens> {
         let known = self.known.get(item).and_then(|blocks| blocks.get(block)).copied();
         let counted = || {
@@ -248,7 +251,7 @@ impl<'a> View<'a> {
         self.tokens.write().unwrap_or_else(PoisonError::into_inner).extend(counted);
     }
 
-    /// The tokens of a resume. Blocks that are not counted yet are counted on all cores.
+    /// The tokens that a resume would send. Blocks without a count are counted, on all cores.
     pub fn context_tokens(&self) -> Tokens {
         let context = self.transcript.context();
         let blocks = context.flat_map(|(item, entry)| {
@@ -275,14 +278,14 @@ impl<'a> View<'a> {
         entry.map_or(0, |entry| block_chars(&entry.blocks[block], self.source))
     }
 
-    /// The characters of a resume, with what the API format adds around texts.
+    /// The characters that a resume would send, including what the API format adds around texts.
     pub fn context_chars(&self) -> u64 {
         let context = self.transcript.context();
         let blocks = context.flat_map(|(_, entry)| &entry.blocks);
         blocks.map(|block| block_chars(block, self.source) + CHARS_AROUND).sum()
     }
 
-    /// The size of the context. Its bytes are those of the source; characters are not counted.
+    /// The size of the context. The bytes are those of the source; characters are not counted (0).
     pub fn size(&self) -> ContextSize {
         let entries = || self.transcript.context().map(|(_, entry)| entry);
         let blocks = entries().flat_map(|entry| &entry.blocks);
@@ -298,18 +301,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The tokens counted so far, by item and block.
+    /// The tokens that have been counted, by item and block index.
     pub fn counted(&self) -> BTreeMap<(usize, usize), Tokens> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()
     }
 
-    /// Marks the places of edits, so that later passes leave them alone.
+    /// Marks the positions of edits, so that later passes do not edit them.
     pub fn take(&mut self, edits: &[Edit]) {
         self.taken.extend(edits.iter().map(|edit| edit.at));
     }
 
-    /// Whether an earlier pass edits this place or the block around it.
+    /// Whether an earlier pass edits this position or the block around it.
     pub fn is_taken(&self, at: At) -> bool {
         self.taken.contains(&at)
             || match at {
@@ -320,8 +323,8 @@ impl<'a> View<'a> {
             }
     }
 
-    /// Whether a result may be replaced by a stub: it has text, none of it the user's, and nothing
-    /// of an unknown kind, and no recipe has replaced it before.
+    /// Whether a result may be replaced by a stub: it has text, none of which is the user's; it has
+    /// no part of an unknown kind; and no recipe has replaced it before.
     pub fn stubbable(&self, output: &Output) -> bool {
         self.is_words(output) && (!self.left_by_recipe(output) || self.whole(output).is_some())
     }
@@ -333,8 +336,8 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The original of a result that was truncated on ingest. It must be in the log before: a text
-    /// that only looks like a stub has no original.
+    /// The original of a result that was truncated on ingest. The original must be an earlier
+    /// result in the log: a text that only looks like a stub has none.
     pub fn whole(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
@@ -371,7 +374,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a recipe left this text. Looks at the first bytes before reading all of it.
+    /// Whether a recipe left this text. Only the first bytes are read if they decide it.
     pub fn is_left(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
@@ -387,7 +390,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The line count of a text; for a stub, that of the original.
+    /// The number of lines of a text; for a stub, that of the original.
     pub fn lines(&self, text: &str) -> Lines {
         let Some(lines_of) = self.reading else { return line_count(text) };
         match Stub::parse(text) {
@@ -397,7 +400,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A short description of a call: its name and its target.
+    /// A short description of a call: the name of the tool and the target.
     pub fn describe_call(&self, call: Option<&Call>) -> String {
         let Some(call) = call else { return "result".into() };
         match &call.target {
@@ -408,7 +411,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A target on one line; a path is relative to the session's folder if it is within it.
+    /// A target on one line, in at most `most` characters. A path is relative to the session's
+    /// folder if it is in that folder.
     fn target(&self, target: &str, most: usize) -> String {
         let below = self.transcript.head.cwd.as_deref().and_then(|cwd| {
             target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
@@ -416,7 +420,7 @@ impl<'a> View<'a> {
         short(below.unwrap_or(target), most)
     }
 
-    /// The call that a place belongs to: the one that contains it, or the one it answers.
+    /// The call that a position belongs to: the one that contains it, or whose result contains it.
     pub fn call_at(&self, at: At) -> Option<&'a Call> {
         let block = match at {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
@@ -437,7 +441,7 @@ impl<'a> View<'a> {
         Some(self.target(&target.read(self.source), 200))
     }
 
-    /// A short description of the content at a place.
+    /// A short description of the content at a position.
     pub fn describe(&self, at: At) -> String {
         let item = &self.transcript.items[at.item()];
         let block = |block: usize| item.entry().and_then(|entry| entry.blocks.get(block));
@@ -464,7 +468,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The file that was read or written at a place, and its text as in the file.
+    /// The path of the file that was read or written at a position, and its text as in the file.
     pub fn file_text(&self, at: At) -> Option<(String, String)> {
         let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
         let said = self.transcript.items[item].entry()?.blocks.get(block)?;
@@ -482,8 +486,8 @@ impl<'a> View<'a> {
         Some((call.target.as_ref()?.read(self.source).into_owned(), text))
     }
 
-    /// A stub for a result. The call before it says what was done; a result without its call is
-    /// described in the stub.
+    /// A stub for a result. The call before it shows what was done, so only the stub of a result
+    /// without a call has a description.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
         let stub = Stub::of_text(Ref::from_bytes(&self.source.at(output.whole)), text);
         if call.is_some() { stub } else { stub.with_what("result") }
@@ -502,8 +506,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An edit that replaces an argument, unless the call would grow. Next to other arguments a
-    /// text may have more tokens than alone.
+    /// An edit that replaces an argument; `None` if the call would grow. A text may have more
+    /// tokens next to other arguments than on its own.
     pub fn replace_argument(
         &self,
         at: At,
@@ -528,16 +532,17 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether this text is the only argument of a call, sent as plain text: a script, a patch.
+    /// Whether this text is the only argument of a call and is sent as plain text: a script, a
+    /// patch.
     fn is_all_arguments(&self, at: At, text: &Text) -> bool {
         let At::Field { item, block, .. } = at else { return false };
         let said = self.transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
         matches!(said, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
-    /// An edit that replaces `old` by `new`, unless bytes or tokens would grow.
+    /// An edit that replaces `old` by `new`; `None` if bytes or tokens would grow.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
-        // In JSON a line feed takes two bytes. Most texts need not be encoded to compare.
+        // In JSON a line feed takes two bytes. Most texts need not be encoded to be compared.
         let written = encode(&new).len();
         let shorter = || written < old.len() + 2 || written < encode(old).len();
         let fewer = || self.has_at_least(at, old, self.counter.count(&new));
@@ -545,7 +550,7 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether `text`, which is at `at`, has at least this many tokens; if it is the whole block,
+    /// Whether `text`, which is at `at`, has at least this many tokens. If it is the whole block,
     /// the block must have them as well.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
@@ -571,17 +576,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// The line count of the archived text under a reference, if it is known.
+/// Returns the number of lines of the archived text under a reference, if it is known.
 pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
 
-/// The results of `each`, in order, computed on all cores if there is enough work: waking another
-/// core takes longer than a few short texts.
+/// The results of `each`, in order. They are computed on all cores if there is enough work:
+/// starting another core takes longer than a few short texts do.
 pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     const ENOUGH: usize = 64;
     if all.len() < ENOUGH { all.into_iter().map(each).collect() } else { parallel::map(all, each) }
 }
 
-/// A counter that counts nothing: a reader of a session sees no token counts.
+/// A counter that always returns 0, for views that are shown to a person without token counts.
 struct Nothing;
 
 impl Counter for Nothing {
@@ -594,7 +599,7 @@ impl Counter for Nothing {
     }
 }
 
-/// The text of a file without the line numbers that a tool put before each line.
+/// The text of a file, without the line numbers that a tool put before the lines.
 pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
         let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());

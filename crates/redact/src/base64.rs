@@ -136,7 +136,7 @@ fn in_lines(encoded: String, like: &[u8]) -> String {
     lines.collect::<Vec<_>>().join(feed)
 }
 
-/// Where base64 of text may be: long runs of its characters, on one or several lines.
+/// The ranges that may be base64 of a text: long runs of its characters, on one or several lines.
 pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

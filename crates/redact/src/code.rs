@@ -4,23 +4,23 @@
 /// A code for a character, or for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// Its length in bytes; at least 1.
+    /// The length of the code in bytes; at least 1.
     pub(crate) len: usize,
     /// The character; `None` if it is invisible.
     pub(crate) to: Option<char>,
-    /// Whether it is a reason to search the decoded text.
+    /// Whether the code is a reason to search the decoded text.
     pub(crate) reason: Reason,
 }
 
 /// Whether a code can hide a token from the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It can hide one.
+    /// The code can hide a secret.
     Always,
-    /// It hides one only if a word follows: its last byte is taken for the first letter of that
-    /// word.
+    /// The code hides a secret only if a word follows, because its last byte is taken for the first
+    /// letter of that word.
     BeforeWord,
-    /// It cannot hide one: the rules see a special character, not a letter.
+    /// The code cannot hide a secret: rules see a special character in it, not a letter.
     Never,
 }
 

@@ -19,7 +19,7 @@ use crate::{numeric, placeholder};
 /// A match of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Its byte range in the text.
+    /// The range of the hit in the text, in bytes.
     pub range: Range<usize>,
     /// The index of the rule: [`Finder::rule`].
     pub rule: usize,
@@ -59,7 +59,7 @@ struct Trigger {
     near: OnceLock<Near>,
 }
 
-/// Where a rule is applied around one of its keywords.
+/// The part of a text around a keyword to which a rule is applied.
 struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
@@ -267,7 +267,8 @@ impl Finder {
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
-        // One more byte, so that the end of the window is not taken for the end of the text.
+        // One byte more is included, so that the end of the window is not taken for the end of the
+        // text.
         let seen = &text.as_bytes()[..text.len().min(window.end + 1)];
         let mut at = window.start;
         while at <= seen.len() {
@@ -334,7 +335,7 @@ impl Ready {
 
     /// Compiled on first use.
     fn regex(&self) -> Option<&Regex> {
-        // It was parsed before; an expression that is too large finds nothing.
+        // The expression was parsed before. One that is too large to compile finds nothing.
         self.regex.get_or_init(|| compile(&self.expression).ok()).as_ref()
     }
 }
@@ -411,8 +412,8 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
     rules.rules.par_iter().find_map_first(fault).map_or(Ok(()), Err)
 }
 
-/// As in Go's regular expressions, which the rule files are written for: letters and digits are
-/// ASCII.
+/// Compiles an expression as Go does, for which the files of rules are written: only letters and
+/// digits of ASCII count.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let build = |unicode| RegexBuilder::new(expression).unicode(unicode).size_limit(LIMIT).build();

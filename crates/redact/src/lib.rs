@@ -1,14 +1,32 @@
 //! Finds secrets and personal data in strings, by rules that are data, and replaces them with
 //! placeholders that name the rule.
 //!
-//! A [`Finder`] searches a text and has no state. A [`Redactor`] goes through the strings of a
-//! session as JSON decodes them, numbers what it finds, and returns the bytes to replace:
-//! `[REDACTED:github-pat-1]` replaces the same secret everywhere.
+//! [`Rules`] are TOML: patterns with keywords, built-in ones and those of the user. A [`Finder`]
+//! searches a text for all of them; it has no state, and returns [`Hit`]s. A [`Redactor`] uses a
+//! finder on a whole session: it goes through the strings as JSON decodes them, numbers what it
+//! finds, and returns the bytes to replace. The same secret gets the same placeholder everywhere:
+//! `[REDACTED:github-pat-1]`.
+//!
+//! Secrets are found inside of other encodings as well: in JSON within strings, and in base64. A
+//! [`Person`] makes rules for the name and the home directory of a user. `docs/redact.md` describes
+//! the rules.
+//!
+//! ```
+//! use epitome_redact::{Finder, Redactor, Rules};
+//!
+//! let finder = Finder::new(Rules::built_in())?;
+//! let mut redactor = Redactor::new(&finder);
+//! let text = redactor.text("curl -H 'X-Key: AKIAQ3EGRXLTPN2MWVJD'");
+//! assert_eq!(text, "curl -H 'X-Key: [REDACTED:aws-access-key-1]'");
+//! # Ok::<(), epitome_redact::RuleFault>(())
+//! ```
 //!
 //! # Absent
 //!
-//! No files, no environment: the caller passes the name and home directory to look for. No format:
-//! strings are found in any JSON, and the caller passes the spans of sealed values.
+//! - Files and the environment: the caller passes in the user's name, home directory and rules.
+//! - Formats: strings are found in any JSON, and the caller passes in the spans of signed values,
+//!   which must not change.
+//! - Writing a redacted session: `epitome::redact`.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -51,7 +51,7 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     }
 }
 
-/// The checks that a run may match.
+/// The checks that a run of digits and punctuation may satisfy, judged by how many of each it has.
 fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     let n = |is: fn(u8) -> bool| run.iter().filter(|&&byte| is(byte)).count();
     let (digits, dots) = (n(|byte| byte.is_ascii_digit()), n(|byte| byte == b'.'));

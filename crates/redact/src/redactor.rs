@@ -40,7 +40,7 @@ pub struct Found {
     pub line: u64,
     /// The byte offset in the source at which the string that contains it begins.
     pub at: u64,
-    /// Its length in characters.
+    /// The length of the secret in characters.
     pub chars: usize,
 }
 
@@ -83,7 +83,7 @@ struct TextContext<'a> {
     key: Option<&'a str>,
     /// Whether the text is itself a key.
     is_key: bool,
-    /// Whether it is sealed: then only text in base64 is searched for.
+    /// Whether the text is sealed: then only base64 in it is searched.
     sealed: bool,
     depth: usize,
     /// How many times its codes were decoded.
@@ -139,7 +139,7 @@ impl<'f> Redactor<'f> {
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
     }
 
-    /// What was found in the last session, in its order.
+    /// What was found in the last session, in the order of the session.
     pub fn found(&self) -> &[Found] {
         &self.found
     }

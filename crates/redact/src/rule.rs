@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name on the command line.
+    /// The name of the kind on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Secrets => "secrets",
@@ -48,11 +48,11 @@ impl Kind {
     }
 }
 
-/// One rule.
+/// A rule, which finds one kind of secret.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Rule {
-    /// Its name.
+    /// The name of the rule.
     pub id: String,
     /// A description of what it finds.
     pub description: String,
@@ -107,7 +107,7 @@ pub(crate) struct Allowlist {
 }
 
 impl Allowlist {
-    /// Whether it can match a text that is not in a file.
+    /// Whether the rule can match a text that is not in a file.
     pub(crate) fn speaks(&self) -> bool {
         let of_files = !self.paths.is_empty() || !self.commits.is_empty();
         let of_texts = !self.regexes.is_empty() || !self.stopwords.is_empty();
@@ -125,7 +125,7 @@ pub(crate) enum Condition {
     All,
 }
 
-/// What the regular expressions of an allowlist are matched against.
+/// The text that the regular expressions of an allowlist are applied to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Target {

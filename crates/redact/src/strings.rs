@@ -40,7 +40,7 @@ impl Iterator for Literals<'_> {
         }
         let start = self.at + gap;
         let Some(end) = end_of(self.bytes, start) else {
-            // It is not closed: the caller searches what there is of it with the line.
+            // The string is not closed: the caller searches the rest of the line instead.
             self.broken = true;
             self.at = self.bytes.len();
             return None;

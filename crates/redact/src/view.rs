@@ -16,18 +16,18 @@ const WORD: usize = 7;
 /// How an invisible code is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unseen {
-    /// It is left out: the text around it is one word.
+    /// The code is left out: the text around it is one word.
     Joins,
-    /// It becomes a space: the text around it is two words.
+    /// The code becomes a space: the text around it is two words.
     Parts,
 }
 
 /// A part of a text, decoded.
 pub(crate) struct View {
     pub(crate) text: String,
-    /// Whether it is the whole text.
+    /// Whether the view shows the whole text.
     pub(crate) is_whole: bool,
-    /// Whether it contained invisible codes.
+    /// Whether the text contained invisible codes.
     pub(crate) has_unseen: bool,
     /// The decoded pieces in order: the range in the view, and the byte range of the text.
     pieces: Vec<(Range<usize>, Range<usize>)>,

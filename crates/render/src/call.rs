@@ -40,7 +40,7 @@ pub(crate) enum Line {
     Gap,
 }
 
-/// What a call acts on, on one line. A path below `cwd` is shown relative to it.
+/// The target of a call on one line. A path below `cwd` is shown relative to it.
 pub(crate) fn target(call: &Call, cwd: Option<&str>, source: &dyn Source) -> Option<String> {
     let target = call.target.as_ref()?.read(source);
     let below = cwd
@@ -88,8 +88,8 @@ pub(crate) fn rest(
         .collect()
 }
 
-/// As [`rest`], without arguments that are of no interest: flags that have their default value, and
-/// numbers of the lines that were read, if the result shows line numbers.
+/// Like [`rest`], without arguments that say little: flags with their default value, and the
+/// numbers of the lines that were read if the result shows line numbers.
 pub(crate) fn telling(
     call: &Call,
     arguments: Option<&Value>,

@@ -7,11 +7,11 @@ use similar::{ChangeTag, TextDiff};
 /// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineChange {
-    /// It is in both texts.
+    /// The line is in both texts.
     Same,
-    /// It is only in the first text.
+    /// The line is only in the first text.
     Removed,
-    /// It is only in the second text.
+    /// The line is only in the second text.
     Added,
 }
 

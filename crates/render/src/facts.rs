@@ -11,15 +11,15 @@ use crate::{Changes, Story, StorySession, time};
 pub struct Facts {
     /// The name of its agent.
     pub agent: String,
-    /// Its id, if it has one.
+    /// The id of the session, if it has one.
     pub id: Option<String>,
-    /// Its title.
+    /// The title of the session.
     pub title: String,
     /// The folder it was run in.
     pub cwd: Option<String>,
-    /// When it began: in RFC 3339 if the session's time format is known, else unchanged.
+    /// When the session began: in RFC 3339 if its format of times is known, otherwise unchanged.
     pub started: Option<String>,
-    /// When it was last written to.
+    /// When the session was last written to.
     pub ended: Option<String>,
     /// The models that wrote it, in order.
     pub models: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Facts {
     /// A lower bound of the cost, if it is known for some requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_floor: Option<CostFloor>,
-    /// Its file changes.
+    /// The number of changed files and lines.
     pub changes: Changes,
 }
 

@@ -25,14 +25,14 @@ pub struct Document {
     pub transcript: Transcript,
     /// The bytes that are not prose: arguments, images, unknown blocks.
     pub source: Vec<u8>,
-    /// Its sub-agents.
+    /// The sessions of its sub-agents.
     pub sub_agents: Vec<Document>,
 }
 
 /// The error that a text is not such a document.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// It is not JSON, or does not match the schema.
+    /// The text is not JSON, or does not match the schema.
     #[error("not a transcript in JSON")]
     Malformed(#[from] serde_json::Error),
     /// A newer epitome wrote it.
@@ -200,7 +200,7 @@ enum WrittenPart {
 #[derive(Serialize, Deserialize)]
 struct WrittenImage {
     media: Box<str>,
-    /// In base64.
+    /// The bytes of the image, in base64.
     data: String,
 }
 

@@ -1,12 +1,43 @@
 //! Formats sessions for people: as HTML, Markdown, terminal text, or JSON.
 //!
-//! All text in a session is untrusted. In HTML, only the templates escape it; in a terminal, no
-//! control character of it is printed; in Markdown, it cannot end the block it is in.
+//! A [`StorySession`] is a session with the settings of its display, and a [`Story`] divides it
+//! into turns, steps and answers. [`markdown`], [`terminal`], [`json`] and the functions for HTML
+//! pages turn a story into text. How a tool call is shown depends on the kind of the tool, never on
+//! an agent's name for it.
+//!
+//! All text in a session is untrusted. In HTML, every tag comes from a template, and only the
+//! templates insert text, escaped; in a terminal, no control character is printed; in Markdown, a
+//! text cannot end the block that it is in.
+//!
+//! The crate also has what all front ends share: [`diff_lines`] compares two texts line by line,
+//! and [`visible`] shows control characters.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use epitome_render::{Changes, Detail, Story, StorySession, markdown};
+//!
+//! # let sample = samples::Sample::new().user("What is in a.rs?").reply("The function `main`.");
+//! let session = StorySession {
+//!     agent: "pi",
+//!     transcript: sample.transcript(),
+//!     source: sample.source(),
+//!     changes: Changes::default(),
+//!     sub_agents: &BTreeMap::new(),
+//!     detail: Detail::Conversation,
+//!     prices: None,
+//!     past: None,
+//! };
+//! let page = markdown(&Story::new(session));
+//! assert!(page.contains("What is in a.rs?") && page.contains("The function `main`."));
+//! ```
 //!
 //! # Absent
 //!
-//! Files: a page is returned as a string, which the caller writes. Names of agents: cards depend on
-//! the kinds of tools. Redaction and compaction: a session is shown as it is passed.
+//! - Files: a page is returned as a string, which the caller writes.
+//! - Redaction and compaction: a session is shown as it is passed in. `epitome::render` does both
+//!   first.
+//! - Layout of lists, plans and settings: `epitome-cli` and `epitome-web`.
 
 // Pure crates do no input or output: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

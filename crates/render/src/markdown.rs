@@ -268,7 +268,7 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // It is in the first line of the card.
+                    // This text is in the first line of the card already.
                     if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
                         continue;
                     }

@@ -10,20 +10,20 @@ use crate::time;
 /// The earlier compactions of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Past {
-    /// Those in the stored session, oldest first.
+    /// The compactions that are in effect in the stored session, the oldest first.
     pub compactions: Vec<PastCompaction>,
     /// Whether the session is shown with its stubs, as it is sent, and not restored.
     pub is_as_sent: bool,
     /// The blocks whose text a resume no longer sends: item and block.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// What could not be restored, as sentences without a full stop.
+    /// What could not be restored, each as a sentence without a full stop.
     pub missing: Vec<String>,
 }
 
 /// A compaction of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastCompaction {
-    /// When it was made, in RFC 3339.
+    /// When the compaction was made, in RFC 3339.
     pub made: String,
     /// The name of the recipe.
     pub recipe: String,

@@ -186,7 +186,7 @@ impl fmt::Display for CostFloor {
 struct Sum<'p> {
     prices: Option<&'p dyn Prices>,
     cost: MicroDollars,
-    /// Whether it includes a list price.
+    /// Whether the sum includes list prices.
     is_listed: bool,
     requests: u64,
     unrecorded_output: u64,

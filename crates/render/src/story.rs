@@ -18,11 +18,11 @@ use crate::{Changes, Past, Prices, time};
 pub struct StorySession<'a> {
     /// The name of its agent.
     pub agent: &'a str,
-    /// Its transcript.
+    /// The transcript of the session.
     pub transcript: &'a Transcript,
     /// The bytes of the transcript's texts.
     pub source: &'a dyn Source,
-    /// Its file changes, counted before the session was compacted.
+    /// The changes of files, counted before the session was compacted.
     pub changes: Changes,
     /// Pages of sub-agents, by the ids of the calls that started them.
     pub sub_agents: &'a BTreeMap<String, String>,
@@ -30,7 +30,7 @@ pub struct StorySession<'a> {
     pub detail: Detail,
     /// Prices of requests, for sessions that do not record costs.
     pub prices: Option<&'a dyn Prices>,
-    /// Its earlier compactions, if the stored session has any.
+    /// The earlier compactions of the session, if the stored session has any.
     pub past: Option<&'a Past>,
 }
 
@@ -58,7 +58,7 @@ pub enum Detail {
 pub struct Story<'a> {
     /// The session.
     pub session: StorySession<'a>,
-    /// Its turns, in order.
+    /// The turns of the session, in order.
     pub turns: Vec<Turn>,
     pub(crate) pieces: Vec<StoryItem<'a>>,
     /// The selected turns; `None` if all are shown.
@@ -77,16 +77,16 @@ pub(crate) struct ChosenTurns {
 /// A message of the user and everything until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number, from 1, the same in all outputs; 0 for what precedes the first user message and
-    /// is shown like a turn.
+    /// The number of the turn, from 1, which is the same in all outputs. 0 for what precedes the
+    /// first user message, which is shown like a turn.
     pub number: usize,
     /// The beginning of the user message on one line, with invisible characters made visible.
     pub title: String,
-    /// When it began, as the session writes it.
+    /// When the turn began, as written in the session.
     pub time: Option<Box<str>>,
     /// The items of the transcript in it.
     pub(crate) items: Range<usize>,
-    /// Its pieces.
+    /// The range of the turn's pieces.
     pub(crate) pieces: Range<usize>,
     /// The index of the first piece of the final answer.
     pub(crate) answer: usize,
@@ -101,14 +101,14 @@ pub(crate) struct StoryItem<'a> {
     pub(crate) what: StoryItemKind<'a>,
     /// The branch of the history that it is on.
     pub(crate) told: Branch,
-    /// Its estimated size on a page, in bytes.
+    /// The estimated size of the piece on a page, in bytes.
     pub(crate) weight: u64,
     /// Whether a resume no longer sends it or a part of it.
     pub(crate) is_unsent: bool,
 }
 
 impl StoryItem<'_> {
-    /// Its anchor on a page of the session.
+    /// The anchor of the piece on a page of the session.
     pub(crate) fn anchor(&self) -> String {
         match self.block {
             0 => format!("m{}", self.item),
@@ -116,7 +116,7 @@ impl StoryItem<'_> {
         }
     }
 
-    /// Whether it is a failed call, or a failed result without one.
+    /// Whether the piece is a failed call, or a failed result without a call.
     pub(crate) fn is_failed(&self) -> bool {
         match self.what {
             StoryItemKind::Call(_, output) => output.is_some_and(|output| output.error),

@@ -13,7 +13,7 @@ const LONGEST: usize = 512 << 10;
 /// One text of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionText {
-    /// Its anchor on a page of the session, without the prefix for sub-agents.
+    /// The anchor of the text on a page of the session, without the prefix for sub-agents.
     pub anchor: String,
     /// The item of the transcript.
     pub item: usize,
@@ -21,9 +21,9 @@ pub struct SessionText {
     pub turn: usize,
     /// The role of its entry; `Tool` for a call, whose text includes the result.
     pub role: Role,
-    /// Its kind.
+    /// The kind of the text.
     pub kind: SaidKind,
-    /// Its time, as the session writes it.
+    /// The time of the text, as written in the session.
     pub time: Option<String>,
     /// Whether a resume no longer sends it or a part of it.
     pub is_unsent: bool,
@@ -45,7 +45,7 @@ pub enum SaidKind {
 }
 
 impl SaidKind {
-    /// Its name in JSON output.
+    /// The name of the kind in JSON output.
     pub fn name(self) -> &'static str {
         match self {
             SaidKind::Words => "words",

@@ -45,13 +45,13 @@ pub struct Hit {
     /// The session: a file, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub session: PathBuf,
-    /// Its agent.
+    /// The agent that wrote the session.
     pub agent: String,
-    /// Its id.
+    /// The id of the session.
     pub id: String,
     /// The folder it was run in.
     pub project: Option<String>,
-    /// Its title.
+    /// The title of the session.
     pub title: String,
     /// The number of the sub-agent that has the message, from 0, in the order of the session's
     /// [`RenderSource`](epitome::render::RenderSource).
@@ -81,7 +81,7 @@ pub struct Hit {
 /// The best hits of a query, at most `most`: of equally good ones the newest first, then in the
 /// order of sessions.
 pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
-    // One transaction, so that all reads see the same state of the index.
+    // All reads are in one transaction, so that they see the same state of the index.
     let reading = connection.unchecked_transaction()?;
     let Conditions { sql, mut values, score } = Conditions::from_query(query);
     let all =

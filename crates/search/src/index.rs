@@ -31,7 +31,7 @@ pub(super) struct IndexLocation {
     version: String,
 }
 
-/// One index.
+/// An index on disk: the folder, and the number of the database in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
     folder: PathBuf,

@@ -1,17 +1,34 @@
 //! Full-text search over the sessions of all agents, on an index that is kept on disk.
 //!
-//! The index holds what the pages of a session show, without secrets and personal data. It can be
-//! deleted at any time: the next update builds it again. It recognises changed sessions by path,
-//! length and time, and writes only what changed in them. One process at a time writes; any number
-//! may search.
+//! [`Search::open`] opens the index of a [`Scope`]: all sessions of this machine, or those below a
+//! folder. [`Search::update`] brings it up to date: it recognises changed sessions by path, length
+//! and time, and reads only those. [`Search::find`] returns the [`Hits`] of a [`Query`], the best
+//! first.
 //!
-//! The index is an SQLite database with an FTS5 table. The program needs SQLite anyway, for agents
-//! that keep sessions in it.
+//! The index contains what the pages of a session show, without secrets and personal data. It is an
+//! SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep sessions in it.
+//! It can be deleted at any time: the next update builds it again. One process at a time writes,
+//! and any number may search.
+//!
+//! ```
+//! use epitome::Config;
+//! use epitome_search::{Query, Scope, Search};
+//!
+//! let home = tempfile::tempdir().expect("a folder");
+//! let config = Config::of_home(home.path());
+//! let search = Search::open(&config, Scope::Machine)?;
+//! let query = Query::parse("cargo \"borrow checker\" agent:claude").expect("a query");
+//! // There are no sessions in this home.
+//! assert!(search.find(&query, 10)?.by_session().is_empty());
+//! # Ok::<(), epitome_search::SearchError>(())
+//! ```
 //!
 //! # Absent
 //!
-//! Text that is on no page of a session: pictures, system prompts, records that are not sent to a
-//! model. Stemming: sessions are in many languages, and half of their text is code.
+//! - Text that is on no page of a session: pictures, system prompts, records that are not sent to a
+//!   model.
+//! - Stemming: sessions are in many languages, and half of their text is code.
+//! - Updating in the background: `epitome-web` has a thread for that.
 
 mod around;
 mod conditions;
@@ -60,7 +77,7 @@ pub struct Search {
 pub enum Scope<'a> {
     /// All sessions of this machine.
     Machine,
-    /// Those in a folder and below it.
+    /// The sessions in a folder and below it.
     Below(&'a Path),
 }
 

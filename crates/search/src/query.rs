@@ -6,7 +6,7 @@ use epitome_formats::{FORMATS, named};
 
 use super::terms;
 
-/// The most characters of a query.
+/// The maximum number of characters of a query.
 const LONGEST: usize = 1_000;
 /// The most words of a text that is looked for.
 const TEXT_WORDS: usize = 40;
@@ -157,17 +157,17 @@ impl Query {
         self
     }
 
-    /// The same query, limited to sessions of this agent.
+    /// The query, limited to sessions of this agent.
     ///
     /// # Errors
     ///
-    /// When there is no such agent.
+    /// [`BadQuery`] if there is no such agent.
     pub fn of_agent(mut self, agent: &str) -> Result<Query, BadQuery> {
         self.filter(Filter::Agent, "agent", agent)?;
         Ok(self)
     }
 
-    /// The same query, limited to sessions that were run in one of these folders or below it.
+    /// The query, limited to sessions that were run in one of these folders or below it.
     #[must_use]
     pub fn of_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;

@@ -12,7 +12,7 @@ use super::terms::{self, Word};
 const LENGTH: usize = 200;
 /// The bytes that are shown before the first matching word.
 const BEFORE: usize = 60;
-/// The most matches that are considered.
+/// The maximum number of matches that are considered.
 const PLACES: usize = 5_000;
 
 /// A part of a snippet. Control and invisible characters are made visible; markup is not escaped.
@@ -20,7 +20,7 @@ const PLACES: usize = 5_000;
 pub struct Run {
     /// The text.
     pub text: String,
-    /// Whether it matches the query.
+    /// Whether the text matches the query.
     pub marked: bool,
 }
 

@@ -15,12 +15,12 @@ pub(super) struct Word {
     pub(super) text: String,
     /// The number of words before it.
     pub(super) place: usize,
-    /// Its byte range in the text.
+    /// The range of the term in the text, in bytes.
     pub(super) range: Range<usize>,
 }
 
 impl Word {
-    /// Whether it is short enough for the index.
+    /// Whether the term is short enough for the index.
     pub(super) fn is_indexed(&self) -> bool {
         self.text.len() <= LONGEST
     }

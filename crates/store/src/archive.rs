@@ -32,13 +32,13 @@
 //!                     format u32, check of these 36 bytes (8), "PACKEPIT"
 //! ```
 //!
-//! Tags are `89 45 50` and `k` (the key of the session, the first piece, only an about), `b`
-//! (removed bytes) or `m` (the generation as JSON, the last piece). The contents repeat what the
-//! records hold, without the abouts: if either is lost, the payloads can still be read. A payload
+//! A tag is `89 45 50` and a letter: `k` (the key of the session; the first piece, with an about
+//! only), `b` (removed bytes) or `m` (the generation as JSON; the last piece). The contents repeat
+//! the records without the abouts: if either is lost, the payloads can still be read. A payload
 //! that does not match its hash is never returned.
 //!
-//! Unknown members of the JSON are ignored; a change that an older epitome would misread gets a
-//! new format number, which older ones refuse.
+//! Unknown members of the JSON are ignored. A change that an older epitome would misread gets a new
+//! format number, and older versions refuse such a pack.
 
 pub(crate) mod check;
 mod collect;
@@ -77,7 +77,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
 use pack_store::{FolderName, PackStore};
 
-/// The archive: all bytes that were ever removed from sessions, in the packs of a [`PackStore`].
+/// The archive of all bytes that were ever removed from sessions, in the packs of a [`PackStore`].
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn PackStore>,
@@ -86,42 +86,44 @@ pub struct Archive {
 /// The readable generations of a session, and the state of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
-    /// The undamaged ones, by number.
+    /// The undamaged generations, by number.
     pub whole: Vec<Generation>,
     /// One error for each pack that cannot be read, or that is missing although a later one exists.
     pub damaged: Vec<Error>,
-    /// The numbers of those that were removed because they are not needed.
+    /// The numbers of generations that were removed because they were not needed any more.
     pub removed: Vec<u64>,
-    /// The results of the removed ones: a file with this digest is not an original.
+    /// For removed generations, the number and the digest of the file that each left: a file with
+    /// this digest is not an original.
     pub removed_left: Vec<(u64, Digest)>,
 }
 
 /// The sessions that have generations.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
-    /// Those with at least one readable pack, sorted.
+    /// The keys of sessions that have at least one readable pack, sorted.
     pub keys: Vec<SessionKey>,
-    /// One error for each pack of the others: they are damaged, or cannot be read.
+    /// One error for each pack of other sessions: it is damaged or cannot be read.
     pub unread: Vec<Error>,
 }
 
-/// Removed bytes that a reference may refer to.
+/// Bytes in the archive that a reference may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferencedBytes {
-    /// The session that they were removed from.
+    /// The session that the bytes were removed from.
     pub key: SessionKey,
-    /// The number of the generation that removed them.
+    /// The number of the generation that removed the bytes.
     pub generation: u64,
     /// The hash of the bytes.
     pub hash: Hash,
-    /// A description. Empty when that part of the pack is damaged.
+    /// A description of the bytes; empty if that part of the pack is damaged.
     pub about: About,
-    /// Their length in bytes.
+    /// The length of the bytes.
     pub raw_len: Bytes,
 }
 
 impl Archive {
-    /// The archive in `home`, which need not exist yet: files in a [`FolderStore`].
+    /// The archive in the folder `home`, which need not exist yet. Packs are files, in a
+    /// [`FolderStore`].
     pub fn new(home: &Path) -> Archive {
         Archive::in_store(FolderStore::new(Archive::folder_in(home)))
     }
@@ -136,11 +138,11 @@ impl Archive {
         home.join("archive")
     }
 
-    /// Starts a pack for a new generation of a session.
+    /// Begins a pack for a new generation of a session.
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`.
+    /// `Disk` or `NoPermission` if the folder cannot be made or written.
     pub fn begin(&self, key: &SessionKey) -> Result<PackWriter> {
         PackWriter::begin(Arc::clone(&self.store), key)
     }
@@ -149,8 +151,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` when its folder cannot be listed. A pack that cannot be read is not an error: it
-    /// is reported with the result.
+    /// `Archive` if the folder of the session cannot be listed. A pack that cannot be read is not
+    /// an error: the result lists it.
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = key.folder();
         let Numbers { here, removed } = self.numbers(&folder)?;
@@ -181,7 +183,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` when the pack or the bytes are missing or damaged, `NewerFormat`.
+    /// `Archive` if the pack or the bytes are missing or damaged; `NewerFormat` if a newer version
+    /// of epitome wrote the pack.
     pub fn read(&self, key: &SessionKey, number: u64, hash: &Hash) -> Result<Vec<u8>> {
         self.open_pack(key, number)?.read(hash)
     }
@@ -191,12 +194,13 @@ impl Archive {
         SessionBlobs { archive: self.clone(), key: key.clone(), open: Mutex::default() }
     }
 
-    /// All removed bytes that `reference` may refer to, by session and generation. Reads the tables
-    /// of contents only.
+    /// All removed bytes that `reference` may refer to, by session and generation. Only tables of
+    /// contents are read.
     ///
     /// # Errors
     ///
-    /// `Archive` when nothing was found and some packs could not be read; the errors of listing.
+    /// `Archive` if nothing was found and some packs could not be read; the errors of listing
+    /// folders.
     pub fn find(&self, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
@@ -221,8 +225,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` when a folder cannot be listed; `NoPermission`, `Unreadable` when the only pack
-    /// that names its session cannot be read.
+    /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if the only pack that
+    /// names its session cannot be read.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -247,7 +251,7 @@ impl Archive {
                     .map_err(|it| unread.push(it))
                     .is_ok()
             });
-            // Removed meanwhile.
+            // These packs were removed in the meantime.
             unread.retain(|err| err.kind() != ErrorKind::NotFound);
             if !is_known {
                 found.unread.append(&mut unread);
@@ -262,7 +266,7 @@ impl Archive {
         &self.store
     }
 
-    /// Opens the pack of a name.
+    /// Opens the pack with this name.
     pub(crate) fn pack(&self, name: &str) -> Result<Pack> {
         Pack::open(self.store.open(name)?, self.store.location(name))
     }
@@ -322,7 +326,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// Reads the generation of a pack, and checks that it has that number.
+    /// Reads the generation in a pack, and checks that its number is `number`.
     fn read_generation(&self, name: &str, number: u64) -> Result<Generation> {
         let generation = self.pack(name)?.generation()?;
         self.check_number(&generation, name, number)?;
@@ -331,7 +335,7 @@ impl Archive {
 
     /// Refuses a pack that was copied over another one.
     fn check_number(&self, generation: &Generation, name: &str, number: u64) -> Result<()> {
-        // Packs of older versions do not hold their number.
+        // Packs of older versions do not contain their number.
         if [0, number].contains(&generation.number) {
             return Ok(());
         }
@@ -340,7 +344,7 @@ impl Archive {
         Err(Error::new(ErrorKind::Archive, what).at(&self.store.location(name)))
     }
 
-    /// Numbers have no gaps, so a missing pack was removed.
+    /// The error for a missing pack: numbers have no gaps, so the pack was removed.
     fn lost(&self, name: &str, number: u64) -> Error {
         let what = format!("generation {number} of this session is not in the archive");
         Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
@@ -354,11 +358,11 @@ impl Archive {
 
 /// A source of removed bytes.
 pub trait Blobs {
-    /// The bytes named `hash` that `generation` removed.
+    /// The bytes with the hash `hash` that `generation` removed.
     ///
     /// # Errors
     ///
-    /// `Archive` when they are missing or damaged.
+    /// `Archive` if the bytes are missing or damaged.
     fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
 }
 
@@ -391,13 +395,13 @@ pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
 
-/// The numbers of the packs that are missing although a later one exists, and were not removed by
-/// [`Archive::gc`].
+/// The numbers of packs that are missing although a later pack exists, and that [`Archive::gc`] did
+/// not remove.
 fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
     for &number in here {
-        // One error per gap is enough: the packs of a gap were removed together.
+        // One error for each gap is enough: the packs of a gap were removed together.
         missing.extend((last + 1..number).find(|it| !removed.contains(it)));
         last = number;
     }
@@ -406,7 +410,7 @@ fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
 
 /// The extension of a pack.
 const PACK: &str = ".pack";
-/// The extension of the file that replaces a pack that was removed as not needed.
+/// The extension of the file that replaces a pack which was removed because it was not needed.
 const REMOVED: &str = ".removed";
 
 /// The name of the pack of a generation, padded with zeros so that a listing is in order.
@@ -427,8 +431,8 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 fn number_before(name: &str, end: &str) -> Option<u64> {
     let digits = name.strip_suffix(end)?;
     let number: u64 = digits.parse().ok()?;
-    // Another spelling of the number would be another file, and an unbounded one would overflow the
-    // counter.
+    // A number in another spelling would be another file, and a very large number would overflow
+    // the counter.
     let plain = number > 0 && number < u64::MAX / 2 && format!("{number:06}") == digits;
     plain.then_some(number)
 }
@@ -436,15 +440,15 @@ fn number_before(name: &str, end: &str) -> Option<u64> {
 /// The numbers of a session's packs, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// The numbers with a pack.
+    /// The numbers that have a pack.
     pub here: Vec<u64>,
-    /// The numbers of packs that were removed as not needed.
+    /// The numbers of packs that were removed because they were not needed.
     pub removed: Vec<u64>,
 }
 
 impl Numbers {
-    /// The next one: numbers continue from the highest ever used, so that a higher number is a
-    /// later generation.
+    /// The next number. It follows the highest number ever used, so that a higher number always
+    /// means a later generation.
     pub fn next(&self) -> u64 {
         let last = |numbers: &[u64]| numbers.last().copied().unwrap_or(0);
         last(&self.here).max(last(&self.removed)) + 1
@@ -460,8 +464,8 @@ pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
         numbers.sort_unstable();
         Ok(numbers)
     };
-    // Two listings in this order: a pack is noted as removed before it is deleted, so that a number
-    // in neither listing was never used.
+    // The order of the two listings matters: a pack is noted as removed before it is deleted, so a
+    // number that is in neither listing was never used.
     Ok(Numbers { here: that_end(PACK)?, removed: that_end(REMOVED)? })
 }
 

@@ -26,41 +26,43 @@ const MOST_PACKS: usize = 100_000;
 /// An imported pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Its session.
+    /// The session that the pack belongs to.
     pub key: SessionKey,
-    /// Its number here. It differs from the exported one if that was taken or would leave a gap.
+    /// The number of the pack in this archive. It differs from the exported number if that was
+    /// taken or would leave a gap.
     pub number: u64,
-    /// Its bytes.
+    /// The length of the pack on disk.
     pub stored: Bytes,
 }
 
-/// A pack that was not imported: its hashes join neither the archive nor the session.
+/// A pack that was not imported: its hashes match neither the archive nor the session's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjoined {
-    /// The session that it claims to belong to.
+    /// The session that the pack claims to belong to.
     pub key: SessionKey,
-    /// Its number in the export.
+    /// The number of the pack in the export.
     pub number: u64,
 }
 
 /// The result of [`Archive::import`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Imported packs.
+    /// The packs that were imported.
     pub added: Vec<Imported>,
-    /// Packs that were in the archive already.
+    /// Number of packs that were in the archive already.
     pub known: u64,
-    /// Packs that were not imported.
+    /// The packs that were not imported.
     pub refused: Vec<Unjoined>,
 }
 
 impl Archive {
     /// Writes all packs of a session, and of the files that belong to it, as a tar archive. The
-    /// same packs give the same bytes. Returns the number of packs.
+    /// same packs always give the same bytes. Returns the number of packs.
     ///
     /// # Errors
     ///
-    /// `NotFound` when the session has none, `Unreadable`, and the errors of the writer.
+    /// `NotFound` if the session has no packs; `Unreadable` if a pack cannot be read; the errors of
+    /// `out`.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
         let mut names = Vec::new();
         for key in self.with_parts(key)? {
@@ -87,18 +89,19 @@ impl Archive {
         Ok(packs)
     }
 
-    /// The keys of a session and of what was compacted together with it: its sub-agents, the logs
-    /// of its database.
+    /// The keys of a session and of everything that was compacted together with it: its sub-agents'
+    /// sessions, and the logs of its database.
     ///
     /// # Errors
     ///
-    /// `Archive` when a folder cannot be listed, `Unreadable` when a pack cannot be read.
+    /// `Archive` if a folder cannot be listed, `Unreadable` if a pack cannot be read.
     pub fn with_parts(&self, key: &SessionKey) -> Result<Vec<SessionKey>> {
         let mut parts: BTreeSet<SessionKey> = BTreeSet::new();
         for generation in self.generations(key)?.whole {
             parts.extend(generation.parts.into_iter().map(|part| part.key));
         }
-        // The session itself may have had nothing to remove, so that only its parts name it.
+        // The session itself may have had nothing to remove. Then only the packs of its parts name
+        // it.
         for other in self.sessions_found()?.keys.into_iter().filter(|it| it.agent == key.agent) {
             let is_part = |it: &Generation| it.part_of.as_ref() == Some(key);
             if !parts.contains(&other) && self.generations(&other)?.whole.iter().any(is_part) {
@@ -109,18 +112,18 @@ impl Archive {
         Ok(std::iter::once(key.clone()).chain(parts).collect())
     }
 
-    /// Imports packs from a tar archive, which anyone may have made. All of it is read and verified
-    /// before the first pack is put in place; of the names in it only the number is used, and no
-    /// existing pack is replaced.
+    /// Imports packs from a tar archive, which anyone may have made. Everything is read and
+    /// verified before the first pack is added to the archive. Only the number in a pack's name is
+    /// used, and no existing pack is replaced.
     ///
-    /// A generation is imported only if it joins, by hash, a generation of its session in the
-    /// archive or one of the files that `files` returns for it; the report names the others. Each
-    /// is marked as imported at `when`.
+    /// A generation is imported only if its hashes match a generation of its session in the
+    /// archive, or one of the files that `files` returns for it; the report names the others. Each
+    /// imported generation is marked as imported at `when`.
     ///
     /// # Errors
     ///
-    /// `Refused` when it holds anything but whole packs, or generations of empty files;
-    /// `NewerFormat`, `Disk`.
+    /// `Refused` if the tar archive contains anything but whole packs, or generations of empty
+    /// files; `NewerFormat` or `Disk` for a single pack.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -190,7 +193,7 @@ impl Archive {
         Ok(Staged { new, pack, generation, number })
     }
 
-    /// Imports the packs that are new and join what is here.
+    /// Imports those packs that are new and match what is here.
     fn take_in(
         &self,
         key: &SessionKey,
@@ -227,7 +230,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether a generation of the archive is undamaged and the same as an exported one.
+    /// Whether a generation of the archive is undamaged and equals an exported one.
     fn is_same(&self, here: &Generation, pack: &Staged) -> bool {
         let name = pack_name(&here.key().folder(), here.number);
         let mut report = VerifyReport::default();
@@ -236,7 +239,7 @@ impl Archive {
             && report.faults.is_empty()
     }
 
-    /// The numbers of new generations that join what is here, by hash.
+    /// The numbers of new generations whose hashes match what is here.
     fn joined(
         &self,
         key: &SessionKey,
@@ -257,8 +260,8 @@ impl Archive {
                 Err(err) => return Err(err),
             };
             let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
-            // An imported generation must not match a state of the file that a generation here
-            // left.
+            // An imported generation must not match a state of the file that a generation of this
+            // archive left.
             let is_new = |number: &u64| new.iter().any(|pack| pack.generation.number == *number);
             let is_in_the_way = after.passed_over.iter().any(is_new);
             if is_in_the_way || !before.undone.is_subset(&after.undone) {
@@ -267,7 +270,8 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // The result of one generation is the beginning of the next, even without a file.
+        // The file that one generation leaves is the file before the next one, even if no such file
+        // exists.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -287,22 +291,22 @@ impl Archive {
     }
 }
 
-/// Whether an error means that a path has no session: nothing, or something else.
+/// Whether an error means that a path does not lead to a session.
 fn is_no_session(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
-/// A verified pack that is not in the archive yet. Its generation has the number it would get.
+/// A verified pack that is not in the archive yet. Its generation has the number that it would get.
 struct Staged {
     new: Box<dyn NewPack>,
     pack: Pack,
     generation: Generation,
-    /// Its number in the export.
+    /// The number of the pack in the export.
     number: u64,
 }
 
 impl Staged {
-    /// Puts the pack in place, with a manifest that marks it as imported.
+    /// Adds the pack to the archive, with a manifest that marks it as imported.
     fn put_in_place(self, store: Arc<dyn PackStore>, when: Timestamp) -> Result<Generation> {
         let Staged { new, pack, generation, .. } = self;
         let mut entries = pack.entries().to_vec();
@@ -322,17 +326,17 @@ impl Staged {
     }
 }
 
-/// Whether two generations are equal except for their numbers and import marks.
+/// Whether two generations are equal, except for their numbers and marks of import.
 fn same(one: &Generation, other: &Generation) -> bool {
     let plain = |it: &Generation| Generation { number: 0, imported: None, ..it.clone() };
     plain(one) == plain(other)
 }
 
-/// Assigns numbers to packs: their own, if free and without a gap after the highest; otherwise the
-/// next free ones.
+/// Assigns numbers to packs: the number of the export, if it is free and leaves no gap after the
+/// highest; otherwise the next free number.
 fn give_numbers(new: &mut [Staged], known: Numbers) {
     let mut next = known.next();
-    // A removed pack may be moved back from the trash.
+    // A removed pack might be moved back from the trash, so its number is not free.
     let mut taken: BTreeSet<u64> = known.here.into_iter().chain(known.removed).collect();
     for pack in new {
         let is_free = pack.number <= next && !taken.contains(&pack.number);
@@ -343,7 +347,7 @@ fn give_numbers(new: &mut [Staged], known: Numbers) {
     }
 }
 
-/// Removed bytes of packs in the archive and of packs being imported.
+/// The removed bytes in the packs of the archive and in those that are being imported.
 struct StagedBlobs<'a> {
     here: SessionBlobs,
     new: &'a [Staged],
@@ -358,7 +362,7 @@ impl Blobs for StagedBlobs<'_> {
     }
 }
 
-/// Reads a pack up to the length that it had when it was opened.
+/// Reads a pack, up to the length that it had when it was opened.
 struct PackReader<'a> {
     pack: &'a dyn PackBytes,
     at: u64,

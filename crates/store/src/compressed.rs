@@ -17,13 +17,14 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The first bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The maximum decompressed length: a file that exceeds it may be made to fill the disk.
+/// The maximum length of the decompressed bytes. A file that exceeds it may have been made to fill
+/// the disk.
 pub const LIMIT: Bytes = Bytes(1 << 30);
 
 /// The default level of zstd.
 const LEVEL: i32 = 3;
 
-/// The end of a frame, in the compressed and in the plain bytes.
+/// The offset at which a frame ends, in the compressed bytes and in the plain bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Frame {
     end: u64,
@@ -38,7 +39,7 @@ pub struct Frames(Vec<Frame>);
 ///
 /// # Errors
 ///
-/// The errors of reading it.
+/// The error of reading the file.
 pub fn is_compressed(file: &FileSource) -> Result<bool> {
     let is_magic = file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC;
     if_read(file, Ok(is_magic))
@@ -48,8 +49,8 @@ pub fn is_compressed(file: &FileSource) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// `Unreadable` when it is damaged or torn, or longer than `limit`; `Disk` when the plain bytes
-/// cannot be written.
+/// `Unreadable` if the file is damaged, incomplete, or longer than `limit` when decompressed;
+/// `Disk` if the plain bytes cannot be written.
 pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     let unreadable = |what: &str| Error::new(ErrorKind::Unreadable, what).at(file.path());
     let damaged = |err: io::Error| unreadable("the compressed session is damaged").because(err);
@@ -64,7 +65,7 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
         loop {
             let read = input.pos();
             let mut output = OutBuffer::around(&mut buffer[..]);
-            // Buffered output is flushed although all input was read.
+            // All input was read, but the decoder may still hold output.
             if !in_frame && read == bytes.len() {
                 return Ok(());
             }
@@ -82,7 +83,7 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
                 frames.push(at);
                 decoder.reinit().map_err(damaged)?;
             } else if input.pos() == read && plain.is_empty() {
-                // More input is needed.
+                // The decoder needs more input.
                 return Ok(());
             }
         }
@@ -94,20 +95,20 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     Ok((FileSource::new(plain, file.path())?, Frames(frames)))
 }
 
-/// Compresses `after`, which replaces `before`. Returns how many bytes of the compressed file stay,
-/// and the bytes that follow them.
+/// Compresses `after`, which replaces `before`. Returns how many bytes of the compressed file are
+/// kept, and the bytes that follow them.
 ///
 /// # Errors
 ///
-/// `Changed` when a source gives fewer bytes than its length; `Broken` when decompressing the
-/// result does not give `after`.
+/// `Changed` if a source returns fewer bytes than its length; `Broken` if decompressing the result
+/// does not give `after`.
 pub fn compress(
     frames: &Frames,
     before: &dyn Source,
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // An empty frame after what stays is a part of the file, too.
+    // An empty frame after the kept bytes is a part of the file, too.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));
@@ -151,7 +152,7 @@ fn common(one: &dyn Source, other: &dyn Source) -> u64 {
 ///
 /// # Errors
 ///
-/// The errors of `write`; `Disk`.
+/// The error of `write`; `Disk` if the file cannot be created or written.
 pub fn plain(
     named: &FileSource,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,

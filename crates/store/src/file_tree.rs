@@ -1,4 +1,4 @@
-//! Sessions that are spread over many files (see [`epitome_formats::files`]).
+//! Sessions that consist of many files (see [`epitome_formats::files`]).
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -12,7 +12,7 @@ use crate::regular;
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The files of one session. Its path is that of its main file.
+/// A session that consists of many files. Its path is that of the main file.
 #[derive(Clone, Debug)]
 pub struct FileTreeSession {
     session: PathBuf,
@@ -21,7 +21,8 @@ pub struct FileTreeSession {
 }
 
 impl FileTreeSession {
-    /// The session of a file, if it is in a store of such sessions.
+    /// The session that the file at a path belongs to; `None` if the path is in no store of such
+    /// sessions.
     pub fn from_path(session: &Path) -> Option<FileTreeSession> {
         let folder = session.parent()?.parent()?;
         let kind = stores().find(|kind| folder.ends_with(kind.sessions))?;
@@ -46,12 +47,12 @@ impl FileTreeSession {
         &self.session
     }
 
-    /// The session's id: the name of its file.
+    /// The id of the session: the name of its main file.
     pub fn id(&self) -> String {
         self.session.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The length of all its files in bytes.
+    /// The total length of the session's files.
     pub fn size(&self) -> Bytes {
         let len = |path: &PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
         let messages = self.messages();
@@ -81,7 +82,7 @@ impl FileTreeSession {
         found
     }
 
-    /// The files as one document, in an unnamed temporary file.
+    /// The session's files as one document, in an unnamed temporary file.
     pub fn open(&self) -> Result<FileSource> {
         let failed = |err| Error::writing(err, "the files as one", &self.session);
         let read = |path: &Path| {
@@ -109,7 +110,7 @@ impl FileTreeSession {
         FileSource::new(file, &self.session)
     }
 
-    /// Why it is read-only.
+    /// The error that says why such a session is read-only.
     pub fn only_read(&self) -> Error {
         let what = format!("files of {} are only read: {}", self.kind.agent, self.kind.read_only);
         Error::new(ErrorKind::ReadOnly, what)

@@ -1,13 +1,63 @@
 //! Sessions on disk, the archive of removed bytes, restoring and replacing.
 //!
-//! [`Place`] parses the address of a session (a file, rows of a database, many files), and
-//! [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes, as one [`Generation`] per
-//! compaction. [`Store`] locks a session and replaces it atomically, and [`restore`] computes which
-//! bytes of a session to replace to undo compactions.
+//! A [`Place`] is the address of a session: a file, rows of a database, or many files. [`Loaded`]
+//! is a session that was opened and read. A [`Store`] locks a session against other processes and
+//! replaces it atomically; [`Session`] is the locked session.
+//!
+//! The [`Archive`] keeps every byte that was removed. Each compaction is a [`Generation`]: one pack
+//! of removed bytes, with how to put each back. [`restore`] computes which bytes of a session to
+//! replace to undo generations, and proves the result by hash; where another program has changed
+//! the file, it undoes record by record. A restore is a list of splices: nothing is written until
+//! [`Store`] does.
+//!
+//! Everything survives a process that is killed and a disk that is full: a pack is complete or
+//! absent, and a session is its old self or its new one.
+//!
+//! ```
+//! use epitome_formats::Spliced;
+//! use epitome_model::{Span, Splice};
+//! use epitome_store::archive::{About, Archive, SessionKey, WayBack};
+//! use epitome_store::restore::{RestoreTarget, restore};
+//! # use epitome_model::{Source, Tokens};
+//! # use epitome_store::archive::Draft;
+//! # let home = tempfile::tempdir().expect("a folder");
+//!
+//! let (archive, key) = (Archive::new(home.path()), SessionKey::new("pi", "s"));
+//! let before: &[u8] = b"one two three\n";
+//! let splice = Splice { span: Span { start: 4, end: 8 }, with: b"".as_slice().into() };
+//! let after = Spliced::new(&before, vec![splice])?;
+//! let way = WayBack::between(&before, &after)?;
+//! let mut pack = archive.begin(&key)?;
+//! pack.put(b"two ", About::default())?;
+//! # let draft = Draft {
+//! #     path: "s.jsonl".into(),
+//! #     recipe: "example".into(),
+//! #     made: jiff::Timestamp::UNIX_EPOCH,
+//! #     run: None,
+//! #     part_of: None,
+//! #     parts: Vec::new(),
+//! #     before: way.before,
+//! #     after: way.after,
+//! #     records: way.records,
+//! #     tokens_before: Tokens(3),
+//! #     tokens_after: Tokens(2),
+//! #     edits: Default::default(),
+//! #     shared: Some(way.shared),
+//! # };
+//! pack.commit(draft)?;
+//! let generations = archive.generations(&key)?.whole;
+//! let found = restore(&after, &generations, &archive.blobs(&key), RestoreTarget::Original)?;
+//! let restored = Spliced::new(&after, found.splices)?;
+//! assert_eq!(&*restored.read(0..restored.len()), before);
+//! # Ok::<(), epitome_error::Error>(())
+//! ```
 //!
 //! # Absent
 //!
-//! Where agents keep sessions, what a compaction removes, and the process environment.
+//! - Where agents keep sessions, and how they lock them: `epitome-agents`.
+//! - What a compaction removes: `epitome-passes` and `epitome-engine`.
+//! - Memory maps: if a file that is mapped becomes shorter, the process is killed.
+//! - The process environment: the caller passes in the folder of the archive.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,4 +1,4 @@
-//! A session as it was before it was compacted: the result of a restore, without writing it.
+//! Computes a session as it was before it was compacted, without writing it.
 
 use std::collections::HashSet;
 
@@ -10,27 +10,28 @@ use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from,
 use crate::source::if_read;
 use crate::state::effective;
 
-/// How to get from a session to its original, including what its agent appended since.
+/// How to get from a session to its original, including everything that its agent has appended
+/// since.
 #[derive(Debug, Default)]
 pub struct Original {
-    /// The splices over the current session that put the removed bytes back.
+    /// The splices over the current session that put removed bytes back.
     pub splices: Vec<Splice>,
     /// The compactions that are in effect, oldest first.
     pub compactions: Vec<Generation>,
-    /// For each compaction, how many bytes of the original precede it.
+    /// For each compaction, the number of bytes of the original that precede it.
     pub places: Vec<u64>,
-    /// The error, if not everything could be put back.
+    /// The error, if some bytes could not be put back.
     pub missing: Option<Error>,
-    /// Removed bytes whose former place is unknown.
+    /// Removed bytes whose original position is unknown.
     pub unplaced: Vec<Vec<u8>>,
 }
 
-/// Computes how to get from a session to its original. As much as possible is put back; the rest is
-/// reported in the result and is no error.
+/// Computes how to get from a session to its original. As much as possible is put back. What is
+/// missing is named in the result and is no error.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed; the errors of reading
+/// `NoPermission`, `Unreadable` or `Archive` if the archive cannot be listed; the errors of reading
 /// the session.
 pub fn original(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Result<Original> {
     let found = archive.generations(key)?;
@@ -68,7 +69,7 @@ fn of_generations(
     Ok(Original { splices, compactions, places, missing, unplaced })
 }
 
-/// All removed bytes of a session that can be read, without duplicates.
+/// All removed bytes of a session that can be read, each once.
 fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> Vec<Vec<u8>> {
     let blobs = archive.blobs(key);
     let mut seen: HashSet<Hash> = HashSet::new();
@@ -81,8 +82,8 @@ fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> V
         .collect()
 }
 
-/// For each compaction, how many bytes of the original precede it: the length of the file, plus the
-/// bytes that earlier ones had removed.
+/// For each compaction, the number of bytes of the original that precede it: the length of the file
+/// at that time, plus the bytes that earlier compactions had removed.
 pub fn places(compactions: &[Generation]) -> Vec<u64> {
     let mut places: Vec<u64> = Vec::with_capacity(compactions.len());
     for (n, generation) in compactions.iter().enumerate() {
@@ -97,14 +98,15 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
     places
 }
 
-/// The references of stubs that are left in a session after everything was put back: their bytes
-/// are not in its archive.
+/// The references in stubs that are left in a session after everything was put back: their bytes
+/// are not in the session's archive.
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
-    // A search for the bytes first: parsing every text takes as long as reading the session.
+    // The bytes are searched first, because parsing every text takes as long as reading the
+    // session.
     if is_in(source, b"[epitome k") { stubs_in(transcript, source) } else { Vec::new() }
 }
 
-/// Whether a source contains some bytes.
+/// Whether a source contains `bytes`.
 fn is_in(source: &dyn Source, bytes: &[u8]) -> bool {
     const STEP: u64 = 1 << 20;
     let finder = memchr::memmem::Finder::new(bytes);

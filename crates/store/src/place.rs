@@ -1,6 +1,7 @@
 //! Where a session is stored: a file of its own, or rows of a database.
 //!
-//! Its address is a path: `FILE`, or `DATABASE#SESSION`, or a database that holds a single session.
+//! The address of a session is a path: `FILE`, or `DATABASE#SESSION`, or a database that contains
+//! only one session.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The magic number of an SQLite database: <https://www.sqlite.org/fileformat.html>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Where a session is stored.
+/// The storage of a session.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A file.
@@ -29,7 +30,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// Parses an address. An existing file of that very name takes precedence over rows.
+    /// Parses an address. If a file with exactly this name exists, the address is that file's, even
+    /// if it contains a `#`.
     pub fn parse(address: &Path) -> Place {
         let _span = trace_span!("place.resolve").entered();
         let rows = match rows::split(address) {
@@ -50,7 +52,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission` and other errors of the system.
+    /// `NotFound`, `NoPermission` and other errors of the operating system.
     pub fn real(&self) -> Result<PathBuf> {
         match self {
             Place::File(path) => real(path),
@@ -64,8 +66,9 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile`, `NoPermission`; `Unreadable`, also when the decompressed length is
-    /// more than 1 GiB; `UnknownFormat` for a database without the name of a session.
+    /// `NotFound`, `NotAFile` or `NoPermission` if the session cannot be opened; `Unreadable`, also
+    /// if its decompressed length is more than 1 GiB; `UnknownFormat` for a database if the address
+    /// names no session.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {
@@ -87,7 +90,7 @@ impl Place {
         }
     }
 
-    /// Whether it holds the conversation, and is not a log stored with it.
+    /// Whether the place contains a conversation, and not a log that is stored with one.
     pub fn is_conversation(&self) -> bool {
         match self {
             Place::File(_) | Place::Spread(_) => true,
@@ -95,12 +98,12 @@ impl Place {
         }
     }
 
-    /// Whether sessions can be written to this place. Whether their format can be written is
+    /// Checks that sessions at this place can be written. Whether their format can be written is
     /// checked elsewhere.
     ///
     /// # Errors
     ///
-    /// `ReadOnly`: the error says why.
+    /// `ReadOnly`, with the reason.
     pub fn check_writable(&self) -> Result<()> {
         match self {
             Place::File(_) | Place::Rows(_) => Ok(()),
@@ -108,7 +111,7 @@ impl Place {
         }
     }
 
-    /// Whether it exists. If that cannot be determined, `true`.
+    /// Whether the session exists; true if that cannot be determined.
     pub fn exists(&self) -> bool {
         match self {
             Place::File(path) => path.exists(),
@@ -127,7 +130,7 @@ fn real(path: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// As [`Place::open`].
+/// The errors of [`Place::open`].
 pub fn open(address: &Path) -> Result<FileSource> {
     Place::parse(address).open()
 }
@@ -137,8 +140,8 @@ pub fn exists(address: &Path) -> bool {
     Place::parse(address).exists()
 }
 
-/// Why there are no rows at an address whose database exists: it does not hold them, or could not
-/// be read. `None` if there is no database.
+/// Why there are no rows at an address whose database exists: the database does not contain them,
+/// or could not be read. `None` if there is no database.
 fn no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let err = match begins_as_database(&database) {
@@ -162,7 +165,7 @@ fn no_rows(address: &Path) -> Option<Error> {
     Some(err.with_path(&database))
 }
 
-/// The session id in the name of rows: `ID.events`.
+/// The id of the session in the name of rows: `ID` in `ID.events`.
 fn root_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(id, _)| id)
 }

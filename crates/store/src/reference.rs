@@ -1,4 +1,5 @@
-//! Files that hold the same text as a removed piece, so that it can be read from there.
+//! Finds files that contain the same text as a removed piece, so that the text can be read from
+//! there.
 
 mod git;
 
@@ -13,45 +14,47 @@ use crate::source::{FileSource, exactly};
 
 pub use git::{GitObjects, blob_id};
 
-/// The maximum length of a file that is compared, in bytes.
+/// The maximum length of a file that is compared with a text.
 const LONGEST: u64 = 64 << 20;
 
-/// A file, or whole lines of it, that held the same text as a removed piece.
+/// A file, or a range of whole lines in it, that contained the same text as a removed piece.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reference {
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// The id that git gives to the whole file, in hexadecimal digits. Whether a repository holds
-    /// it is another question: [`GitObjects::hold`].
+    /// The id that git gives to the whole file, in hexadecimal digits. Whether a repository
+    /// contains an object with this id is answered by [`GitObjects::hold`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// The first line of the text in the file, from 1; `None` when it is the whole file.
+    /// The number of the text's first line in the file, from 1; `None` if the text is the whole
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
-    /// How many lines; `None` when it is the whole file.
+    /// Number of lines of the text; `None` if the text is the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
-    /// The hash of the whole file at that time.
+    /// The hash of the whole file at the time of the compaction.
     pub blake3: Hash,
 }
 
-/// The state of a file compared with a [`Reference`] made earlier.
+/// How a file compares with an earlier [`Reference`] to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
-    /// It is unchanged.
+    /// The file is unchanged.
     Same,
-    /// It has changed.
+    /// The file has changed.
     Changed,
-    /// It does not exist, or cannot be read.
+    /// The file does not exist, or cannot be read.
     Gone,
 }
 
 impl Reference {
-    /// Whether the file at `path` is `text`, or holds it as a run of whole lines. A run may lack
-    /// its last line feed. Of several places the first counts.
+    /// Compares a text with the file at `path`: a reference to it if the file consists of the text,
+    /// or contains it as a range of whole lines. The last line feed of a range may be missing. If
+    /// the text occurs several times, the first position is used.
     ///
-    /// Returns `None` when it does not, cannot be read, is longer than 64 MiB, or has a path that
-    /// is no text; and for empty text, which every file holds.
+    /// Returns `None` if the file does not contain the text, cannot be read, is longer than 64 MiB,
+    /// or has a path that is not Unicode; and for an empty text, which every file contains.
     ///
     /// ```no_run
     /// use epitome_store::reference::Reference;

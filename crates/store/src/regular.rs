@@ -1,8 +1,8 @@
-//! Regular files: the only way in which this crate opens a file that it did not make itself.
+//! Regular files: the only way in which this crate opens a file that it has not created itself.
 //!
 //! Opening a FIFO waits for its writer, and opening a device can have any effect. An agent's folder
-//! may hold either, so a path is checked before it is opened, opened without waiting, and checked
-//! again when it is open. `clippy.toml` of this crate keeps other ways of opening files out.
+//! may contain either. So a path is checked before it is opened, opened without waiting, and
+//! checked again once it is open. `clippy.toml` of this crate forbids other ways of opening files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -15,8 +15,8 @@ use epitome_error::{Error, ErrorKind};
 ///
 /// # Errors
 ///
-/// The errors of the system; for a folder, a FIFO, a socket or a device an error that contains an
-/// [`Error`] of the kind `NotAFile`.
+/// The errors of the operating system. For a folder, a FIFO, a socket or a device, an error that
+/// contains an [`Error`] of the kind `NotAFile`.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// The errors of [`open`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     step(DiskStep::Read)?;
@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`open`], and `InvalidData` when it is not UTF-8.
+/// The errors of [`open`]; `InvalidData` if the file is not UTF-8.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     let bytes = read(path)?;
     String::from_utf8(bytes).map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
@@ -47,20 +47,21 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 /// The beginning of a file that was found in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Its path, absolute and free of symbolic links.
+    /// The path of the file, absolute and without symbolic links.
     pub path: PathBuf,
-    /// Its first bytes.
+    /// The first bytes of the file.
     pub bytes: Vec<u8>,
-    /// Whether these are all of its bytes.
+    /// Whether `bytes` are the whole file.
     pub is_whole: bool,
 }
 
-/// Resolves a path to a regular file in `folder`: a link may lead to another file of the folder,
-/// but nowhere else. Files that the system generates, such as those in `/proc`, are refused.
+/// Resolves a path to a regular file in `folder`. A link may lead to another file in the folder,
+/// but nowhere else. Files that the operating system generates, such as those in `/proc`, are
+/// refused.
 ///
 /// # Errors
 ///
-/// The errors of the system, and an [`Error`] of the kind `NotAFile` for all other files.
+/// The errors of the operating system; an [`Error`] of the kind `NotAFile` for all other files.
 pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let found = path.canonicalize()?;
     if !found.starts_with(folder.canonicalize()?) || is_of_system(&found) {
@@ -75,7 +76,7 @@ pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// As [`find_in`] and [`open`].
+/// The errors of [`find_in`] and [`open`].
 pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
     let path = find_in(folder, path)?;
     let mut bytes = Vec::new();
@@ -87,16 +88,16 @@ pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
     Ok(FoundFile { path, bytes, is_whole })
 }
 
-/// Whether a path is the system's and not on a disk: the environment and memory of processes,
-/// devices. `path` must not contain symbolic links.
+/// Whether a path belongs to the operating system and is not on a disk: the environment and memory
+/// of processes, devices. `path` must not contain symbolic links.
 pub fn is_of_system(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder))
 }
 
-/// Opens a regular file as `options` say, which may create it.
+/// Opens a regular file with the given options, which may create it.
 pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     step(DiskStep::Open)?;
-    // Checked first: some devices act as soon as they are opened.
+    // The file is checked first, because some devices act as soon as they are opened.
     if let Ok(meta) = fs::metadata(path) {
         check(&meta, path)?;
     }
@@ -106,11 +107,11 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses what is not a regular file.
+/// Returns an error if the metadata are not those of a regular file.
 ///
 /// # Errors
 ///
-/// `NotAFile`.
+/// `NotAFile`, with `path`.
 pub fn check(meta: &fs::Metadata, path: &Path) -> Result<(), Error> {
     if meta.is_file() {
         return Ok(());
@@ -135,7 +136,7 @@ fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const NONBLOCK: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
 
-/// Makes reads of the open file block again.
+/// Sets the open file to wait for reads again, as is usual.
 #[cfg(unix)]
 fn wait_as_usual(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
@@ -149,7 +150,7 @@ fn wait_as_usual(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes to reserve for a file of the stated length.
+/// The number of bytes to reserve for a file of the stated length.
 fn room(len: u64) -> usize {
     const MOST: u64 = 64 << 20;
     usize::try_from(len.min(MOST)).unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Restoring: computes which bytes of a session file to replace to undo compactions.
+//! Restoring: computes which bytes of a session file must be replaced to undo compactions.
 //!
-//! Nothing is written here. The result is a list of splices over the current file, to be read
+//! Nothing is written here. The result is a list of splices over the current file, which is read
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
 
 mod by_record;
@@ -22,7 +22,7 @@ pub use damaged::{Damage, check_stubs, restore_from, stubs_in};
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Generations {
-    /// The numbers of the imported generations that a restore uses, or may use.
+    /// The numbers of the imported generations that a restore uses or may use.
     pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
         let is_used = |it: &&Generation| match &restoration.outcome {
             Restored::Exact { undone } => undone.contains(&it.number),
@@ -36,10 +36,10 @@ impl Generations {
 /// What to restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestoreTarget {
-    /// What the agent wrote.
+    /// The original: what the agent wrote.
     #[default]
     Original,
-    /// The result of the generation of this number.
+    /// The file that the generation with this number left.
     Generation(u64),
 }
 
@@ -48,35 +48,36 @@ pub enum RestoreTarget {
 pub struct Restoration {
     /// The splices over the current file, sorted and disjoint.
     pub splices: Vec<Splice>,
-    /// How they were found.
+    /// How exact the restore is, and which generations it undoes.
     pub outcome: Restored,
 }
 
 /// How a session was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// To the byte, proved by hash; what was appended since stays at the end.
+    /// Exactly: the bytes are proved by hash. What the agent has appended since stays at the end.
     Exact {
-        /// The numbers of the generations that were undone, newest first. Empty if there was
+        /// The numbers of the generations that are undone, the newest first. Empty if there was
         /// nothing to undo.
         undone: Vec<u64>,
     },
-    /// Another program has changed the file since: record by record, from the point where no hash
-    /// leads further.
+    /// In part: another program has changed the file since. Where no hash matches, edits are undone
+    /// record by record.
     ByRecord {
-        /// The numbers of the generations that were undone to the byte before that, newest first.
+        /// The numbers of the generations that are undone exactly before that point, the newest
+        /// first.
         undone: Vec<u64>,
-        /// Edits of records that were undone. A record edited twice counts twice; one that was
-        /// restored before does not count.
+        /// Number of edits of records that are undone. A record that was edited twice counts twice;
+        /// a record that had been restored before does not count.
         restored: u64,
-        /// Edits of records that are no longer in the file as they were left, or that cannot be
-        /// matched with certainty.
+        /// Number of edits of records that are not undone: the record is not in the file as the
+        /// edit left it, or cannot be identified with certainty.
         missing: u64,
     },
 }
 
 impl Restored {
-    /// The numbers of the generations that were undone to the byte, newest first.
+    /// The numbers of the generations that are undone exactly, the newest first.
     pub fn undone(&self) -> &[u64] {
         match self {
             Restored::Exact { undone } | Restored::ByRecord { undone, .. } => undone,
@@ -84,14 +85,15 @@ impl Restored {
     }
 }
 
-/// Computes how to restore `current`, from the whole `generations` of its session.
+/// Computes how to restore `current`. `generations` are all generations of its session.
 ///
 /// # Errors
 ///
-/// `NotFound` when there are no generations, or the wanted one does not lead to this file;
-/// `Archive` when removed bytes are missing or damaged, or do not give what was there before, or
-/// when a generation is missing that may have removed more: its result is a target of its own.
-/// `Changed` when `current` gives fewer bytes than its length.
+/// `NotFound` if there are no generations, or if the wanted generation does not lead to this file.
+/// `Archive` if removed bytes are missing or damaged, if they do not give the file that was there
+/// before, or if a generation is missing that may have removed more; the file that such a
+/// generation left can be restored on its own. `Changed` if `current` returns fewer bytes than its
+/// length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -101,7 +103,7 @@ pub fn restore(
     restore_without(current, generations, &[], blobs, target)
 }
 
-/// As [`restore`]; the generations with the numbers `removed` were proved unneeded.
+/// Like [`restore`]. The generations with the numbers `removed` were proved not to be needed.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -122,7 +124,8 @@ fn restore_without(
     let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
     let wanted = match generations.iter().find(|it| it.number == above) {
         Some(wanted) => Some(wanted),
-        // The result of a damaged generation is still known: the next one began with it.
+        // The file that a damaged generation left is still known: it is the file before the next
+        // one.
         None if above > 0 && later.is_empty() => return Err(no_generation(above)),
         None => None,
     };
@@ -140,21 +143,22 @@ fn restore_without(
     if let Some(number) = (above + 1..began).find(is_missing) {
         return Err(unknown_before(number));
     }
-    // Where one chain of generations ends, an older one may begin, if the file was changed in
-    // between.
+    // Where one chain of generations ends, an older one may begin, if another program changed the
+    // file in between.
     let older = known.iter().copied().filter(|it| it.number < began);
     further(current, done, &newest_first(older), blobs)
 }
 
-/// Computes how to restore one removed piece, wherever its record still is. All other edits stay.
+/// Computes how to restore a single removed piece, wherever its record is now. All other edits
+/// stay.
 ///
-/// The result is a state that the archive does not know: archive it as a generation of its own (see
-/// [`WayBack`](crate::archive::WayBack)), so that a later [`restore`] can pass through it.
+/// The archive does not know the resulting state of the file. Archive it as a generation of its own
+/// (see [`WayBack`](crate::archive::WayBack)), so that a later [`restore`] can pass through it.
 ///
 /// # Errors
 ///
-/// `NotFound` when no generation removed such bytes, `Refused` when the reference matches several
-/// pieces, `Archive` and `Changed` as for [`restore`].
+/// `NotFound` if no generation removed such bytes, `Refused` if the reference matches several
+/// pieces, `Archive` and `Changed` as by [`restore`].
 pub fn restore_block(
     current: &dyn Source,
     generations: &[Generation],
@@ -181,7 +185,7 @@ fn block_restored(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // If a later generation removed or restored it, it is not here.
+                // If a later generation has removed or restored the record, it is not here.
                 if let Some(span) = view.in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -198,8 +202,9 @@ fn block_restored(
     Ok(Restoration { splices, outcome })
 }
 
-/// Undoes generations by the hash of the whole file, last applied first. Returns the generation
-/// that began with the result. `None` if the file is the result of none of them.
+/// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
+/// the number of the generation whose file before it is the result. `None` if no generation left
+/// this file.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -224,7 +229,8 @@ fn exact(
             Some(idx) if wanted.is_some_and(|it| it.after == left[idx].after) => break true,
             Some(idx) => {
                 let generation = left.remove(idx);
-                // Of two that left the same file, one may be damaged and the other whole.
+                // Of two generations that left the same file, one may be damaged and the other
+                // whole.
                 let twin = left.iter().any(|it| it.after == generation.after);
                 match undo_all(generation, blobs) {
                     Err(_) if twin => continue,
@@ -234,7 +240,7 @@ fn exact(
                 began = generation.number;
             }
             None if undone.is_empty() => {
-                // An earlier restore ended with what a compaction began with.
+                // The file that an earlier restore left is the file before a compaction.
                 let began_so =
                     |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
                 let first = left.iter().filter(began_so).map(|it| it.number).min();
@@ -252,10 +258,10 @@ fn exact(
     };
     let dead_end = undone.last().is_some_and(|it| it.is_way_back());
     match wanted {
-        // Its result, as changed before a part of it was restored.
+        // The wanted file, as it was changed before a part of it was restored.
         Some(wanted) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         Some(wanted) if !reached && !undone.is_empty() => return Err(not_on_the_way(wanted)),
-        // The state before a partial restore is not an original.
+        // The file before a partial restore is not an original.
         None if dead_end && to_the_original => return Ok(None),
         Some(_) | None if !reached => return Ok(None),
         Some(_) | None => {}
@@ -265,10 +271,11 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// Whether the lines after the beginning of a generation look like its native record, edited since:
-/// they contain references to removed bytes, or a line ends where the record ended.
+/// Whether the lines after the beginning of a generation look like the record that the generation
+/// appended, changed since: they contain references to removed bytes, or a line ends where the
+/// record ended.
 ///
-/// Only for a file that does not begin with the result of the generation.
+/// Call this only for a file that does not begin with the file that the generation left.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
     const BEGINNING: &[u8] = b"[epitome k";
     let (from, to) = (generation.before.len, generation.after.len);
@@ -281,7 +288,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
     if !has_appended || len <= from {
         return Ok(false);
     }
-    // A change may have made them longer.
+    // A change may have made the lines longer.
     let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
     let appended = (to - from) as usize;
     // Only whole records of JSON are compared.
@@ -302,7 +309,7 @@ fn appended_and_changed(generation: &Generation) -> Error {
         .with_hint("`--partial` leaves it where it is, and restores what can be")
 }
 
-/// The splices that undo a generation, over its whole result.
+/// The splices that undo a generation, over the whole file that it left.
 fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
     let mut splices = Vec::new();
     for record in &generation.records {
@@ -311,7 +318,7 @@ fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
     Ok(splices)
 }
 
-/// The splices that undo the edits of a record that begins at `from`.
+/// The splices that undo the edits of a record that begins at the offset `from`.
 fn undo_record(
     generation: u64,
     record: &EditedRecord,
@@ -326,7 +333,7 @@ fn undo_record(
     record.splices.iter().map(undo).collect()
 }
 
-/// Undoes every edit whose record is still in the file, whatever happened to the others.
+/// Undoes every edit whose record is still in the file, whatever happened to other records.
 fn by_record(
     current: &dyn Source,
     generations: &[&Generation],
@@ -342,8 +349,8 @@ fn by_record(
     Ok(Restoration { splices: spliced.into_splices(), outcome })
 }
 
-/// Continues record by record where an exact restore ended, if the file still holds something that
-/// an older generation left; otherwise the restore stays exact.
+/// Continues record by record after an exact restore, if the file still contains text that an older
+/// generation left; otherwise the restore stays exact.
 fn further(
     current: &dyn Source,
     done: Restoration,
@@ -362,20 +369,21 @@ fn further(
     let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
-        // The proved restore is still valid.
+        // The restore that was proved is still valid.
         let missing = missing + restored;
         let outcome = Restored::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });
     }
     let mut splices = view.then(more)?.into_splices();
-    // An earlier restore by record leads to that state and back again.
+    // An earlier restore by record leads to that state and back again: such splices change nothing.
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
     let (undone, restored) =
         if splices.is_empty() { (Vec::new(), 0) } else { (undone.clone(), restored) };
     Ok(Restoration { splices, outcome: Restored::ByRecord { undone, restored, missing } })
 }
 
-/// A file during a restore through `generations`, and the number of their edits that are not in it.
+/// The state of a file during a restore through `generations`, and the number of their edits that
+/// are not in the file.
 fn walked<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
@@ -407,22 +415,22 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
 
 /// How far hashes lead back from a file.
 pub struct Walked {
-    /// The splices over the file that lead there.
+    /// The splices over the file that lead to the last state.
     pub splices: Vec<Splice>,
     /// The numbers of the generations that were undone.
     pub undone: BTreeSet<u64>,
-    /// Those whose result is one of the states on the way.
+    /// The numbers of generations that left one of the states on the way.
     pub left: BTreeSet<u64>,
-    /// Those that began with the last state.
+    /// The numbers of generations that began with the last state.
     pub begun: BTreeSet<u64>,
-    /// Those whose result or beginning is one of the states on the way.
+    /// The numbers of generations that left, or began with, one of the states on the way.
     pub met: BTreeSet<u64>,
-    /// Those that matched a state of the file from which an older one with a longer result was
-    /// undone.
+    /// The numbers of generations that matched a state of the file, while an older generation with
+    /// a longer result was undone instead.
     pub passed_over: BTreeSet<u64>,
 }
 
-/// Undoes generations by the hash of the whole file, last applied first, as long as one fits.
+/// Undoes generations by the hash of the whole file, the last one first, as long as one matches.
 pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs) -> Result<Walked> {
     let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut passed_over = BTreeSet::new();
@@ -441,7 +449,7 @@ pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs)
         let mut next = None;
         while let Some(idx) = last_applied(&open, &digests) {
             let generation = open.remove(idx);
-            // Of two that left the same file, one may be damaged and the other whole.
+            // Of two generations that left the same file, one may be damaged and the other whole.
             let undo = match undo_all(generation, blobs) {
                 Err(err) if err.kind() == ErrorKind::Archive => continue,
                 undo => undo?,
@@ -467,12 +475,11 @@ fn moved(span: Span, by: u64) -> Span {
     Span { start: span.start + by, end: span.end + by }
 }
 
-/// The position of the generation that was applied last to a file, or to a file with its bytes: of
-/// those whose result is a prefix of the file, the one with the longest result, and of several with
-/// the same result the first.
+/// The index of the generation that was applied last to a file: of those that left a beginning of
+/// the file, the one that left the longest; if several left the same, the first of them.
 ///
-/// The newest is not always the last: a compaction of a copy of the session, made later, may have
-/// appended the same record as the first of two compactions of this file did.
+/// The newest generation is not always the last one applied: a later compaction of a copy of the
+/// session may have appended the same record as the first of two compactions of this file.
 fn last_applied(newest_first: &[&Generation], prefixes: &[Digest]) -> Option<usize> {
     let fits = (0..newest_first.len()).filter(|&idx| prefixes.contains(&newest_first[idx].after));
     fits.max_by_key(|&idx| (newest_first[idx].after.len, Reverse(idx)))
@@ -488,7 +495,7 @@ fn no_generation(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("this session has no generation {number}"))
 }
 
-/// The one piece that `reference` refers to.
+/// The hash of the only piece that `reference` refers to.
 fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
     let meant =
         generations.iter().flat_map(Generation::blobs).filter(|hash| hash.matches(reference));

@@ -1,10 +1,10 @@
 //! Sessions that are rows of an SQLite database.
 //!
 //! The rows of a session are read as the lines of a document (see [`epitome_formats::database`]),
-//! which is then parsed like a file. A replacement is one transaction: every row is compared with
-//! what was read; the JSON of changed rows is updated, and nothing else; rows that epitome itself
-//! makes are inserted and deleted. SQLite guarantees that either all of it happens or nothing, even
-//! if the process is killed, and that other programs see one state or the other.
+//! which is then parsed like a file. A replacement is one transaction. It compares every row with
+//! what was read, and changes only the JSON of rows that differ; rows that epitome itself makes are
+//! inserted and deleted. SQLite guarantees that all of it is done or nothing, even if the process
+//! is killed, and that other programs see one state or the other.
 //!
 //! Without the feature `sqlite` a database is recognised, but every use of it is an error.
 
@@ -40,56 +40,56 @@ pub use sqlite::{delete, vacuum};
 pub struct Rows {
     database: PathBuf,
     kind: &'static Database,
-    /// The id; empty if the address has none and the database cannot be read.
+    /// The id of the session; empty if the address has none and the database cannot be read.
     session: String,
     document: &'static Document,
 }
 
-/// In a build without SQLite, the only kind of database.
+/// The only kind of database in a build without SQLite.
 static UNKNOWN: Database =
     Database { agent: "", tables: &[], sessions: "", glance: ListedBy::Transcript, documents: &[] };
 static UNKNOWN_DOCUMENT: Document =
     Document { name: "", rows: "", tables: &[], is_made: |_| false };
 
-/// Which sessions of a database.
+/// Which sessions of a database are wanted.
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "none can be asked for"))]
 enum Which<'a> {
     All,
     Id(&'a str),
     PartsOf(&'a str),
-    /// Sessions without a parent; at most two, which is enough to see that there are several.
+    /// Sessions without a parent. At most two are read: enough to see that there are several.
     TwoRoots,
 }
 
 /// A session of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its id.
+    /// The id of the session.
     pub id: String,
-    /// The session that it belongs to, if it is that of a sub-agent.
+    /// For a sub-agent's session: the id of the session that it belongs to.
     pub parent: Option<String>,
-    /// When it was last changed.
+    /// When the session was last changed.
     pub modified: SystemTime,
-    /// The length of its rows as lines.
+    /// The total length of its rows as lines.
     pub size: Bytes,
-    /// The columns for a list, if a list shows no more than that.
+    /// The columns for a list of sessions, if a list needs no more than these.
     pub told: Option<SessionRow>,
 }
 
-/// The columns of a database that a list shows.
+/// The columns of a database that a list of sessions shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its title, or its beginning.
+    /// The title of the session, or the beginning of its first message.
     pub title: Option<String>,
-    /// The folder it was run in.
+    /// The working directory of the session.
     pub cwd: Option<String>,
     /// The tokens of the context that a resume would send, as the agent counted them.
     pub context: Option<Tokens>,
 }
 
 impl Rows {
-    /// The rows that `name` means in a database: the id of a session, followed by a dot and the
-    /// name of a document if that is not the conversation.
+    /// The rows that `name` refers to in a database. The name is the id of a session; if the rows
+    /// are not the conversation, it is followed by a dot and the name of a document.
     pub fn named(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
@@ -112,8 +112,9 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// Rows in a build without SQLite, known only by their address. They count as an existing
-    /// conversation, so that nothing of them is removed as unneeded; every use of them is an error.
+    /// Rows in a build without SQLite, of which only the address is known. They count as an
+    /// existing conversation, so that nothing is removed from the archive that they may need. Every
+    /// use of them is an error.
     fn unread(database: &Path, name: &str) -> Rows {
         let (database, session) = (database.to_owned(), name.to_owned());
         Rows { database, kind: &UNKNOWN, session, document: &UNKNOWN_DOCUMENT }
@@ -124,7 +125,7 @@ impl Rows {
         &self.database
     }
 
-    /// Whether epitome ever writes to this kind of database.
+    /// Whether epitome writes to this kind of database.
     pub fn are_written(&self) -> bool {
         let tables = self.kind.documents.iter().flat_map(|document| document.tables);
         tables.into_iter().any(|table| table.update.is_some())
@@ -135,12 +136,12 @@ impl Rows {
         &self.session
     }
 
-    /// The same rows of the database by another path.
+    /// The same rows, in the database at another path.
     pub fn at(&self, database: &Path) -> Rows {
         Rows { database: database.to_owned(), ..self.clone() }
     }
 
-    /// The same rows by the canonical path of their database.
+    /// The same rows, with the canonical path of the database.
     ///
     /// # Errors
     ///
@@ -152,7 +153,7 @@ impl Rows {
         Ok(self.at(&database))
     }
 
-    /// The address by which they are found again.
+    /// The address by which the rows are found again.
     pub fn address(&self) -> PathBuf {
         if self.session.is_empty() {
             return self.database.clone();
@@ -160,7 +161,7 @@ impl Rows {
         address(&self.database, &self.session, self.document.name)
     }
 
-    /// The agent whose database it is, by the name of its format.
+    /// The agent that the database belongs to: the name of its format.
     pub fn agent(&self) -> &'static str {
         self.kind.agent
     }
@@ -170,12 +171,12 @@ impl Rows {
         self.parts().unwrap_or_default().iter().map(Rows::address).collect()
     }
 
-    /// The rows that belong to the session in addition to its conversation: other documents of the
-    /// session, and the sessions of its sub-agents with theirs.
+    /// The rows that belong to the session in addition to its conversation: its other documents,
+    /// and the sessions of its sub-agents with their documents.
     ///
     /// # Errors
     ///
-    /// `Locked`, `NoPermission`, `Unreadable` when the database cannot be read.
+    /// `Locked`, `NoPermission` or `Unreadable` if the database cannot be read.
     pub fn parts(&self) -> Result<Vec<Rows>> {
         if !self.is_conversation() {
             return Ok(Vec::new());
@@ -200,12 +201,12 @@ impl Rows {
         Ok(found)
     }
 
-    /// Whether they are a conversation. If not, they are a log that belongs to one.
+    /// Whether the rows are a conversation, and not a log that belongs to one.
     pub fn is_conversation(&self) -> bool {
         self.document.name.is_empty()
     }
 
-    /// Whether the database contains them. True if it cannot be read.
+    /// Whether the database contains the rows; true if it cannot be read.
     pub fn exists(&self) -> bool {
         sessions_of(&self.database, &Which::Id(&self.session))
             .map_or(true, |(_, sessions)| !sessions.is_empty())
@@ -215,7 +216,7 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// The errors of `write`; `Disk`.
+    /// The error of `write`; `Disk` if the file cannot be created or written.
     pub fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
         let failed = |err| Error::writing(err, "the session", &self.address());
         let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
@@ -224,11 +225,11 @@ impl Rows {
     }
 }
 
-/// All sessions of a database, and its kind.
+/// All sessions of a database, and the kind of the database.
 ///
 /// # Errors
 ///
-/// `UnknownFormat` when it is of no known kind; the errors of opening it.
+/// `UnknownFormat` if the database is of no known kind; the errors of opening it.
 pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
     sessions_of(database, &Which::All)
 }
@@ -251,7 +252,7 @@ pub fn address(database: &Path, session: &str, document: &str) -> PathBuf {
     PathBuf::from(address)
 }
 
-/// The error for a database with several sessions of which none was named.
+/// The error for a database with several sessions, if the address names none of them.
 pub fn not_one(database: &Path) -> Error {
     match sessions(database) {
         Err(err) => err,

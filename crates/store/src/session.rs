@@ -1,4 +1,4 @@
-//! A session file, opened and read.
+//! Opens and reads sessions.
 
 use std::path::Path;
 
@@ -9,33 +9,34 @@ use crate::archive::SessionKey;
 use crate::place::Place;
 use crate::source::FileSource;
 
-/// A session: its bytes, its transcript, and its faults.
+/// A session that was opened and read: its bytes, its transcript, and its faults.
 pub type Loaded<S = FileSource> = epitome_formats::session::Loaded<S>;
 
 /// Opens and reads the session at an address: a file, or rows of a database (see [`Place`]).
-/// `agent` overrides the detected format.
+/// `agent` is the name of a format; `None` means that the format is recognised.
 ///
 /// # Errors
 ///
-/// `UnknownFormat` if no format matches; otherwise the errors of opening and reading.
+/// `UnknownFormat` if no format recognises the session; the errors of opening and reading it.
 pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
     load_at(&Place::parse(path), path, agent)
 }
 
-/// Opens and reads the session at a place that is known already; `path` is its address.
+/// Opens and reads the session at a place. `path` is the address of the place.
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// The errors of [`load`].
 pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
     Loaded::read(place.open()?, agent).map_err(|err| err.with_path(path))
 }
 
-/// The key of a session in the archive: the agent, and the session's own id or else the file's
-/// name.
+/// The key of a session in the archive: the name of the agent, and the id in the session, or the
+/// name of the file if it has no id.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
-    // A sub-agent's file contains the id of the session to which it belongs.
+    // The file of a sub-agent contains the id of the session to which it belongs, which would not
+    // identify it.
     let id = match &session.transcript.head.id {
         Some(id) if !stem().starts_with("agent-") => id.to_string(),
         Some(id) => format!("{id}.{}", stem()),

@@ -1,8 +1,8 @@
-//! A file whose ranges are read on request.
+//! Files whose ranges are read on request.
 //!
 //! # Absent
 //!
-//! No memory map: a file that an agent truncates while it is mapped kills the process that reads.
+//! Memory maps: if an agent truncates a file that is mapped, the process that reads it is killed.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ use crate::regular;
 use crate::step::{DiskStep, step};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A file whose ranges are read on request. Its length is the one that it had when it was opened,
-/// so that what an agent appends later is not visible.
+/// A file whose ranges are read on request. Its length stays what it was when the file was opened:
+/// what an agent appends later is not visible.
 #[derive(Debug)]
 pub struct FileSource {
     file: Handle,
@@ -34,17 +34,18 @@ impl FileSource {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`.
+    /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the file cannot be opened.
     pub fn open(path: &Path) -> Result<FileSource> {
         let file = regular::open(path).map_err(|err| Error::reading(err, "the file", path))?;
         FileSource::new(file, path)
     }
 
-    /// Wraps an open file; `path` is its name in errors.
+    /// Reads from an open file. Errors name `path`.
     ///
     /// # Errors
     ///
-    /// `NotAFile`, or `Unreadable` when the system does not return its length.
+    /// `NotAFile` if it is not a regular file; `Unreadable` if the system does not return its
+    /// length.
     pub fn new(file: File, path: &Path) -> Result<FileSource> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the file", path))?;
         regular::check(&meta, path)?;
@@ -52,22 +53,23 @@ impl FileSource {
         Ok(FileSource { file: Handle::new(file), len, path, failure: Mutex::new(None) })
     }
 
-    /// The first read error, if there was one: everything read since is not to be trusted.
+    /// The first error of a read, if there was one: bytes that were read after it are not to be
+    /// trusted.
     pub fn failure(&self) -> Option<Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The path by which it was opened.
+    /// The path by which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The current metadata of the open file.
+    /// The metadata that the open file has now.
     pub fn metadata(&self) -> io::Result<fs::Metadata> {
         self.file.metadata()
     }
 
-    /// Current bytes of the file, even beyond the length that it had when it was opened.
+    /// The bytes that the file has now, even beyond the length that it had when it was opened.
     pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
         step(DiskStep::Read)?;
@@ -123,7 +125,8 @@ fn shorter(path: &Path) -> Error {
     Error::new(ErrorKind::Changed, "the file became shorter while it was read").at(path)
 }
 
-/// An open file that is read at offsets, without a file position where the system supports that.
+/// An open file that is read at offsets: without changing its position, if the system supports
+/// that.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Handle(File);

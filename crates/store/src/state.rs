@@ -13,12 +13,12 @@ use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from}
 use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
-/// The compactions that are in effect in a session, oldest first; `path` is its address. Empty for
-/// a session that was never compacted, or was restored since.
+/// The compactions that are in effect in a session, the oldest first. `path` is its address. Empty
+/// for a session that was never compacted, or that was restored.
 ///
 /// # Errors
 ///
-/// As [`in_effect`].
+/// The errors of [`in_effect`].
 pub fn compactions<S: Source>(
     session: &Loaded<S>,
     archive: &Archive,
@@ -29,16 +29,16 @@ pub fn compactions<S: Source>(
     Ok(found)
 }
 
-/// The generations that are in effect in a session, oldest first: those that a restore to the
-/// original would undo. Empty for a session that was never compacted or was restored since.
+/// The generations that are in effect in a session, the oldest first: those that a restore to the
+/// original would undo. Empty for a session that was never compacted, or that was restored.
 ///
-/// A compacted session with a damaged archive still counts as compacted: its state then follows
+/// If the archive is damaged, a compacted session still counts as compacted: its state then follows
 /// from the hashes of the file and of its records.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed, or the session or a
-/// part of the archive cannot be read.
+/// `NoPermission`, `Unreadable` or `Archive` if the archive cannot be listed, or if the session or
+/// a part of the archive cannot be read.
 pub fn in_effect(
     archive: &Archive,
     key: &SessionKey,
@@ -55,8 +55,8 @@ pub fn in_effect(
     if_read(source, Ok(effective(source, way, found.whole)))
 }
 
-/// Those of the `known` generations that are in effect in a session; `way` is how it would be
-/// restored.
+/// Those of the `known` generations that are in effect in a session. `way` is how the session would
+/// be restored.
 pub(crate) fn effective(
     source: &dyn Source,
     way: Result<Restoration>,
@@ -77,8 +77,8 @@ pub(crate) fn effective(
     known
 }
 
-/// The generations `undone`, and those with edited records in the session. A record that two
-/// generations left alike belongs to the newer one.
+/// The numbers of the generations `undone`, and of those that have edited records in the session. A
+/// record that two generations left in the same form belongs to the newer one.
 fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) -> HashSet<u64> {
     let mut numbers: HashSet<u64> = undone.into_iter().collect();
     let present: HashSet<_> =
@@ -87,7 +87,7 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     for generation in known.iter().rev() {
         let records =
             generation.records.iter().filter(|it| it.len > 0 && present.contains(&it.hash));
-        // All records are visited, so that each is taken by one generation.
+        // All records are visited, so that each counts for one generation only.
         let new = records.filter(|it| taken.insert(it.hash)).count();
         if new > 0 {
             numbers.insert(generation.number);
@@ -96,8 +96,9 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The generation that was applied last to the session: of those with whose result the session
-/// begins, the one with the longest result, and of several with the same result the newest.
+/// The number of the generation that was applied last to the session: of those that left a
+/// beginning of the session, the one that left the longest; if several left the same, the newest of
+/// them.
 fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
@@ -105,17 +106,17 @@ fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
 }
 
-/// The state of a session's packs in the archive: their names, sizes and times. It changes with
-/// every compaction. No pack is opened to compute it.
+/// The packs of a session in the archive: their number, names, sizes and times. It is computed
+/// without opening a pack, and changes with every compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packs {
-    /// The number of packs.
+    /// Number of packs.
     pub count: u64,
     hash: u64,
 }
 
 impl Packs {
-    /// The packs of a session in the archive; none if they cannot be listed.
+    /// The packs of a session in the archive; none if the archive cannot be listed.
     pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
         let facts = |number: u64| {
             let facts = archive.facts(key, number).ok();
@@ -129,7 +130,7 @@ impl Packs {
         Packs { count: packs.len() as u64, hash: hasher.finish() }
     }
 
-    /// A number that changes whenever the packs do.
+    /// A number that is different whenever the packs are.
     pub fn stamp(&self) -> u64 {
         self.hash
     }

@@ -1,39 +1,39 @@
-//! The steps of disk operations: tests can make each of them fail.
+//! The steps of disk operations. Tests can make each of them fail.
 
-/// A step that may fail. Tests inject a failure into each.
+/// A step of a disk operation that may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskStep {
     /// Opening a file.
     Open,
-    /// Reading from it.
+    /// Reading from a file.
     Read,
     /// Making a folder.
     Folder,
     /// Making a temporary file.
     Create,
-    /// Writing to it.
+    /// Writing to a file.
     Write,
-    /// Setting its permissions.
+    /// Setting the permissions of a file.
     Mode,
-    /// Flushing it to the disk.
+    /// Flushing a file to the disk.
     Flush,
-    /// Renaming it.
+    /// Renaming a file.
     Name,
-    /// Flushing the folder's names.
+    /// Flushing the names in a folder to the disk.
     FlushFolder,
     /// Looking for processes that still write to a replaced file.
     Look,
 }
 
 impl DiskStep {
-    /// Whether it only reads.
+    /// Whether the step only reads.
     pub fn is_reading(self) -> bool {
         matches!(self, DiskStep::Open | DiskStep::Read)
     }
 }
 
 #[cfg(not(any(test, feature = "faults")))]
-/// Outside of tests no step fails.
+/// Does nothing: outside of tests, no step fails.
 #[inline]
 pub fn step(_: DiskStep) -> std::io::Result<()> {
     Ok(())
@@ -56,20 +56,21 @@ pub mod fault {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     }
 
-    /// Calls the hook of this thread.
+    /// Calls the hook of the current thread, if there is one.
     ///
     /// # Errors
     ///
     /// The error of the hook.
     pub fn step(step: DiskStep) -> io::Result<()> {
-        // Taken out while it runs, so that the hook may use the disk itself.
+        // The hook is removed while it runs, so that it may use the disk itself.
         let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return Ok(()) };
         let done = hook(step);
         HOOK.set(Some(hook));
         done
     }
 
-    /// Runs `work` with `hook` called before every step of this thread.
+    /// Runs `work`. Before every step of this thread, `hook` is called, and its error is the
+    /// step's.
     pub fn with<T>(
         hook: impl FnMut(DiskStep) -> io::Result<()> + 'static,
         work: impl FnOnce() -> T,
@@ -80,12 +81,12 @@ pub mod fault {
         done
     }
 
-    /// Fails the step number `n`, from 0, of those that write, with a full disk.
+    /// A hook that fails the `n`th step that writes, from 0, with the error of a full disk.
     pub fn full_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         failing_at(n, |step| !step.is_reading(), io::ErrorKind::StorageFull)
     }
 
-    /// Fails the step number `n`, from 0, of those that read.
+    /// A hook that fails the `n`th step that reads, from 0.
     pub fn unreadable_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         failing_at(n, DiskStep::is_reading, io::ErrorKind::Other)
     }

@@ -1,4 +1,4 @@
-//! Locks sessions against other epitomes, and replaces them as a whole or not at all.
+//! Locks sessions against other epitome processes, and replaces them as a whole or not at all.
 
 mod carry;
 pub mod disk;
@@ -23,40 +23,42 @@ use carry::Carry;
 use disk::{NotPlaced, Temp};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A session written to within this time may be in the middle of a write.
+/// How long after its last write a session may still be in the middle of a write.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process may take between resolving the path of such a session and opening it. Until
-/// then it is invisible that the process will write to a replaced file.
+/// How long a process is assumed to take at most between resolving the path of such a session and
+/// opening it. During that time it is not visible that the process is going to write to a replaced
+/// file.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// A session written to within this time counts as being written to.
+/// How long after its last write a session counts as being written to.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The same for such a session on a busy machine: a writer was once seen to be suspended for longer
-/// than 20 ms between the two.
+/// The same as `GRACE`, for a session that is being written to, on a busy machine: a writer was
+/// once seen to be suspended for longer than 20 ms between the two steps.
 const BUSY_GRACE: Duration = Duration::from_millis(250);
 
-/// Opens session files for writing. Its locks are in `home`.
+/// Opens sessions for writing. The files of its locks are in `home`.
 #[derive(Clone, Debug)]
 pub struct Store {
     locks: PathBuf,
 }
 
-/// A session opened for writing. No other epitome can open it while this exists.
+/// A session that is open for writing. No other epitome process can open it as long as this value
+/// exists.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
     source: FileSource,
     held: Storage,
-    /// Holds the lock until it is dropped.
+    /// The locked file; the lock is released when it is dropped.
     lock: File,
 }
 
 /// How a session is stored.
 #[derive(Debug)]
 enum Storage {
-    /// A file, and the stamp that shows whether it is still the one that was opened.
+    /// A file, and the stamp that shows whether it is still the file that was opened.
     File(Stamp),
     /// A compressed file: its stamp, the file itself and its frames.
     Compressed(Stamp, FileSource, Frames),
@@ -64,7 +66,7 @@ enum Storage {
     Rows(Rows),
 }
 
-/// The lock of a file against other epitomes, until it is dropped.
+/// Locks a file against other epitome processes until this value is dropped.
 #[derive(Debug)]
 pub struct Hold {
     _lock: File,
@@ -73,57 +75,59 @@ pub struct Hold {
 /// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
-    /// Bytes that an agent appended during the replacement, and that were carried over.
+    /// The bytes that an agent appended during the replacement, which are in the new file as well.
     pub carried: Bytes,
 }
 
-/// Shows whether a file is still the one that was opened.
+/// Identifies a file and its state: shows whether it is still the one that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Device and inode of the file, where the system has them.
+    /// Device and inode of the file, if the system has them.
     id: (u64, u64),
 }
 
 impl Stamp {
-    /// How long to wait for processes that may be about to open it; it depends on the time of the
-    /// last write.
+    /// How long to wait for processes that may be about to open the file. It depends on the time of
+    /// the last write.
     fn grace(&self) -> Duration {
         match self.modified.map(|modified| modified.elapsed()) {
             None => BUSY_GRACE,
             Some(Ok(age)) if age < BUSY => BUSY_GRACE,
             Some(Ok(age)) if age < LIVE => GRACE,
-            // Long ago, or in the future: a clock that was changed is no evidence.
+            // The last write was long ago. If it is in the future, the clock was changed, and the
+            // time proves nothing.
             Some(Ok(_) | Err(_)) => Duration::ZERO,
         }
     }
 }
 
 impl Store {
-    /// A store that keeps its locks in `home`; nothing is touched on disk yet.
+    /// A store whose locks are in `home`. Nothing is created on disk yet.
     pub fn new(home: &Path) -> Store {
         Store { locks: home.join("locks") }
     }
 
-    /// Opens the session at an address for writing. A symbolic link is followed: its target is
-    /// replaced.
+    /// Opens the session at an address for writing. If the path is a symbolic link, its target is
+    /// opened and later replaced.
     ///
     /// # Errors
     ///
-    /// `NotFound`; `NotAFile` for a folder, a pipe, a device; `NoPermission`, also when the file is
-    /// marked read-only; `HardLinked` when it has other names, which a replacement would separate;
-    /// `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
+    /// `NotFound`; `NotAFile` for a folder, a pipe or a device; `NoPermission`, also if the file is
+    /// marked read-only; `HardLinked` if the file has other names, which a replacement would
+    /// separate; `Locked` if another epitome process has it open; `Disk` if the lock cannot be
+    /// created.
     pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
         self.open_place(&Place::parse(path), None)
     }
 
-    /// Opens the session at a resolved place for writing. `read` are the rows of a database, if
-    /// they were read already: changes since are noticed when they are replaced.
+    /// Opens the session at a place for writing. `read` are the rows of a database, if they were
+    /// read already: changes after that are noticed when the rows are replaced.
     ///
     /// # Errors
     ///
-    /// As [`open_for_edit`](Store::open_for_edit).
+    /// The errors of [`open_for_edit`](Store::open_for_edit).
     pub fn open_place(&self, place: &Place, read: Option<FileSource>) -> Result<Session> {
         place.check_writable()?;
         if let Place::Rows(rows) = place {
@@ -132,21 +136,23 @@ impl Store {
             return Session::of_rows(rows, read, lock);
         }
         let real = place.real()?;
-        // Before the lock, so that no lock file is created for a path that is not a session.
+        // The file is opened before it is locked, so that no lock is created for a path without a
+        // session.
         let file = FileSource::open(&real)?;
         let lock = self.lock(&real)?;
-        // Another epitome may have replaced it before the lock was taken.
+        // Another epitome process may have replaced the file before it was locked.
         let same = stamp_of(&real)? == stamp_of_open(&file)?;
         let file = if same { file } else { FileSource::open(&real)? };
         Session::of_file(real, file, lock)
     }
 
-    /// Locks a file against other epitomes: for programs that keep it open and append to it.
+    /// Locks a file against other epitome processes, for a program that keeps the file open and
+    /// appends to it.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission`; `Locked` when another epitome works on it; `Disk` when the lock
-    /// cannot be made.
+    /// `NotFound` or `NoPermission` if the file is not accessible; `Locked` if another epitome
+    /// process has it open; `Disk` if the lock cannot be created.
     pub fn hold(&self, path: &Path) -> Result<Hold> {
         let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
         Ok(Hold { _lock: self.lock(&real)? })
@@ -171,7 +177,8 @@ impl Store {
                 let what = "another epitome is working on this session";
                 Err(Error::new(ErrorKind::Locked, what).at(real))
             }
-            // A disk without locks: only the check before the replacement protects it.
+            // The disk does not support locks: only the check before the replacement protects the
+            // session.
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
                 Ok(file)
             }
@@ -188,7 +195,7 @@ impl Session {
             return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
         }
         one_name(&meta, &real, SEVERAL_NAMES)?;
-        // Bytes appended since it was opened are not part of the session.
+        // Bytes that were appended after the file was opened are not part of the session.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
         let (source, held) = if compressed::is_compressed(&file)? {
             let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
@@ -201,7 +208,7 @@ impl Session {
 
     fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<Session> {
         let path = rows.address();
-        // They existed when the place was resolved.
+        // The rows existed when the place was resolved.
         if !rows.exists() {
             let what = "the session changed meanwhile";
             return Err(Error::new(ErrorKind::Changed, what).at(&path));
@@ -210,17 +217,18 @@ impl Session {
         Ok(Session { path, source, held: Storage::Rows(rows), lock })
     }
 
-    /// Its address, without symbolic links.
+    /// The address of the session, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes that it had when it was opened.
+    /// The bytes that the session had when it was opened.
     pub fn source(&self) -> &FileSource {
         &self.source
     }
 
-    /// The other processes that have it open. Empty for a database, which has its own locks.
+    /// The other processes that have the session's file open. Empty for a database, which has locks
+    /// of its own.
     pub fn users(&self) -> Vec<User> {
         match self.held {
             Storage::File(_) | Storage::Compressed(..) => users_of(&self.path),
@@ -228,11 +236,12 @@ impl Session {
         }
     }
 
-    /// Checks that it is still the file that was opened. Rows are compared while they are replaced.
+    /// Checks that the session's file is still the one that was opened. Rows are compared while
+    /// they are replaced.
     ///
     /// # Errors
     ///
-    /// `Changed` when it was written to or replaced, `NotFound` when it is gone.
+    /// `Changed` if the file was written to or replaced, `NotFound` if it does not exist any more.
     pub fn check_unchanged(&self) -> Result<()> {
         let (stamp, file) = match &self.held {
             Storage::File(stamp) => (*stamp, &self.source),
@@ -245,30 +254,31 @@ impl Session {
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
     }
 
-    /// Replaces the session by the output of `write`, atomically. For rows, those that differ are
-    /// updated in one transaction. For a file, mode, owner (where permitted) and times are kept:
-    /// agents sort sessions by them.
+    /// Replaces the session by the output of `write`, atomically. Of rows, those that differ are
+    /// updated in one transaction. Of a file, mode, owner (if permitted) and times are kept,
+    /// because agents sort sessions by them.
     ///
-    /// Bytes that were appended between the last check and the replacement are carried over, also
-    /// those of a process that had the file open in that moment and wrote later (up to two seconds
-    /// later on Linux, where such a process can be seen; elsewhere a few hundredths).
+    /// Bytes that were appended between the last check and the replacement are carried over to the
+    /// new file. So are bytes of a process that had the file open at that moment and wrote later:
+    /// up to two seconds later on Linux, where such a process is visible, and up to some hundredths
+    /// of a second elsewhere.
     ///
     /// # Errors
     ///
-    /// The errors of `write`; `Disk`, `NoPermission`, `Unreadable`; `Changed` when the file is no
-    /// longer the one that was opened; `HardLinked`. The file is then unchanged, and nothing else
-    /// is left in its folder. The exception is bytes to be carried over on a disk that fails in
-    /// that moment: then the error says so.
+    /// The error of `write`; `Disk`, `NoPermission` or `Unreadable`; `Changed` if the file is not
+    /// the one that was opened; `HardLinked`. The session is then unchanged, and no other file is
+    /// left in its folder. There is one exception, which the error reports: bytes had to be carried
+    /// over, and the disk failed at that moment.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
         self.prepare(write)?.place()
     }
 
-    /// The first half of a replacement: writes and flushes the output of `write` next to the
-    /// session. Anything that may fail for lack of space fails here.
+    /// The first half of a replacement: writes the output of `write` to a file next to the session,
+    /// and flushes it. Everything that may fail for lack of space fails here.
     ///
     /// # Errors
     ///
-    /// As [`replace`](Session::replace).
+    /// The errors of [`replace`](Session::replace).
     pub fn prepare(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -294,16 +304,16 @@ impl Session {
         }
     }
 
-    /// Reverts the session to what it was when it was opened, after it was replaced by `put`. What
-    /// was appended since stays at the end.
+    /// Puts back the bytes that the session had when it was opened, after it was replaced by `put`.
+    /// What was appended since stays at the end.
     ///
     /// # Errors
     ///
-    /// `Changed` when it is no longer what was put there; otherwise as
+    /// `Changed` if the session does not begin with `put` any more; otherwise the errors of
     /// [`replace`](Session::replace).
     pub fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
         let failed = |err| Error::writing(err, "the lock", &self.path);
-        // The same lock: it is released with its last owner.
+        // The clone is the same lock: it is released when the last owner is dropped.
         let lock = self.lock.try_clone().map_err(failed)?;
         let now = match &self.held {
             Storage::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
@@ -321,8 +331,9 @@ impl Session {
         })
     }
 
-    /// Checks that a replacement can be restored to the byte. A compressed file can only be
-    /// appended to: the existing frames then stay, whereas compressing again may give other bytes.
+    /// Checks that a replacement can be restored exactly. A compressed file may only be appended
+    /// to: its existing frames then stay, whereas compressing the same text again may give other
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -341,7 +352,8 @@ impl Session {
         }
     }
 
-    /// A flushed file in the folder of the session, with the owner, mode and times of the old one.
+    /// A flushed temporary file in the folder of the session, with the owner, mode and times of the
+    /// old file.
     fn next_to_it(
         &self,
         old: &FileSource,
@@ -360,7 +372,7 @@ impl Session {
     }
 }
 
-/// The replacement of a session, written and flushed. It is deleted if dropped.
+/// The replacement of a session, written and flushed. It is deleted if this value is dropped.
 pub enum Prepared<'a> {
     /// A file next to the old one.
     File {
@@ -373,9 +385,9 @@ pub enum Prepared<'a> {
         /// The new bytes.
         temp: Temp,
     },
-    /// Rows as lines.
+    /// Rows, as lines.
     Rows {
-        /// Where they are.
+        /// The rows in their database.
         rows: &'a Rows,
         /// The old rows.
         before: &'a FileSource,
@@ -385,11 +397,11 @@ pub enum Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Replaces the session by it.
+    /// Replaces the session with it.
     ///
     /// # Errors
     ///
-    /// As [`Session::replace`].
+    /// The errors of [`Session::replace`].
     pub fn place(self) -> Result<Replaced> {
         let (session, stamp, old, temp) = match self {
             Prepared::Rows { rows, before, after } => return rows.replace(before, &after),
@@ -402,24 +414,24 @@ impl Prepared<'_> {
         let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(path).map_err(failed)?;
         let mut carry = Carry::new(path, old, stamp.len, len);
-        // Immediately, before the agent writes its next record to the new file.
+        // This is done at once, before the agent writes its next record to the new file.
         carry.now()?;
-        // If it is not flushed, a power cut may bring the old file back, which is whole, too.
+        // If this fails, a power cut may bring the old file back, which is whole as well.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
         Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
     }
 }
 
-/// Writes a new file at `path` atomically, readable by its owner only.
+/// Writes a new file at `path` atomically. Only its owner can read it.
 ///
 /// # Errors
 ///
-/// `Exists` when the name is taken; `NotFound` when its folder is missing; the errors of `write`;
-/// `Disk`, `NoPermission`. No file is left then.
+/// `Exists` if the name is taken; `NotFound` if the folder does not exist; the error of `write`;
+/// `Disk` or `NoPermission`. No file is left then.
 pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
-    // Checked early to save useless work; the rename decides.
+    // This saves useless work; the rename below decides.
     if path.symlink_metadata().is_ok() {
         return Err(name_is_taken(path));
     }
@@ -427,7 +439,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(path) {
         Ok(()) => disk::flush_folder(folder).map_err(|err| {
-            // A name that a power cut may undo does not count as written.
+            // If the name might not survive a power cut, the file does not count as written.
             fs::remove_file(path).ok();
             failed(err)
         }),
@@ -436,21 +448,21 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     }
 }
 
-/// Writes one of epitome's own files at `path` atomically, replacing an existing one.
+/// Writes one of epitome's own files at `path` atomically. An existing file is replaced.
 ///
 /// # Errors
 ///
-/// The errors of `write`; `Disk`, `NoPermission`. An existing file is then unchanged.
+/// The error of `write`; `Disk` or `NoPermission`. An existing file is then unchanged.
 pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     write_over_with(path, None, write)
 }
 
-/// As [`write_over`], with these permissions. Nothing is left to be done after the replacement
-/// that may fail.
+/// Like [`write_over`], with the given permissions. After the replacement, nothing is left to do
+/// that could fail.
 ///
 /// # Errors
 ///
-/// As [`write_over`].
+/// The errors of [`write_over`].
 pub fn write_over_with(
     path: &Path,
     permissions: Option<fs::Permissions>,
@@ -466,7 +478,7 @@ pub fn write_over_with(
     temp.place_over(path).map_err(failed)
 }
 
-/// A temporary file in `folder` with the output of `write`; errors name `path`.
+/// A temporary file in `folder` with the output of `write`. Errors name `path`.
 fn written(
     folder: &Path,
     path: &Path,
@@ -487,12 +499,12 @@ fn name_is_taken(path: &Path) -> Error {
     Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
 }
 
-/// Copies owner, mode and times of the old file, in an order in which none undoes another.
+/// Copies owner, mode and times of the old file, in an order in which no step undoes another.
 fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        // Only the administrator may change the owner; otherwise it stays the current user.
+        // Only an administrator may change the owner; otherwise it stays the current user.
         std::os::unix::fs::fchown(file, Some(meta.uid()), Some(meta.gid())).ok();
     }
     file.set_permissions(meta.permissions())?;
@@ -508,7 +520,7 @@ fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
 
 const SEVERAL_NAMES: &str = "the session has more than one name on disk";
 
-/// Refuses a file that has other names, which a replacement would separate.
+/// Returns an error if a file has other names, which a replacement would separate.
 pub fn one_name(meta: &fs::Metadata, path: &Path, what: &str) -> Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {

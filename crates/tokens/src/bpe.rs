@@ -1,4 +1,4 @@
-//! The exact counter.
+//! The exact counter, with the vocabulary of OpenAI.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +30,7 @@ use epitome_model::{Counter, Tokens, parallel};
 pub struct O200k;
 
 impl O200k {
-    /// A counter. Loads nothing yet.
+    /// Makes a counter. The vocabulary is loaded at the first count.
     pub const fn new() -> O200k {
         O200k
     }
@@ -75,7 +75,7 @@ impl Counter for O200k {
 /// a compaction count the same text, and a megabyte takes about a tenth of a second.
 const LARGE: usize = 1 << 20;
 
-/// The number of cached counts.
+/// The number of cached counts; the oldest count is dropped first.
 const REMEMBERED: usize = 64;
 
 /// The cache of counts of large texts, the newest first.
@@ -104,7 +104,7 @@ fn windows(text: &str, limit: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first window of `text` ends; more than 0.
+/// The offset at which the first window of `text` ends; more than 0.
 fn cut(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();
@@ -135,7 +135,8 @@ fn ends_token(text: &str, at: usize) -> bool {
         // An apostrophe may begin a contraction.
         (b'a'..=b'z' | b'A'..=b'Z', b'\'') => false,
         (b'a'..=b'z' | b'A'..=b'Z', b'!'..=b'/' | b':'..=b'@' | b'['..=b'`' | b'{'..=b'~') => true,
-        // A comma or a full stop after a Chinese, Japanese or Korean letter.
+        // A token ends after a comma or full stop that follows a Chinese, Japanese or Korean
+        // letter.
         (0x80..=0xbf, 0xe3 | 0xef) if text.is_char_boundary(at) => {
             let (head, tail) = text.split_at(at);
             tail.starts_with(['、', '。', '，'])

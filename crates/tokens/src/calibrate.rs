@@ -25,10 +25,11 @@ use serde::{Deserialize, Serialize};
 pub struct Calibration {
     /// The provider's tokens per 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
-    /// The provider's tokens of every request that are in no session: system prompt and tools. From
-    /// 0 to 200,000.
+    /// The provider's tokens in every request that no session contains: system prompt and tools.
+    /// From 0 to 200,000.
     pub fixed: Tokens,
-    /// The number of points of the fit; 0 for the assumed values of a family.
+    /// The number of requests that the calibration was fitted to; 0 for the assumed values of a
+    /// family.
     pub points: usize,
     /// The error in thousandths of the recorded value: nine of ten points are within it. At most
     /// 200 when fitted.
@@ -36,7 +37,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The assumed values of a family; [`Family`] states where they come from.
+    /// The assumed values of a family of tokenizers; [`Family`] states where they come from.
     pub const fn for_family(family: Family) -> Calibration {
         let (factor, error) = match family {
             Family::OpenAi => (1_000, 80),
@@ -79,9 +80,10 @@ pub enum Family {
     /// Claude. Its vocabulary is not public; recorded sessions show about 1.22 tokens per token of
     /// o200k, from 1.07 to 1.45 (see `docs/tokens.md`): it differs with model and text.
     Anthropic,
-    /// Gemini, Gemma. Not measured: the factor is 1, with an error that says so.
+    /// Gemini, Gemma. Not measured: the factor is 1, and the error is that of an unmeasured family.
     Google,
-    /// All others. Not measured: the factor is 1, with an error that says so.
+    /// All other makers. Not measured: the factor is 1, and the error is that of an unmeasured
+    /// family.
     Other,
 }
 
@@ -113,13 +115,14 @@ fn is_openai(word: &str) -> bool {
         || word.starts_with("o200k")
 }
 
-/// Fewer points than this are not fitted.
+/// The number of points from which a calibration is fitted.
 const MIN_POINTS: usize = 8;
-/// The largest context must be at least this much larger than the smallest, in our tokens …
+/// The least difference between the largest and the smallest context, in our tokens.
 const MIN_SPREAD: u64 = 4_000;
-/// … and larger by at least its own fourth.
+/// The least difference as a share of the largest context: a fourth of it.
 const SPREAD_SHARE: u64 = 4;
-/// More points than this are thinned out evenly: the work grows with the square of their number.
+/// The number of points to which more points are thinned out evenly, because the work grows with
+/// the square of their number.
 const MAX_POINTS: usize = 400;
 const FACTORS: std::ops::RangeInclusive<i128> = 500..=3_000;
 const MAX_FIXED: i128 = 200_000;
@@ -166,8 +169,8 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     })
 }
 
-/// The factor in thousandths, and the fixed part; from pairs of points at least `apart` from each
-/// other.
+/// The factor, in thousandths, and the fixed part of a line through the points. Uses pairs of
+/// points that are at least `apart` tokens from each other.
 fn line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
     let mut slopes = Vec::new();
     for (idx, (near, low)) in points.iter().enumerate() {
@@ -197,7 +200,8 @@ fn thin(points: &[(i128, i128)]) -> Vec<(i128, i128)> {
     (0..MAX_POINTS).map(|idx| points[idx * (points.len() - 1) / last]).collect()
 }
 
-/// The value that `part` of `whole` of the values do not exceed.
+/// The quantile of the values at `part` / `whole`: the value that this share of the values does not
+/// exceed.
 fn quantile(mut values: Vec<i128>, part: usize, whole: usize) -> Option<i128> {
     let place = values.len().checked_sub(1)? * part / whole;
     Some(*values.select_nth_unstable(place).1)

@@ -1,4 +1,4 @@
-//! The counter that needs no vocabulary.
+//! The approximate counter, which needs no vocabulary.
 
 use epitome_model::{Counter, Tokens};
 
@@ -47,7 +47,7 @@ use crate::weights::{FEATURES, WEIGHTS};
 pub struct Estimate;
 
 impl Estimate {
-    /// An estimator.
+    /// Makes an estimator.
     pub const fn new() -> Estimate {
         Estimate
     }
@@ -69,32 +69,35 @@ impl Counter for Estimate {
     }
 }
 
-/// Weights are in thousandths of a token.
+/// One token, in the unit of the weights: thousandths of a token.
 const UNIT: u64 = 1_000;
 
 // Features, as indices into the table of weights.
 
-/// A word: by the character before it and its case, then by its length.
+/// A word: the row depends on the character before it and on its capital letters, then on its
+/// length.
 const WORD: usize = 0;
 /// The number of lengths with a weight of their own.
 const WORD_ROW: usize = 20;
-/// Small letters, one capital, several, accents.
+/// The number of cases of a word: small letters, one capital, several capitals, accents.
 const WORD_CASES: usize = 4;
 const WORD_LEADS: usize = 8;
-/// Each letter beyond [`WORD_ROW`].
+/// Each letter of a word beyond [`WORD_ROW`].
 const WORD_LONG: usize = WORD + WORD_LEADS * WORD_CASES * WORD_ROW;
-/// Each accented letter, on top of its word.
+/// Each accented letter, added to the weight of its word.
 const ACCENT: usize = WORD_LONG + 1;
-/// The mark that leads a word, by its byte, on top of the word.
+/// The mark before a word, by its byte, added to the weight of the word.
 const LEAD: usize = ACCENT + 1;
 /// Each group of up to three digits.
 const DIGITS: usize = LEAD + 128;
-/// A run of marks: led by a space or not, mixed or all the same; then by its length.
+/// A run of marks: the row depends on a space before it and on whether all marks are equal, then on
+/// its length.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
-/// Each mark beyond [`MARKS_ROW`]: different from the one before it, or the same.
+/// Each mark beyond [`MARKS_ROW`]: one row if it differs from the mark before it, one if it is the
+/// same.
 const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
-/// The last mark of a run, by its byte, on top of the run.
+/// The last mark of a run, by its byte, added to the weight of the run.
 const MARKS_END: usize = MARKS_LONG + 2;
 /// Line feeds right after marks, which belong to the same token.
 const MARKS_LINE: usize = MARKS_END + 128;
@@ -156,7 +159,7 @@ fn class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
 }
 
-/// The character before a word that belongs to its token.
+/// The character before a word that is part of the same token.
 #[derive(Clone, Copy)]
 enum Lead {
     Nothing = 0,
@@ -214,7 +217,7 @@ fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
     }
 }
 
-/// A word: capitals, then small letters; the next capital starts another.
+/// Scans a word: capitals, then small letters. The next capital begins another word.
 #[inline(always)]
 fn word(bytes: &[u8], start: usize, lead: Lead, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start;
@@ -259,7 +262,7 @@ fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usi
     }
 }
 
-/// A run of marks from `start`; `led` when the space before it belongs to it.
+/// Scans a run of marks from `start`. `led` is whether the space before the run belongs to it.
 #[inline(always)]
 fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;
@@ -288,8 +291,8 @@ fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usiz
     at
 }
 
-/// White space: everything up to the last line feed is one token, the rest another; the last space
-/// belongs to the word after it.
+/// Scans white space: everything up to the last line feed is one token, and the rest is another;
+/// the last space belongs to the word after it.
 #[inline(always)]
 fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start;
@@ -316,7 +319,8 @@ fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usiz
     if rest == 0 {
         return at;
     }
-    // Unless the text ends here, the last one is separate: alone or as the start of the next token.
+    // Unless the text ends here, the last space is separate: it is a token or begins the next
+    // token.
     let apart = at < bytes.len() && (rest > 1 || lines > start);
     let led = apart
         && match class(bytes, at) {
@@ -345,7 +349,7 @@ fn spaces(len: usize, add: &mut impl FnMut(usize, usize)) {
     }
 }
 
-/// A run of one script outside ASCII and Latin.
+/// Scans a run of one script outside of ASCII and Latin.
 #[inline(always)]
 fn script(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let kind = script_of(bytes, start);

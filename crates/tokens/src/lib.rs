@@ -1,8 +1,13 @@
 //! Counts tokens: exactly, approximately, and as a provider bills them.
 //!
-//! - [`O200k`] counts as OpenAI's `o200k_base` does, exactly, at 100 to 130 MB/s.
-//! - [`Estimate`] approximates the same number without a vocabulary, three times as fast.
-//! - [`calibrate`] fits our counts to what a session's provider counted.
+//! [`O200k`] counts exactly as OpenAI's vocabulary `o200k_base` does, at 100 to 130 MB/s.
+//! [`Estimate`] approximates the same number without a vocabulary, three times as fast. Both
+//! implement [`Counter`](epitome_model::Counter), so that a caller chooses one.
+//!
+//! Other providers count differently, and their vocabularies are not public. [`calibrate`] compares
+//! the counts of a session with what its provider recorded, and returns a [`Calibration`] that
+//! converts one into the other. Without enough records, [`Calibration::for_family`] has the usual
+//! values for the maker of a model.
 //!
 //! ```
 //! use epitome_model::{Counter, Tokens};
@@ -17,8 +22,8 @@
 //! - Chat templates and special tokens: `<|endoftext|>` is text. What an API format adds around a
 //!   block is not counted.
 //! - Pictures and audio: providers count pixels and seconds, see [`IMAGE`](epitome_model::IMAGE).
-//! - Vocabularies of Claude and Gemini: neither is public. [`Calibration`] scales instead.
-//! - Prices.
+//! - Vocabularies of Claude and Gemini, which are not public: [`Calibration`] scales instead.
+//! - Prices: `epitome-llm`.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -8,7 +8,7 @@
 /// Number of features of a text, each with a weight.
 pub(crate) const FEATURES: usize = 1_004;
 
-/// By feature.
+/// The weight of each feature, in thousandths of a token.
 #[rustfmt::skip]
 pub(crate) static WEIGHTS: [u16; FEATURES] = [
     // Words, led by nothing, small letters.

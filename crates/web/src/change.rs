@@ -42,7 +42,7 @@ pub(crate) async fn compact(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// What to restore: the text with this reference, or everything if it is empty.
+/// What is restored: the text with this reference, or everything if the reference is empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Wanted {
     #[serde(default)]

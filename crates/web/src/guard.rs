@@ -44,16 +44,16 @@ pub(crate) struct Guard {
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// It comes from another machine.
+    /// The request comes from another machine.
     Peer,
-    /// Its host is not a name of this machine: a name made to resolve here, or another server's,
-    /// for which this one would be a proxy.
+    /// The host of the request is not a name of this machine: it is a name that was made to resolve
+    /// here, or the name of another server, for which this one would be a proxy.
     Host,
-    /// It does not have the token.
+    /// The request does not have the token.
     Token,
-    /// It was sent by another site.
+    /// The request was sent by another site.
     Origin,
-    /// It is neither a `GET` nor a form.
+    /// The request is neither a `GET` nor a form.
     Method,
 }
 

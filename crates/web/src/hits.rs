@@ -28,7 +28,7 @@ const UNSENT: &str = "A compaction took it, or a part of it, out of what a resum
 
 /// The number of hits of a session that are shown at once; the others are folded.
 const OPEN: usize = 3;
-/// The most characters of a title, and of the words that a page marks.
+/// The maximum number of characters of a title, and of the words that a page marks.
 const TITLE: usize = 120;
 const MARKED: usize = 200;
 

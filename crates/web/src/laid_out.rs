@@ -8,7 +8,7 @@ use epitome_render::{Html, Sheet};
 
 use crate::problem::Problem;
 
-/// The most bytes of HTML that are kept of one session.
+/// The maximum number of bytes of HTML that are kept of one session.
 pub(crate) const OF_ONE: usize = 16 << 20;
 
 /// One page, split into its parts, with its position among the pages.

@@ -1,12 +1,36 @@
 //! The local viewer: all sessions of this machine in a browser, for this user alone.
 //!
-//! [`Server::bind`] binds a local port and generates a token; [`Server::run`] serves requests until
-//! it is stopped. See `docs/serve.md`.
+//! [`Options`] say which sessions are shown and what is hidden in them. [`Server::bind`] binds a
+//! port of 127.0.0.1 and generates a token, without which no request is answered; [`Server::run`]
+//! serves requests until it is stopped. `docs/serve.md` describes the pages.
+//!
+//! Each page is a module: the list, the overview, a session, and the plan of a compaction. Only the
+//! module `change` writes. Requests are async; reading sessions runs on separate threads, with the
+//! same library calls as in the program.
+//!
+//! ```
+//! use epitome::{Config, Settings};
+//! use epitome_tokens::Estimate;
+//! use epitome_web::{Options, Server, Which};
+//!
+//! static COUNTER: Estimate = Estimate::new();
+//! let options = Options {
+//!     config: Config::of_home("/home/ada".as_ref()),
+//!     settings: Settings::default(),
+//!     which: Which::All,
+//!     finder: None,
+//!     counter: &COUNTER,
+//! };
+//! let server = Server::bind(options, 0)?;
+//! assert!(server.address().starts_with("http://127.0.0.1:"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 //!
 //! # Absent
 //!
-//! Anything that the library cannot do: the viewer calls it and shows the results. Addresses other
-//! than 127.0.0.1, and requests to other servers.
+//! - Decisions: the viewer calls `epitome` and shows the results.
+//! - The content of a session's page: `epitome-render`.
+//! - Addresses other than 127.0.0.1, and requests to other servers.
 
 mod asset;
 mod change;

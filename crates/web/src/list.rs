@@ -30,7 +30,7 @@ const PROJECTS: usize = 200;
 /// The orders to choose from; `None` is the best match first.
 const ORDERS: [Option<Sort>; 5] =
     [None, Some(Sort::Time), Some(Sort::Size), Some(Sort::Context), Some(Sort::Saving)];
-/// The most characters of a title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 140;
 /// The number of leading characters by which titles are compared; sessions with equal ones are
 /// shown with their ids.

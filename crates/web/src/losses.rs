@@ -19,9 +19,9 @@ use crate::page::{Here, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
-/// The most pieces shown of each group, and the most facts.
+/// The maximum number of removed texts that are shown of each group, and of facts.
 const SHOWN: usize = 100;
-/// The most characters of a name.
+/// The maximum number of characters of a name.
 const WIDTH: usize = 200;
 
 /// Redacts and escapes a text of the session for display.
@@ -45,7 +45,7 @@ pub(crate) async fn page(
 /// The losses of a planned compaction.
 #[derive(Default)]
 pub(crate) struct PlannedLosses {
-    /// Those that may matter, in words; none if nothing is removed from the context.
+    /// The losses that may matter, in words; `None` if nothing is removed from the context.
     pub(crate) may_matter: Option<Vec<String>>,
     /// All losses, as a fragment of a page.
     pub(crate) listed: Markup,

@@ -10,11 +10,11 @@ use epitome_redact::Finder;
 /// The sessions that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those of all agents on this machine.
+    /// The sessions of all agents on this machine.
     All,
-    /// Those of one agent.
+    /// The sessions of one agent.
     Of(String),
-    /// Those in a folder and below it.
+    /// The sessions in a folder and below it.
     Below(PathBuf),
 }
 

@@ -21,7 +21,7 @@ use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sum, Sums, Used};
 use crate::viewer::Viewer;
 
-/// The most rows of a table, and sessions of a list.
+/// The maximum number of rows of a table, and of sessions in a list.
 const ROWS: usize = 8;
 /// The share of the window, in per cent, at which a session counts as nearly full.
 const NEARLY: u64 = 70;
@@ -271,7 +271,7 @@ fn part(part: u64, whole: u64) -> Markup {
     }
 }
 
-/// What compacting saved, and what it would save.
+/// Shows what compactions have saved, and what compacting would save.
 fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
     let saved = sessions.iter().filter_map(|it| it.info()?.saved);
     let (mut n, mut archive) = (0_u64, Bytes(0));

@@ -24,11 +24,11 @@ use crate::problem::Problem;
 use crate::query::encoded;
 use crate::viewer::{Viewer, name};
 
-/// The most tools and files whose savings are shown.
+/// The maximum number of tools and of files whose savings are shown.
 const SAVINGS: usize = 6;
-/// The most edits that are shown of each file.
+/// The maximum number of edits that are shown of each file.
 const EDITS: usize = 200;
-/// The most lines of a run of changes, and the most characters of a line.
+/// The maximum number of lines in a run of changes, and of characters in a line.
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
@@ -60,7 +60,7 @@ impl PlanQuery {
 
 /// A file of a session, and its edits.
 struct Part {
-    /// Its name on the page.
+    /// The name of the file on the page.
     title: String,
     /// The edits that save most, the largest first; only those of one pass, if one is chosen.
     edits: Vec<Edit>,

@@ -62,7 +62,7 @@ pub(crate) fn label(sort: Option<Sort>) -> &'static str {
 impl State {
     pub(crate) const ALL: [State; 3] = [State::Any, State::Compacted, State::Whole];
 
-    /// Its value in an address.
+    /// The value of the option in an address.
     pub(crate) fn value(self) -> &'static str {
         match self {
             State::Any => "",

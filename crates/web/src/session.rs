@@ -46,7 +46,7 @@ pub(crate) fn plan_of(session: &std::path::Path) -> String {
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
     m: String,
-    /// 0 is the session itself, the others are its sub-agents.
+    /// The number of the page: 0 is the session's own, the others are those of its sub-agents.
     #[serde(default)]
     part: usize,
     /// Words to mark on that page.

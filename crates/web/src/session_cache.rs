@@ -27,20 +27,20 @@ const MANY: usize = 4096;
 /// A session of the list.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedSession {
-    /// Its key in URLs.
+    /// The key of the session in URLs.
     pub(crate) key: String,
     pub(crate) file: SessionFile,
-    /// Its content, once it was read.
+    /// What a list shows of the session, once it was read.
     pub(crate) seen: Option<Arc<Listed>>,
 }
 
 impl CachedSession {
-    /// What was read of it, if it could be read.
+    /// What was read of the session; `None` if it could not be read.
     pub(crate) fn info(&self) -> Option<&SessionInfo> {
         self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
     }
 
-    /// Its length; until it is read, the size that the system reports.
+    /// The length of the session; before it is read, the size that the system reports.
     pub(crate) fn size(&self) -> Bytes {
         self.seen.as_ref().map_or(self.file.size, |listed| listed.size())
     }
@@ -50,7 +50,7 @@ impl CachedSession {
         self.seen.as_deref().is_some_and(Listed::is_compacted)
     }
 
-    /// Its requests, if it records any.
+    /// The requests of the session, if it records any.
     pub(crate) fn used(&self) -> Option<Used<'_>> {
         let info = self.info()?;
         let usage = info.usage.as_deref().filter(|usage| !usage.is_empty())?;

@@ -27,7 +27,7 @@ pub(crate) enum Period {
 impl Period {
     pub(crate) const ALL: [Period; 3] = [Period::Month, Period::Quarter, Period::All];
 
-    /// Its value in an address.
+    /// The value of the period in an address.
     pub(crate) fn value(self) -> &'static str {
         match self {
             Period::Month => "30",
@@ -61,7 +61,8 @@ impl Period {
         today.checked_sub((days - 1).days()).ok()
     }
 
-    /// Whether it contains a day. A request without a day is only in the period of all time.
+    /// Whether the period contains a day. A request without a day is only in the period of all
+    /// time.
     fn has(self, day: Option<Date>, today: Date) -> bool {
         match (self.first(today), day) {
             (None, _) => true,

@@ -1,10 +1,10 @@
 //! What Anthropic's Messages refuses.
 //!
-//! From the provider's pages below <https://docs.claude.com/en>: `api/messages`,
+//! The rules are from the provider's pages below <https://docs.claude.com/en>: `api/messages`,
 //! `docs/agents-and-tools/tool-use/implement-tool-use`, `docs/build-with-claude/extended-thinking`,
 //! `docs/build-with-claude/prompt-caching`, `docs/build-with-claude/compaction`, and from refusals
-//! that users of the service published. It parses the body itself and shares no code with what
-//! makes it.
+//! that users of the service published. These checks parse a body on their own and share no code
+//! with what makes it.
 
 mod blocks;
 
@@ -61,8 +61,8 @@ enum Role {
 /// Consecutive messages of one role: the service joins them before it checks pairs.
 struct Turn<'d> {
     role: Role,
-    /// Its blocks, each with its path in the body. A message that is a string counts as one text
-    /// block.
+    /// The blocks of the messages, each with its path in the body. A message that is a string
+    /// counts as one text block.
     blocks: Vec<(String, &'d Value<'d>)>,
 }
 
@@ -131,7 +131,7 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// Calls that the service answers itself must have their results in the same turn.
+/// Calls of tools that the service runs must have their results in the same turn.
 fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     let mut open: HashMap<String, (&str, &Value<'_>)> = HashMap::new();
     for (place, block) in &turn.blocks {
@@ -147,7 +147,7 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
             }
         }
     }
-    // The last one may be paused.
+    // The last call may have no result yet: the service may have paused the turn.
     if open.len() > 1 {
         for (id, (place, block)) in open {
             let what = format_args!("the call {id} has no result");

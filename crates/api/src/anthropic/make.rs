@@ -13,7 +13,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// The same, with the summary in the given role.
+/// Like [`make`], with the summary in the given role.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages = Messages::default();
@@ -56,22 +56,23 @@ pub fn tool(tool: &Tool<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// Blocks of the user and parts of results that are sent unchanged: text and pictures too, if they
-/// have a cache marker.
+/// Kinds of blocks of the user, and of parts of results, that are sent unchanged. Text and pictures
+/// are sent unchanged if they have a cache marker.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
     block.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
-/// Signed reasoning, then texts, then calls: the API refuses text after a call.
+/// The content of a response: signed reasoning, then texts, then calls. The API refuses text after
+/// a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for block in blocks {
         match block {
             Block::Text(words) => said.push(text(&all.text(words))),
             Block::Thinking(thinking) => match signed(&all.raw(thinking.whole)) {
-                // Reasoning between calls remains between them.
+                // Reasoning between calls stays between them.
                 Some(raw) if calls.is_empty() => said.push(raw),
                 Some(raw) => calls.push(raw),
                 None => all.leave(LeftBehind::Reasoning),
@@ -87,7 +88,7 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     }
     let spoken = said.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
     if !spoken {
-        // Reasoning alone is not a message.
+        // Reasoning without text or calls is not a message.
         said.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
         return Vec::new();
     }
@@ -95,10 +96,10 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     said
 }
 
-/// The beginning of a block of reasoning as we write it.
+/// The beginning of a reasoning block, as this module writes it.
 const THINKING: &str = r#"{"type":"thinking""#;
 
-/// A block of reasoning unchanged, if this API signed it.
+/// A reasoning block, unchanged, if this API signed it.
 fn signed(raw: &str) -> Option<String> {
     let document = Document::parse(raw.as_bytes()).ok()?;
     let block = &document.root;
@@ -125,7 +126,7 @@ fn block(piece: &TextOrImage<'_>) -> String {
     }
 }
 
-/// Messages; consecutive ones of one role are joined.
+/// The messages of a request body; consecutive messages of one role are joined.
 #[derive(Default)]
 struct Messages {
     all: Vec<(&'static str, Vec<String>)>,

@@ -5,7 +5,7 @@ use epitome_json::Value;
 use crate::message::{self, Checked, Replacements, has_only, kind, no, object, text, words};
 
 pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> Checked {
-    // The system prompt is not in the list of messages.
+    // The system prompt is not an element of the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
     if message.word("type").is_some_and(|it| it != "message") {
         return kind(message);
@@ -23,7 +23,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
         "text" | "image" | "document" | "search_result" | "container_upload" | "tool_reference" => {
             role
         }
-        // The service's own tools have many kinds of results, which are sent back unchanged.
+        // Tools that the service runs have many kinds of results, which are sent back unchanged.
         other if other.ends_with("_tool_result") => "assistant",
         _ => return message::kind(block),
     };
@@ -53,7 +53,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
     }
 }
 
-/// A part of a result.
+/// Checks a part of a tool result.
 fn part(part: &Value<'_>) -> Checked {
     match part.word("type").as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),

@@ -5,8 +5,8 @@ use epitome_model::{Block, Entry, Output, Part, Role, Source, Text, Transcript, 
 
 use crate::{SummaryAs, UNDERSTOOD};
 
-/// The list of messages, as JSON. It has no system prompt: a summary that belongs there becomes a
-/// user message.
+/// The list of messages of a transcript, as JSON. The list has no system prompt: a summary that
+/// belongs there becomes a user message.
 pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
     let prompt = &transcript.head.prompt;
     let said = transcript.context().filter(|(item, _)| !prompt.contains(item));
@@ -29,7 +29,8 @@ fn list<'e>(
         let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
         for block in &entry.blocks {
             let is_summary = matches!(block, Block::Summary(_));
-            // Results belong to the response before: nothing may come between.
+            // Results must directly follow the response with their calls: other blocks wait until
+            // after them.
             let is_result = matches!(block, Block::Output(_));
             if heard && role == "user" && !is_summary && !is_result {
                 all.push(("assistant", block_json(&UNDERSTOOD, source)));
@@ -78,7 +79,7 @@ fn block_json(block: &Block, source: &dyn Source) -> String {
     }
 }
 
-/// A string, or a list of parts.
+/// The content of a tool result: a string, or a list of parts.
 fn content(output: &Output, source: &dyn Source) -> String {
     if let [Part::Text(words)] = output.parts.as_slice() {
         return encode(&words.read(source));

@@ -15,7 +15,7 @@ const FOREIGN: [&str; 7] =
 const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
 
-/// Whether it is an object with `messages` that no other API would accept.
+/// Whether the bytes begin an object with `messages` that no other API would accept.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)
@@ -47,12 +47,12 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     read_messages(body, root.list_of("messages"), thinks && !bound);
 }
 
-/// Reads messages of a request that is not known.
+/// Reads messages of which the request around them is not known.
 pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. With `loops`, the reasoning before calls must remain during tool use.
+/// Reads messages. `loops` is whether the reasoning before calls must be kept during tool use.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {
@@ -61,7 +61,7 @@ fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     }
 }
 
-/// Whether a message contains a result.
+/// Whether a message contains a tool result.
 fn answers(message: &Value<'_>) -> bool {
     message.list_of("content").iter().any(|block| block.is("type", "tool_result"))
 }
@@ -77,7 +77,8 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
     let is_result = |part: &Value<'_>| part.is("type", "tool_result");
     let results = parts.iter().filter(|part| is_result(part)).count();
     if results > 0 && results < parts.len() {
-        // A message with results and text: the text next to results is not from the user.
+        // In a message with results and text, the text was added by the agent and not written by
+        // the user.
         for part in parts {
             let role = if is_result(part) { Role::Tool } else { role };
             // A `content` that is a single value cannot be removed.
@@ -86,7 +87,7 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
         }
         return;
     }
-    // A message must not be empty: reasoning that is its only content remains.
+    // A message must not be empty: reasoning is kept if it is the only content.
     let alone = parts.iter().all(|part| is_thinking(part));
     let role = if results > 0 { Role::Tool } else { role };
     let blocks = match content {
@@ -99,7 +100,7 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
 }
 
 fn texts(value: &Value<'_>) -> Vec<Block> {
-    // An empty string has no content.
+    // An empty string is no block.
     if value.range().len() > 2 { vec![Block::Text(value.source())] } else { Vec::new() }
 }
 
@@ -140,7 +141,7 @@ fn output(part: &Value<'_>) -> Output {
 }
 
 fn piece(part: &Value<'_>) -> Part {
-    // A part with a cache marker is not removed, because the marker would be removed with it.
+    // A part with a cache marker is not removed: its marker would be lost.
     if part.get("cache_control").is_some() {
         return Part::Opaque(part.span());
     }

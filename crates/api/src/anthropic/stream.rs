@@ -9,30 +9,30 @@ use crate::response::{count, raw, wrong};
 use crate::stream::{Assembler, unfinished};
 use crate::{BadResponse, Delta, OnDelta};
 
-/// A message, as far as it was received.
+/// A message as far as it has arrived.
 #[derive(Default)]
 pub struct Events {
     begun: bool,
     ended: bool,
     model: Option<String>,
     stop: Option<String>,
-    /// The usage at the beginning, replaced by that at the end.
+    /// The usage from the first event, updated by later events.
     usage: BTreeMap<String, String>,
     blocks: Vec<Block>,
 }
 
 struct Block {
     open: bool,
-    /// The members of its first event, without those that are streamed.
+    /// The members of the block in its first event, except those that are streamed.
     members: Vec<String>,
-    /// The members that are streamed.
+    /// The text of each streamed member, as far as it has arrived.
     texts: BTreeMap<&'static str, String>,
-    /// The arguments of a call: fragments of JSON.
+    /// The arguments of a call as far as they have arrived: the beginning of a JSON text.
     input: Option<String>,
     citations: Vec<String>,
 }
 
-/// Members whose texts are streamed.
+/// The members of a block whose texts are streamed.
 const TEXTS: [&str; 3] = ["text", "thinking", "signature"];
 
 impl Assembler for Events {
@@ -81,7 +81,7 @@ impl Assembler for Events {
         for (idx, block) in blocks.into_iter().enumerate() {
             match block.json() {
                 Some(block) => content.push(block),
-                // The output limit was reached in the middle of its arguments.
+                // The output limit cut the arguments of this call off: the call is left out.
                 None if cut && idx == last => {}
                 None => return Err(wrong("the arguments of a call are not JSON")),
             }
@@ -158,7 +158,7 @@ impl Events {
                 None => return Err(wrong("arguments come for a block that is not a call")),
             },
             "citations_delta" => block.citations.extend(delta.get("citation").map(raw)),
-            // Without the delta the block would not be what the model wrote.
+            // Without this unknown delta the block would not be what the model wrote.
             other => return Err(wrong(format!("a delta of the unknown type `{other}`"))),
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Events {
 }
 
 impl Block {
-    /// The whole block; `None` if its arguments are not JSON.
+    /// The whole block as JSON; `None` if the arguments of the call are not valid JSON.
     fn json(self) -> Option<String> {
         let mut members = self.members;
         members.extend(self.texts.iter().map(|(key, text)| format!(r#""{key}":{}"#, encode(text))));

@@ -1,15 +1,16 @@
 //! What Gemini's `generateContent` refuses.
 //!
-//! From the provider's pages below <https://ai.google.dev>: `api/generate-content`, `api/caching`,
-//! `gemini-api/docs/function-calling`, `gemini-api/docs/thought-signatures`, and from refusals that
-//! users of the service published. It parses the body itself and shares no code with what makes it.
+//! The rules are from the provider's pages below <https://ai.google.dev>: `api/generate-content`,
+//! `api/caching`, `gemini-api/docs/function-calling`, `gemini-api/docs/thought-signatures`, and
+//! from refusals that users of the service published. These checks parse a body on their own and
+//! share no code with what makes it.
 
 use epitome_json::Value;
 use epitome_model::Invariant;
 
 use crate::Violations;
 
-/// The data of a part: exactly one of these, in either spelling.
+/// The keys of a part's data, each in both spellings: a part has exactly one of these keys.
 const DATA: [[&str; 2]; 8] = [
     ["text", "text"],
     ["inlineData", "inline_data"],
@@ -147,7 +148,8 @@ fn pairs(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     }
 }
 
-/// Results must be of the functions that were called; if both have an id, the ids must match.
+/// The results must be from the functions that were called, in this order; if a call and its result
+/// both have an id, the ids must match.
 fn matching(
     found: &mut Violations<'_>,
     place: &str,
@@ -176,7 +178,8 @@ fn matching(
     }
 }
 
-/// If the current request has signatures, the first call of each of its steps must have one.
+/// If the current request has thought signatures, the first call of each of its steps must have
+/// one.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     let asks =
         |content: &Value<'_>| !content.is("role", "model") && responses(content).next().is_none();
@@ -198,7 +201,7 @@ fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     }
 }
 
-/// Cached content includes its own instructions and tools.
+/// Cached content has its own instructions and tools: a request that uses it must not have others.
 fn cached(found: &mut Violations<'_>, root: &Value<'_>) {
     if root.any(&["cachedContent", "cached_content"]).is_none() {
         return;

@@ -9,11 +9,12 @@ use crate::{
     Tool, name,
 };
 
-/// Maximum length of an id. Ids of calls are not sent: some services with this API refuse them.
+/// Maximum length of a call id in characters, for pairing only: ids are not sent, because some
+/// services with this API refuse them.
 const ID: usize = 64;
 
-/// Replaces the signature of calls that another model made: the provider's page on thought
-/// signatures documents it.
+/// The signature of calls that another model made. The provider's page on thought signatures
+/// documents this value.
 const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator""#;
 
 /// The body of a request with the context of a transcript.
@@ -21,7 +22,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// The same, with the summary in the given role.
+/// Like [`make`], with the summary in the given role.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
@@ -95,7 +96,7 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
     }
 }
 
-/// The parts of a response, with its calls.
+/// The parts of a response: texts and pictures, and apart from them the calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for block in &step.reply {

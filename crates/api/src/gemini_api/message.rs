@@ -6,7 +6,7 @@ use epitome_model::encode;
 use super::read::TEXTS;
 use crate::message::{self, Checked, Replacements, has_only, is_nothing, list, no, object, text};
 
-/// The data of a part, in either spelling.
+/// The keys of a part's data that are understood, each in both spellings.
 const PARTS: [[&str; 2]; 7] = [
     ["text", "text"],
     ["functionCall", "function_call"],
@@ -62,7 +62,8 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> Checked {
     }
 }
 
-/// The result of a function: a text under a known key, or JSON.
+/// Checks the result of a function: text under a known key, or other JSON, which is replaced by its
+/// text.
 fn returned(response: &Value<'_>, instead: &mut Replacements) {
     let members: Vec<_> =
         response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();

@@ -5,10 +5,10 @@ use epitome_model::{Block, Image, Output, Part, Role, Thinking};
 
 use crate::Body;
 
-/// Keys under which a function returns text.
+/// Keys under which a function returns its result as text.
 pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
-/// Whether it is an object with `contents` of `parts`.
+/// Whether the bytes begin an object with `contents` that have `parts`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let other = ["messages", "sessionId", "projectHash", "input"];
@@ -52,9 +52,9 @@ fn function_response<'v, 'd>(part: &'v Value<'d>) -> Option<&'v Value<'d>> {
 }
 
 struct Reader {
-    /// Calls of the last response that have no result yet: their ids and names.
+    /// The ids and names of the calls in the last response that have no result yet.
     open: Vec<(Box<str>, Box<str>)>,
-    /// The number of calls so far: calls without an id are identified by it.
+    /// The number of calls so far. A call without an id gets an id from this number.
     calls: usize,
 }
 
@@ -136,8 +136,8 @@ impl Reader {
         }
     }
 
-    /// The id of the call that a result answers: its own, or else that of the first open call with
-    /// its name, in the order of the calls.
+    /// The id of the call that a result answers: the id in the result, or else that of the first
+    /// open call of the same function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
         let (id, name) = (response.word("id"), response.word("name").unwrap_or_default());
         let found = match &id {

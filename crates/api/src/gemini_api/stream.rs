@@ -10,7 +10,7 @@ use crate::{BadResponse, Delta, OnDelta};
 #[derive(Default)]
 pub struct Chunks {
     parts: Vec<Part>,
-    /// Members of the response, from the last chunk that has them.
+    /// A member of the response, from the last chunk that has it.
     feedback: Option<String>,
     usage: Option<String>,
     model: Option<String>,
@@ -18,9 +18,9 @@ pub struct Chunks {
 }
 
 enum Part {
-    /// The text so far, and whether it is reasoning.
+    /// The text as far as it has arrived, and whether it is reasoning.
     Text { text: String, thought: bool },
-    /// Any other part, which is complete.
+    /// Any other part; these arrive whole.
     Whole(String),
 }
 
@@ -72,7 +72,7 @@ impl Chunks {
         if let Some(text) = &text {
             on(if thought { Delta::Thinking(text) } else { Delta::Text(text) });
         }
-        // A part with a signature is not joined to others.
+        // A part with a signature is not joined with others.
         let plain = part.members().iter().all(|(key, _)| matches!(&**key, "text" | "thought"));
         match (text, self.parts.last_mut()) {
             (Some(text), Some(Part::Text { text: before, thought: was }))

@@ -2,7 +2,7 @@
 
 use crate::{Endpoint, Framing, Options, openai_chat, tools};
 
-/// An Ollama on this machine or elsewhere.
+/// An Ollama server, on this machine or another.
 pub const ENDPOINT: Endpoint = Endpoint {
     path: |_, _| "api/chat".into(),
     headers: &[],
@@ -12,11 +12,11 @@ pub const ENDPOINT: Endpoint = Endpoint {
     framing: Framing::Lines,
 };
 
-/// No model needs more bytes of text per token than this.
+/// Bytes of a request body for which the window has one token: models need fewer tokens than that.
 const BYTES_OF_A_TOKEN: u64 = 3;
 
-/// Ollama silently truncates what is longer than the window, so the request sets a window that is
-/// large enough.
+/// Sets the window of the model large enough for the request: Ollama silently truncates what does
+/// not fit.
 pub fn options(options: &Options<'_>, body: &str) -> String {
     let limit = options.max_tokens;
     let window = (body.len() as u64 / BYTES_OF_A_TOKEN + limit).next_multiple_of(4_096);

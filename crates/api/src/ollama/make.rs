@@ -6,7 +6,7 @@ use crate::{
     Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, name,
 };
 
-/// Maximum length of an id. Ids of calls are not sent.
+/// Maximum length of a call id in characters, for pairing only: ids are not sent.
 const ID: usize = 64;
 
 pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {

@@ -39,7 +39,8 @@ fn message(message: &Value<'_>) -> Option<String> {
     says.then(|| format!(r#"{{"role":"assistant",{}}}"#, members.join(",")))
 }
 
-/// A call with its arguments as a string, as in Chat Completions. Older versions have no ids.
+/// A call in the form of Chat Completions, with its arguments as a string. Calls of older versions
+/// of Ollama have no ids.
 fn call(idx: usize, call: &Value<'_>) -> Option<String> {
     let function = call.get("function")?;
     let id = call.word("id").map_or_else(|| format!("call_{idx}"), String::from);

@@ -1,4 +1,4 @@
-//! Lines of a streamed response: each is a response with the next piece.
+//! Lines of a streamed response: each is a response with the next part of the message.
 
 use epitome_json::Value;
 use epitome_model::encode;

@@ -14,7 +14,7 @@ pub const ENDPOINT: Endpoint = Endpoint {
 };
 
 pub fn options(options: &Options<'_>, _: &str) -> String {
-    // A stream has no usage unless it is requested.
+    // Without this option a stream does not report the usage.
     let usage = r#""stream":true,"stream_options":{"include_usage":true},"#;
     let stream = if options.stream { usage } else { "" };
     let tools = tools(options.tools, make::tool);

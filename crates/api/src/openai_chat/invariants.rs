@@ -1,8 +1,9 @@
 //! What OpenAI's Chat Completions refuses.
 //!
-//! From the provider's reference (`api-reference/chat/create`) and its guide to function calling
-//! (`guides/function-calling`), below <https://platform.openai.com/docs>, and from refusals that
-//! users of the service published. It parses the body itself and shares no code with what makes it.
+//! The rules are from the provider's reference (`api-reference/chat/create`) and its guide to
+//! function calling (`guides/function-calling`), below <https://platform.openai.com/docs>, and from
+//! refusals that users of the service published. These checks parse a body on their own and share
+//! no code with what makes it.
 
 use std::collections::HashMap;
 
@@ -147,7 +148,7 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
     found.text(function, place, key);
 }
 
-/// Calls without a result so far: their ids, and their positions.
+/// The calls that have no result so far, by id, with their positions.
 struct Open<'d> {
     calls: HashMap<String, (String, &'d Value<'d>)>,
     answered: Vec<String>,

@@ -16,7 +16,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// The same, with the summary in the given role.
+/// Like [`make`], with the summary in the given role.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages: Vec<String> = Vec::new();
@@ -106,7 +106,7 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
     Some(format!(r#"{{"role":"assistant","content":{said}{calls}}}"#))
 }
 
-/// A string, or a list of parts.
+/// The content of a message: a string, or a list of parts.
 fn content(pieces: Vec<TextOrImage<'_>>) -> String {
     if let [TextOrImage::Text(words)] = pieces.as_slice() {
         return encode(words);

@@ -86,7 +86,7 @@ fn call(call: &Value<'_>) -> Checked {
     };
     text(function, "name")?;
     match function.get(key) {
-        // Some services send them as an object.
+        // Some services send the arguments as an object instead of a string.
         Some(arguments) if arguments.is_object() => Ok(()),
         Some(_) | None => text(function, key),
     }

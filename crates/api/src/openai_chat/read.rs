@@ -55,7 +55,8 @@ const PARAMETERS: [&str; 35] = [
 /// Keys under which vendors put reasoning, which is sent back unchanged.
 pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
-/// Whether it is an object with `messages` whose roles are of this API, and not of Anthropic's.
+/// Whether the bytes begin an object with `messages` whose roles are of this API and not of
+/// Anthropic's.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

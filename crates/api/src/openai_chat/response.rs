@@ -7,7 +7,7 @@ use super::read::REASONING;
 use crate::message::is_nothing;
 use crate::response::{Parsed, raw, usage};
 
-/// Members of a message that are sent back.
+/// The members of a message in a response that are sent back with the next request.
 const CONTENT: [&str; 3] = ["content", "refusal", "tool_calls"];
 
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
@@ -26,7 +26,7 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
 }
 
-/// A message as it is sent back; `None` if it is empty.
+/// The message as it is sent back with the next request; `None` if it is empty.
 fn message(message: &Value<'_>) -> Option<String> {
     let members = message.members().iter();
     let members = members.filter(|(key, value)| {

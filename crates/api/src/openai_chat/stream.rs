@@ -8,8 +8,8 @@ use crate::response::{count, raw, wrong};
 use crate::stream::{Assembler, unfinished};
 use crate::{BadResponse, Delta, OnDelta};
 
-/// The first choice, as far as it was received. Reasoning in the form of a list of details is left
-/// out: its fragments cannot be joined exactly.
+/// The first choice of a response, as far as it has arrived. Reasoning that is streamed as a list
+/// of details is left out: its fragments cannot be joined exactly.
 #[derive(Default)]
 pub struct Chunks {
     content: String,
@@ -89,7 +89,7 @@ impl Chunks {
         let id = piece.word("id").filter(|id| !id.is_empty());
         let name = piece.get("function").and_then(|function| function.word("name"));
         let name = name.filter(|name| !name.is_empty());
-        // Some services do not number their calls: then each one begins with its id.
+        // Some services do not number their calls: a new call is recognised by its id and name.
         let begins = id.is_some() && name.is_some();
         let last = self.calls.len().saturating_sub(usize::from(!begins));
         let place = count(Some(piece), "index").map_or(last, |place| place.0 as usize);

@@ -1,9 +1,9 @@
 //! What OpenAI's Responses refuses.
 //!
-//! From the provider's reference (`api-reference/responses/create`) and its guides
+//! The rules are from the provider's reference (`api-reference/responses/create`) and its guides
 //! (`guides/function-calling`, `guides/reasoning`, `guides/compaction`), all below
-//! <https://platform.openai.com/docs>, and from refusals that users of the service published. It
-//! parses the body itself and shares no code with what makes it.
+//! <https://platform.openai.com/docs>, and from refusals that users of the service published. These
+//! checks parse a body on their own and share no code with what makes it.
 
 mod items;
 
@@ -52,8 +52,8 @@ fn kind<'d>(item: &Value<'d>) -> std::borrow::Cow<'d, str> {
     item.word("type").unwrap_or_else(|| "message".into())
 }
 
-/// Every call must be followed by one result of its kind; every result must have its call, here or
-/// in the response that the request continues.
+/// Every call must be followed by one result of its kind. Every result must have its call, in this
+/// request or in the response that the request continues.
 fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     let mut calls: HashMap<String, (usize, &str, bool)> = HashMap::new();
     for (idx, item) in items.iter().enumerate() {
@@ -64,7 +64,7 @@ fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
                 found.add(Invariant::Pairing, item, &place, format_args!("the id {id} repeats"));
             }
         } else if PAIRS.iter().any(|(_, answer)| *answer == kind) {
-            // Results of a local shell have the id of the item.
+            // A result of a local shell call has the call's id in `id`.
             let id = if id.is_empty() { item.word("id").unwrap_or_default() } else { id };
             match calls.get_mut(&*id) {
                 Some((_, answer, _)) if *answer != kind => {

@@ -17,7 +17,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// The same, with the summary in the given role.
+/// Like [`make`], with the summary in the given role.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut items: Vec<String> = Vec::new();
@@ -62,7 +62,7 @@ fn carries(part: &Value<'_>) -> bool {
 
 fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     let mut items = Vec::new();
-    // Reasoning comes before the item it led to, or is left out.
+    // Reasoning comes before the item it led to; without such an item it is left out.
     let mut waiting = Vec::new();
     for block in &step.reply {
         let item = match block {
@@ -104,7 +104,7 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     items
 }
 
-/// A reasoning item unchanged, if this API encrypted it.
+/// A reasoning item, unchanged, if this API encrypted it.
 fn sealed(raw: &str) -> Option<String> {
     let document = Document::parse(raw.as_bytes()).ok()?;
     let item = &document.root;

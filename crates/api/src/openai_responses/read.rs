@@ -19,7 +19,8 @@ const OWN: [&str; 9] = [
     "truncation",
 ];
 
-/// Whether it is an object with an `input` that is a list of items, or with keys of this API.
+/// Whether the bytes begin an object with an `input` that is a list of items, or with keys that
+/// only this API has.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let items = seen.members.contains("role")
@@ -84,12 +85,12 @@ fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
             body.say(item, Role::Tool, vec![Block::Output(output(item))]);
         }
-        // Their outputs are structured.
+        // The outputs of these calls are structured: they are not text.
         "shell_call_output" | "apply_patch_call_output" | "computer_call_output" => {
             let whole = Output { parts: vec![Part::Opaque(item.span())], ..output(item) };
             body.say(item, Role::Tool, vec![Block::Output(whole)]);
         }
-        // The service answered them in the same response.
+        // The service ran these calls itself, in the same response.
         own if SERVICE_CALLS.contains(&own) => {
             body.say(item, Role::Assistant, vec![Block::Opaque(item.span())]);
         }

@@ -9,13 +9,13 @@ use crate::response::{count, raw};
 use crate::stream::{Assembler, unfinished};
 use crate::{BadResponse, Delta, OnDelta};
 
-/// The event that ends a response contains all of it. Some services leave its items out: then those
-/// of the events before are used.
+/// A streamed response. The last event contains all of it; some services leave its items out, and
+/// then the items of earlier events are used.
 #[derive(Default)]
 pub struct Events {
     /// Complete items, by their index in the output.
     items: BTreeMap<u64, String>,
-    /// The members of the response without its output, and the output if there is any.
+    /// The members of the response except its output, and the output, if the last event has one.
     ended: Option<(Vec<String>, Option<String>)>,
 }
 

@@ -279,7 +279,7 @@ impl Editor {
 /// The result of a request that was a message or a command.
 fn response(ended: Option<&(Ended, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
-        // A command has no turn.
+        // A command begins no turn, so there is no reason for which a turn ended.
         None | Some((Ended::Answered, _)) => "end_turn",
         Some((Ended::Interrupted, _)) => "cancelled",
         // The nearest reason that the protocol has: a limit set by the user.

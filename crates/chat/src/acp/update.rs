@@ -14,7 +14,7 @@ use crate::notices::{aside, change, kind, reserve};
 use crate::permissions::Access;
 use crate::tools::{FileChange, Todo, TodoState, Workplace, kind_of, subject, todo};
 
-/// The most characters of a call's title.
+/// The maximum number of characters of a call's title.
 const TITLE: usize = 200;
 
 /// The optional features of an editor.
@@ -57,7 +57,7 @@ pub(super) struct Updates {
 /// A call that was sent to the editor.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// Its id in the editor.
+    /// The id of the call in the editor.
     pub(super) id: String,
     tool: String,
     arguments: String,
@@ -65,7 +65,8 @@ pub(super) struct Call {
     pub(super) value: Value,
 }
 
-/// The call that began the task, if there is one, and the id of the call.
+/// Where an update belongs: the call that began its task, if there is one, and the id of its own
+/// call.
 type Place = (Option<String>, String);
 
 /// The author of a message.

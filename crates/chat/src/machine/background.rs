@@ -15,11 +15,11 @@ use super::{Action, Machine, State};
 
 /// A compaction in the background.
 pub(super) enum Background {
-    /// It is being prepared, with this number.
+    /// The compaction with this number is being prepared.
     Working(u64),
-    /// It waits for a model's summary, requested with this number.
+    /// The compaction waits for a summary by a model, which was requested with this number.
     Asking(u64, Box<Preparation>),
-    /// It is ready.
+    /// The compaction is ready to be adopted.
     Done(Box<Preparation>),
 }
 

@@ -18,7 +18,7 @@ pub const NOT_RUN: &str = "Not run: the user interrupted.";
 const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
                       effects.";
 
-/// The most lines of a running call's output that are shown.
+/// The maximum number of lines of a running call's output that are shown.
 const SHOWN: usize = 40;
 
 /// The result of a question if there is no user.
@@ -37,15 +37,15 @@ pub(super) struct OpenCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
-    /// Its access is being determined.
+    /// It is being determined what the call would access.
     Checking,
     /// The user is being asked whether it may run.
     Asked,
-    /// It is a question that the user is being asked.
+    /// The call is a question to the user, who has not answered yet.
     Question,
-    /// It is running.
+    /// The call is running.
     Running,
-    /// It has its result.
+    /// The call has its result.
     Done,
 }
 

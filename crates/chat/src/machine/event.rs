@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Event {
     /// A session begins or is resumed.
     Session {
-        /// Its id, for `--resume`.
+        /// The id of the session, for `--resume`.
         id: String,
         /// The model.
         model: String,
@@ -59,9 +59,9 @@ pub enum Event {
     Permission {
         /// The id of the call.
         id: String,
-        /// What it would do.
+        /// What the call would do.
         about: String,
-        /// What the answers "always" and "never" would cover.
+        /// What the answers "always" and "never" would apply to.
         always: String,
     },
     /// The model asks the user a question.
@@ -73,11 +73,11 @@ pub enum Event {
         /// Answers to choose from.
         choices: Vec<String>,
     },
-    /// It was decided whether a call may run that the user was asked about.
+    /// The user's answer, or a rule, decided whether a call may run.
     Permitted {
         /// The id of the call.
         id: String,
-        /// Whether it may.
+        /// Whether the call may run.
         allowed: bool,
     },
     /// An event of the task that a call began.
@@ -100,7 +100,7 @@ pub enum Event {
     Result {
         /// The id of the call.
         id: String,
-        /// Whether it failed.
+        /// Whether the call failed.
         error: bool,
         /// The tool's result, before anything is shortened.
         text: String,
@@ -108,7 +108,7 @@ pub enum Event {
     /// The context changed: a warning, a compaction, a summary. The same objects as in
     /// `epitome engine`.
     Context {
-        /// What happened to it.
+        /// What happened to the context.
         #[serde(rename = "change")]
         event: epitome_passes::Event,
     },
@@ -138,7 +138,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<Tokens>,
     },
-    /// What was shortened, on the user's request.
+    /// What is shortened in the context, because the user asked to see it.
     Losses {
         /// In words.
         lines: Vec<String>,
@@ -171,7 +171,7 @@ pub struct Retrying {
     pub seconds: u64,
     /// The number of the next attempt, from 2.
     pub attempt: u32,
-    /// The most attempts.
+    /// The maximum number of attempts.
     pub tries: u32,
 }
 
@@ -185,11 +185,11 @@ impl std::fmt::Display for Retrying {
 /// A file that is loaded when a session begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadedFile {
-    /// Its kind.
+    /// The kind of the file.
     pub kind: LoadedKind,
-    /// Its name: for a skill the skill's name, for others the path.
+    /// The name of a skill; of another file, its path.
     pub name: String,
-    /// Its path, if it differs from the name.
+    /// The path of the file, if it differs from the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }

@@ -8,9 +8,9 @@ use super::Machine;
 
 /// The default limit of lines that a call returns.
 const LINES: usize = 400;
-/// The most lines that a search of the whole log returns.
+/// The maximum number of lines that a search of the whole log returns.
 const HITS: usize = 100;
-/// The most characters of a returned line.
+/// The maximum number of characters of a returned line.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]

@@ -77,7 +77,7 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // The message contains the status already.
+            // The message of this failure already contains the status, so it is passed on alone.
             return self.refused(message);
         }
         self.fail(&failure.to_string())

@@ -32,7 +32,7 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// Its sender is dropped if the user interrupts.
+    /// Ends the call: its sender is dropped if the user interrupts.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 

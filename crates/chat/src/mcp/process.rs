@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::ServerAddress;
 use super::tool::clean;
 
-/// The most bytes that are kept of the end of a program's standard error.
+/// The maximum number of bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
 /// How long to wait for the last output of a program that has ended.

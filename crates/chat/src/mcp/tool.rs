@@ -9,11 +9,11 @@ use crate::tools::MoreTool;
 /// The prefix of the names of tools, which is followed by server and tool.
 const PREFIX: &str = "mcp__";
 
-/// The most characters of a name that every provider accepts.
+/// The maximum number of characters of a name that every provider accepts.
 const NAME: usize = 64;
-/// The most characters of a description.
+/// The maximum number of characters of a description.
 const ABOUT: usize = 8_000;
-/// The most bytes of the schema of the arguments.
+/// The maximum number of bytes of the schema of the arguments.
 const SCHEMA: usize = 64 << 10;
 
 /// The tools with unique names that providers accept, ordered by name.

@@ -8,7 +8,7 @@ use epitome_model::ToolKind;
 use super::{Fold, Tool, described, parsed};
 use crate::permissions::Access;
 
-/// Its name.
+/// The name of the tool.
 pub const ASK: &str = "ask";
 
 pub(super) const TOOL: Tool = Tool {
@@ -31,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
     run: |_, _, _, _| Err("the machine has this call answered".to_owned()),
 };
 
-/// The most choices of a question.
+/// The maximum number of choices of a question.
 const CHOICES: usize = 9;
 
 /// A question to the user.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Workplace, named};
 
-/// The most bytes of a text that is shown.
+/// The maximum number of bytes of a text that is shown.
 const LONGEST: usize = 1 << 20;
 
 /// A change of one file.
@@ -12,14 +12,14 @@ const LONGEST: usize = 1 << 20;
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,
-    /// Its text now; none if it does not exist.
+    /// The current text of the file; `None` if it does not exist.
     pub before: Option<String>,
-    /// Its text afterwards; none if it is deleted.
+    /// The text of the file after the change; `None` if it is deleted.
     pub after: Option<String>,
 }
 
 impl FileChange {
-    /// Whether it is short enough to be shown.
+    /// Whether the change is short enough to be shown.
     fn is_short(&self) -> bool {
         [&self.before, &self.after].into_iter().flatten().all(|text| text.len() <= LONGEST)
     }

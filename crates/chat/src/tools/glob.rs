@@ -54,7 +54,7 @@ pub(super) const TOOL: Tool = Tool {
     },
 };
 
-/// The most files that a call lists.
+/// The maximum number of files that a call lists.
 const LIMIT: usize = 500;
 
 #[derive(Deserialize)]

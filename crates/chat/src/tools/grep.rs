@@ -34,9 +34,9 @@ pub(super) const TOOL: Tool = Tool {
     run: |place, arguments, access, stop| grep(place, &parsed(arguments)?, access, stop),
 };
 
-/// The most lines that a call returns.
+/// The maximum number of lines that a call returns.
 const LIMIT: usize = 200;
-/// The most characters of a line.
+/// The maximum number of characters of a line.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]

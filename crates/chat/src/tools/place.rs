@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Workplace;
 
-/// The most symbolic links on a path, after which it counts as a cycle.
+/// The maximum number of symbolic links on a path; more count as a cycle.
 const LINKS: usize = 40;
 
 impl Workplace {

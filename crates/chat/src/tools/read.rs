@@ -30,9 +30,9 @@ pub(super) const TOOL: Tool = Tool {
     run: |place, arguments, access, _| read(place, &parsed(arguments)?, access),
 };
 
-/// The most lines that a call returns.
+/// The maximum number of lines that a call returns.
 const LINES: usize = 2_000;
-/// The most bytes that a call returns.
+/// The maximum number of bytes that a call returns.
 const BYTES: usize = 100_000;
 /// The largest file in bytes that is read.
 const LARGEST: u64 = 64 << 20;

@@ -6,7 +6,7 @@ use epitome_model::ToolKind;
 use super::{Fold, Tool, described};
 use crate::permissions::Access;
 
-/// Its name.
+/// The name of the tool.
 pub use epitome_engine::RECALL;
 
 pub(super) const TOOL: Tool = Tool {

@@ -58,14 +58,15 @@ pub(super) const TOOL: Tool = Tool {
 /// The default time limit in seconds, and the longest.
 const TIMEOUT: u64 = 120;
 const LONGEST: u64 = 600;
-/// The most bytes of output that are kept at the beginning, and at the end.
+/// The maximum number of bytes of output that are kept at the beginning, and at the end.
 const KEPT: usize = 128 << 10;
 /// The interval between two checks whether the command ended or must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long to wait for output that was written just before a command ended.
 const SETTLE: Duration = Duration::from_millis(50);
-/// The same for processes that are not killed with it and continue to write.
+/// How long to wait for the end of output by processes that are not killed with the command and
+/// continue to write.
 const LEFT: Duration = Duration::from_secs(1);
 /// How long to wait for the end of a command that has closed its output.
 const SHORT: Duration = Duration::from_millis(2);

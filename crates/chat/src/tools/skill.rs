@@ -47,10 +47,10 @@ const PLACES: [&str; 2] = [".claude/skills", ".agents/skills"];
 /// The file with the instructions.
 const FILE: &str = "SKILL.md";
 
-/// The most bytes that are read of it.
+/// The maximum number of bytes of a skill that are read.
 const LONGEST: u64 = 64 << 10;
 
-/// The most characters of its description.
+/// The maximum number of characters of a description.
 const ABOUT: usize = 250;
 
 #[derive(Deserialize)]
@@ -61,18 +61,18 @@ struct Arguments {
 /// Instructions for a kind of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name, which is that of its folder.
+    /// The name of the skill, which is that of its folder.
     pub name: String,
     /// When to use it, in one line.
     pub about: String,
-    /// Its file, without symbolic links.
+    /// The file of the skill, without symbolic links.
     path: PathBuf,
     /// The folder in which the file must be.
     inside: PathBuf,
 }
 
 impl Skill {
-    /// Its file.
+    /// The path of the skill's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -88,7 +88,7 @@ impl Workplace {
         self.skills_and_refused().0
     }
 
-    /// The same, and the reasons why files of the project were not read.
+    /// The skills, and the reasons why files of the project were not read.
     pub(crate) fn skills_and_refused(&self) -> (Vec<Skill>, Vec<String>) {
         let mut refused = Vec::new();
         let mut all = Vec::new();

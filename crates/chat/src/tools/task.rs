@@ -7,7 +7,7 @@ use epitome_model::ToolKind;
 use super::{Fold, Tool, described, parsed};
 use crate::permissions::Access;
 
-/// Its name.
+/// The name of the tool.
 pub const TASK: &str = "task";
 
 pub(super) const TOOL: Tool = Tool {
@@ -35,7 +35,7 @@ pub(super) const TOOL: Tool = Tool {
 /// Work for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Task {
-    /// What to do, and what to answer.
+    /// What the sub-agent has to do, and what it has to answer.
     pub prompt: String,
 }
 

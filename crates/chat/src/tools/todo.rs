@@ -7,7 +7,7 @@ use epitome_model::ToolKind;
 use super::{Fold, Tool, parsed};
 use crate::permissions::Access;
 
-/// Its name.
+/// The name of the tool.
 pub const TODO: &str = "todo";
 
 pub(super) const TOOL: Tool = Tool {
@@ -38,9 +38,9 @@ struct Arguments {
 /// An item of the to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Todo {
-    /// Its text.
+    /// The text of the item.
     pub text: String,
-    /// Its progress.
+    /// The progress of the item.
     pub state: TodoState,
 }
 
@@ -48,11 +48,11 @@ pub struct Todo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TodoState {
-    /// It has not been begun.
+    /// The item has not been begun.
     Open,
-    /// It is in progress.
+    /// The item is in progress.
     Doing,
-    /// It is done.
+    /// The item is done.
     Done,
 }
 

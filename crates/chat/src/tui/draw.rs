@@ -11,7 +11,7 @@ use super::state::{Ask, Busy, State, Work};
 use super::text::{clean, cut, width_of};
 use crate::commands::{Command, completions};
 
-/// The most waiting messages and matching commands that are shown.
+/// The maximum number of waiting messages, and of matching commands, that are shown.
 const WAITING: usize = 3;
 const COMPLETIONS: usize = 8;
 
@@ -111,7 +111,7 @@ impl State {
         Below { lines, cursor }
     }
 
-    /// What is in progress, and for how long.
+    /// A line that says what the agent is doing, and for how long.
     fn activity(&self) -> Option<Line<'static>> {
         if self.armed.is_some() {
             let text = cut("press Ctrl-C again to leave", self.width());

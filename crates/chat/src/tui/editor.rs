@@ -6,14 +6,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::text::{clean, columns, width_of};
 
-/// The most messages that arrow up finds.
+/// The maximum number of messages that arrow up finds.
 const REMEMBERED: usize = 500;
 
 /// A text with a cursor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Editor {
     text: String,
-    /// Its position in bytes, between two graphemes.
+    /// The position of the cursor in bytes, between two graphemes.
     cursor: usize,
     history: Vec<String>,
     /// The index of the recalled history entry, and the text typed before.

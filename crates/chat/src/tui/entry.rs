@@ -17,13 +17,13 @@ use crate::tools::{Fold, named, subject};
 
 /// The widest prose: longer lines are hard to read.
 const PROSE: usize = 120;
-/// The most lines of a folded message.
+/// The maximum number of lines of a folded message.
 const FOLDED_MESSAGE: usize = 20;
-/// The most lines of a folded result.
+/// The maximum number of lines of a folded result.
 const FOLDED: usize = 4;
-/// The most lines of a folded diff.
+/// The maximum number of lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// The most lines of any text: the screen is no pager.
+/// The maximum number of lines of any text: the screen is no pager.
 const MOST: usize = 2_000;
 
 /// An entry of the conversation.
@@ -164,7 +164,7 @@ impl Card {
     }
 
     fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
-        // What the user has to allow is shown as a whole.
+        // A call that the user has to allow is shown as a whole.
         let folded = folded && self.state != CardState::Asked;
         let (mark, style) = match self.state {
             CardState::Asked => ("?", theme.warn()),
@@ -291,13 +291,13 @@ impl LaidOutEntry {
         &mut self.entry
     }
 
-    /// Whether its lines are cached.
+    /// Whether the lines of the entry are cached.
     #[cfg(test)]
     pub(super) fn is_laid_out(&self) -> bool {
         self.cache.borrow().is_some()
     }
 
-    /// Its lines, at least one.
+    /// The lines of the entry; at least one.
     pub(super) fn lines(&self, width: usize, folded: bool, theme: Theme) -> Rc<[Line<'static>]> {
         let mut cache = self.cache.borrow_mut();
         if let Some(cached) = &*cache

@@ -224,7 +224,8 @@ impl State {
 }
 
 impl Ask {
-    /// Whether it has been on the screen for long enough that a key pressed at `at` is an answer.
+    /// Whether the question has been on the screen for long enough that a key pressed at `at` is an
+    /// answer to it.
     pub(super) fn is_seen(&self, at: Duration) -> bool {
         self.shown.is_some_and(|shown| at >= shown + UNSEEN)
     }

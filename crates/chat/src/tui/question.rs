@@ -29,7 +29,7 @@ impl State {
                 rows
             }
         };
-        // Of a long text both ends: the last part of a command may matter most.
+        // Both ends of a long text are shown: the last part of a command may matter most.
         let left = rows.len().saturating_sub(most);
         if left > 0 {
             let tail = rows.split_off(rows.len() - most / 2);

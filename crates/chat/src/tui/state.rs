@@ -20,7 +20,7 @@ use crate::notices::{change, loaded, undone};
 pub enum Happening {
     /// A key, a paste, the mouse or a new size, now.
     Terminal(TerminalEvent),
-    /// The same, at this time since the program began.
+    /// An event of the terminal, at this time since the program began.
     Typed(TerminalEvent, Duration),
     /// An event of the agent. For a call that would write, with a preview of its changes.
     Agent(Event, Option<Preview>),
@@ -94,8 +94,8 @@ pub(super) struct Ask {
     /// The call of the task that it belongs to.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When it first appeared on the screen: keys that were pressed before, or at that moment, are
-    /// not meant for it.
+    /// When the question first appeared on the screen. Keys that were pressed before or at that
+    /// moment are no answer to it.
     pub(super) shown: Option<Duration>,
 }
 
@@ -126,7 +126,7 @@ pub(super) enum OpenQuestion {
     Question { question: String, choices: Vec<String> },
 }
 
-/// What is in progress.
+/// What the agent is doing, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
     pub(super) since: Duration,

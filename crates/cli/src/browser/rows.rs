@@ -13,7 +13,7 @@ use crate::text::{one_line, short_ids};
 #[derive(Clone, Debug)]
 pub struct Row {
     pub listed: Listed,
-    /// Its shortest unique id prefix.
+    /// The shortest unique beginning of the session's id.
     pub short: String,
     /// The text that a filter searches.
     words: String,
@@ -33,7 +33,7 @@ impl Row {
         rows.collect()
     }
 
-    /// What was read of it, if it could be read.
+    /// What was read of the session; `None` if it could not be read.
     pub fn info(&self) -> Option<&SessionInfo> {
         self.listed.seen.as_ref().ok()
     }
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// Whether it is compacted, in a word.
+/// The state of the session in a word: compacted or not.
 pub fn state(listed: &Listed) -> &'static str {
     match &listed.seen {
         Ok(_) if listed.is_compacted() => "compacted",
@@ -56,8 +56,8 @@ pub fn state(listed: &Listed) -> &'static str {
     }
 }
 
-/// The rows that match a filter about as well as the best one, which is the first. Without a
-/// filter, all rows, sorted.
+/// The indices of the rows that match a filter, the best match first; rows that match much worse
+/// than the best one are left out. Without a filter, all rows in their order.
 pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     let mut order: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
     sort.order(&mut order, |(_, row)| (&row.listed.file, Some(&row.listed)));

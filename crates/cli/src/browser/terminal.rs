@@ -55,7 +55,7 @@ pub fn run(app: &App) -> Result<()> {
     }
 }
 
-/// What was in progress when the user left.
+/// Whether a write was in progress when the user closed the list.
 enum Left {
     Idle,
     /// Something is still being written.

@@ -30,7 +30,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether it changes files, and so must not be killed.
+    /// Whether the command changes files, so that it must not be killed.
     pub fn writes(&self) -> bool {
         match self {
             Task::Export { .. } => true,
@@ -49,16 +49,16 @@ pub struct Commands {
     pub kind: Kind,
 }
 
-/// What happens with the output of commands.
+/// What is done with the output of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is shown.
+    /// The output is shown.
     Shows,
-    /// It is shown as a plan, and a key carries the plan out.
+    /// The output is shown as a plan, and a key carries the plan out.
     Plans,
-    /// It is shown, and the sessions have changed.
+    /// The output is shown, and the sessions are listed again because they have changed.
     Writes,
-    /// It is shown, and its last line can be copied.
+    /// The output is shown, and its last line can be copied.
     Ports,
 }
 

@@ -10,6 +10,19 @@ use epitome_error::Result;
 impl Context {
     /// Adds a message of the user.
     ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("What is in a.rs?")?;
+    /// // Messages without a response between them are sent as one turn.
+    /// context.user("And in b.rs?")?;
+    /// assert_eq!(context.report().entries, 2);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
@@ -17,49 +30,106 @@ impl Context {
         self.push(&Speaker::default(), &[Said::text(words)])
     }
 
-    /// Adds a response of the model.
+    /// Adds a response of the model: its texts, reasoning and calls in order.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("What is in a.rs?")?;
+    /// let call = Said::call("c1", "Read", r#"{"path":"a.rs"}"#);
+    /// context.assistant(&[Said::text("I read it."), call])?;
+    /// assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`user`](Context::user).
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn assistant(&mut self, said: &[Said<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
     }
 
-    /// Adds a response of the model, with the usage that the provider counted for it.
+    /// Adds a response of the model, with the name of the model and the tokens that its provider
+    /// counted. From then on [`usage`](Context::usage) is based on these.
+    ///
+    /// ```
+    /// use epitome_model::{Tokens, Usage};
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// let usage = Usage { input: 15_000, output: 20, ..Usage::default() };
+    /// context.response(&[Said::text("Hi.")], "claude-opus-4-8", usage)?;
+    /// assert_eq!(context.usage().tokens, Tokens(15_020));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`user`](Context::user).
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn response(&mut self, said: &[Said<'_>], model: &str, usage: Usage) -> Result<()> {
         let role = Role::Assistant;
         let (model, usage) = (Some(model), Some(usage));
         self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
     }
 
-    /// Adds results of calls.
+    /// Adds results of calls. A result names the id of its call.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("What is in a.rs?")?;
+    /// # context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// context.tool(&[Said::failure("c1", "a.rs does not exist")])?;
+    /// assert!(context.open_calls().is_empty());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`user`](Context::user).
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn tool(&mut self, said: &[Said<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
     }
 
-    /// Adds an entry of any role.
+    /// Adds an entry of any role, for example the system prompt.
+    ///
+    /// ```
+    /// use epitome_engine::Speaker;
+    /// use epitome_model::Role;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
+    /// context.push(&prompt, &[Said::text("Be brief.")])?;
+    /// context.user("Hello.")?;
+    /// let sent = context.view()?.body("anthropic")?.body;
+    /// assert!(sent.contains(r#""system""#) && sent.contains("Be brief."));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`user`](Context::user).
+    /// `Disk` if the log cannot be written; then nothing was added.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<()> {
         let item = self.log_entry(speaker, said)?;
         self.take_entry(item, speaker)
     }
 
-    /// Writes an entry to the log and returns its item. The caller must then pass it to
-    /// `take_entry`.
+    /// Writes an entry to the log and returns its item. The caller must pass the item to
+    /// `take_entry` next.
     pub(super) fn log_entry(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
-        // Consecutive entries of the model are one response, and share a group.
+        // Consecutive entries of the model are one response, and have the same group.
         let last = self.transcript().context().next_back().map(|(_, entry)| entry);
         let before =
             last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());

@@ -1,4 +1,5 @@
-//! The one place where what is sent is changed: each change is verified before it is written.
+//! Changes what is sent. Every change goes through this module, and is verified before it is
+//! written.
 
 use std::collections::HashSet;
 
@@ -16,21 +17,22 @@ use super::log::Trial;
 /// A step of a compaction that is prepared on a copy.
 #[derive(Clone, Debug)]
 pub(super) enum PreparedStep {
-    /// Carry out a plan of this recipe. `continues`: undo takes it back with the step before it.
+    /// Carries out a plan of this recipe. `continues` is whether an undo takes it back together
+    /// with the step before it.
     Apply { plan: Box<Plan>, recipe: Option<String>, continues: bool },
-    /// Take back the last step.
+    /// Takes back the last step.
     TakeBack,
 }
 
 impl Context {
-    /// Carries out a plan as a step of the attempt under way. The journal is flushed first: no text
-    /// leaves the context before it is on disk. `recipe` is the recipe that planned the edits of
-    /// blocks.
+    /// Carries out a plan as a step of the current attempt. The journal is flushed first: no text
+    /// leaves the context before it is on disk. `recipe` is the name of the recipe that planned the
+    /// edits of blocks.
     ///
     /// # Errors
     ///
     /// `Refused`, with the edit that cannot be written or the first new violation; `Disk` if the
-    /// log cannot be written. The log is then what it was.
+    /// log cannot be written. The log is then unchanged.
     pub(super) fn apply(&mut self, mut plan: Plan, recipe: Option<&str>) -> Result<()> {
         let line = self.line_of(&plan, Batch::Compaction(recipe))?;
         let line = if self.attempt.has_begun { continuing(line) } else { line };
@@ -56,15 +58,15 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, if that violates no invariant (those that a stored
-    /// session is verified with). The caller must count again.
+    /// Adds a line that carries out a plan, if it violates no invariant; these are the invariants
+    /// with which a stored session is verified. The caller must count the context again.
     ///
     /// # Errors
     ///
     /// `Refused` with the first new violation; `Disk` if the line cannot be written. The log is
     /// then unchanged.
     pub(super) fn add_line(&mut self, line: &[u8], plan: &mut Plan) -> Result<()> {
-        // Reuse the counts of the items when they were added.
+        // The items were counted when they were added.
         let items: Vec<usize> = plan.block_edits().map(|it| it.edit.at.item()).collect();
         for item in items {
             let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();
@@ -77,7 +79,7 @@ impl Context {
         match violations.first() {
             None => self.log.keep(trial),
             Some(first) => {
-                // The violation's line numbers are those of the log, which the caller does not
+                // The line numbers of the violation are those of the log, which the caller does not
                 // know.
                 let what = format!("{} ({})", first.what, first.invariant);
                 self.log.discard(trial);
@@ -87,7 +89,7 @@ impl Context {
     }
 }
 
-/// The log before and with a trial line. A line only adds items; existing items do not change.
+/// A log with a line on trial. A line only adds items; existing items do not change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,
@@ -95,7 +97,7 @@ struct Changed<'l> {
 
 impl Changed<'_> {
     /// The invariants that the line violates. Edits do not move calls and results, so only the part
-    /// of the context that differs is checked.
+    /// of the context in which it differs is checked.
     fn violations(
         &self,
         plan: &Plan,
@@ -123,7 +125,8 @@ impl Changed<'_> {
     }
 }
 
-/// The plan with items renumbered by `place`; edits of items without a new place are left out.
+/// The plan with each item replaced by `place(item)`. Edits of items for which `place` returns
+/// `None` are left out.
 pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
     let places = |items: &[usize]| items.iter().filter_map(|&item| place(item)).collect();
     let edit = |planned: &PlannedEdit| {

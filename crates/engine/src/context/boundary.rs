@@ -1,20 +1,21 @@
-//! Where the summarised part of a context ends and the kept part begins.
+//! Finds where the part of a context ends that a summary replaces, and the kept part begins.
 
 use epitome_model::{Block, Role, Source, Transcript};
 
-/// A place to cut an unfinished turn.
+/// A position at which an unfinished turn is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CutPlace {
-    /// Cut at this place.
+    /// Divide at this index of the context.
     At(usize),
-    /// No place in the wanted range lets the kept part begin with reasoning. This is the last place
-    /// before that range that does.
+    /// At no index in the wanted range does the kept part begin with reasoning. This is the last
+    /// index before that range at which it does.
     Before(usize),
 }
 
-/// Finds a place to cut an unfinished turn so that the kept part begins with reasoning: Anthropic
-/// refuses it otherwise in thinking mode. Returns the nearest place before `end` that is not before
-/// `least`, else the nearest after `end` up to `most`; `end` if no response begins with reasoning.
+/// Finds an index at which to divide an unfinished turn so that the kept part begins with
+/// reasoning: otherwise Anthropic refuses it in thinking mode. Returns the nearest such index
+/// before `end` that is not before `least`, or else the nearest after `end` up to `most`; `end` if
+/// no response begins with reasoning.
 pub(super) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,

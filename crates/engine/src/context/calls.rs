@@ -1,19 +1,19 @@
-//! The calls of a log: what each does, and which have no result yet.
+//! The calls in a log: what each of them does, and which have no result yet.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
 
 use epitome_model::{Block, Call, Entry, Source, ToolKind, Transcript};
 
-/// What a call does.
+/// A call in the log, and what it does.
 #[derive(Clone)]
 pub struct KnownCall {
-    /// Its tool and its target, in a few words.
+    /// The tool and its target, in a few words.
     pub what: Box<str>,
     pub kind: ToolKind,
-    /// Item and block of its first occurrence.
+    /// The item and block index of the call's first occurrence.
     pub at: (usize, usize),
-    /// Its number among the calls of the log, from 1.
+    /// The number of the call among the calls of the log, from 1.
     pub number: u64,
 }
 
@@ -28,10 +28,10 @@ pub struct OpenCall {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls(Vec<OpenCall>);
 
-/// Prefix of the id of a result that names its tool but no call.
+/// The beginning of an id for a result that names its tool but no call.
 pub const NO_CALL: &str = "no call of ";
-/// Separates an id from a number that makes it unique, if an earlier call has the same id. Every
-/// API accepts these characters in ids.
+/// Separates an id from a number that makes it unique, if an earlier call has the same id. All APIs
+/// accept these characters in ids.
 pub const AGAIN: &str = "_again_";
 
 /// The original id of a call whose id was made unique with [`AGAIN`].
@@ -43,18 +43,18 @@ pub fn without_again(id: &str) -> &str {
 }
 
 impl OpenCalls {
-    /// The open calls, in order.
+    /// The calls without a result, in order.
     pub fn iter(&self) -> impl Iterator<Item = &OpenCall> {
         self.0.iter()
     }
 
-    /// Adds a call.
+    /// Adds a call without a result.
     pub fn make(&mut self, call: &Call) {
         self.0.push(OpenCall { id: call.id.clone(), tool: call.name.clone() });
     }
 
-    /// Removes the open call that a result answers, by its id or by its tool alone, and returns its
-    /// id.
+    /// Removes the call that a result answers, and returns the id of the call. A result names its
+    /// call by id, or only by tool.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
         let find = |is: &dyn Fn(&OpenCall) -> bool| self.0.iter().position(is);
         let name = id.strip_prefix(NO_CALL);
@@ -64,13 +64,13 @@ impl OpenCalls {
         Some(self.0.remove(found).id)
     }
 
-    /// Adds the calls of an entry, and removes those that its results answer.
+    /// Adds the calls of an entry, and removes those that results in the entry answer.
     pub fn link(&mut self, entry: &Entry) {
         for block in &entry.blocks {
             match block {
                 Block::Call(call) => self.make(call),
                 Block::Output(output) => {
-                    // Of several calls with one id, the newest is answered.
+                    // If several calls have the same id, the newest is answered.
                     let answered = self.0.iter().rposition(|open| open.id == output.call);
                     answered.map(|at| self.0.remove(at));
                 }
@@ -80,11 +80,11 @@ impl OpenCalls {
     }
 }
 
-/// All calls of a log, with those that are open.
+/// All calls of a log, and which of them have no result.
 #[derive(Clone, Default)]
 pub struct Calls {
     known: HashMap<Box<str>, KnownCall>,
-    /// The ids of the calls, by number.
+    /// The ids of the calls, in the order of their numbers.
     ids: Vec<Box<str>>,
     open: OpenCalls,
 }
@@ -95,7 +95,7 @@ impl Calls {
         self.known.get(id)
     }
 
-    /// What the call with this id does, in a few words.
+    /// A description of the call with this id, in a few words.
     pub fn description(&self, id: &str) -> Option<&str> {
         self.known.get(id).map(|call| &*call.what)
     }
@@ -106,7 +106,7 @@ impl Calls {
         self.ids.get(at).map(|id| &**id)
     }
 
-    /// How many calls were made.
+    /// The number of calls that were made.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
@@ -116,7 +116,7 @@ impl Calls {
         &self.open
     }
 
-    /// Adds an entry at the end of the context.
+    /// Adds an entry that was appended to the context.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         self.learn(item, entry, source);
         self.open.link(entry);
@@ -136,7 +136,7 @@ impl Calls {
             let (kind, at) = (call.kind, (item, block));
             let new = KnownCall { what, kind, at, number };
             match self.known.entry(call.id.clone()) {
-                // The place and the number of its first occurrence stay.
+                // The position and the number of the first occurrence stay.
                 hash_map::Entry::Occupied(mut known) => {
                     let KnownCall { at, number, .. } = *known.get();
                     known.insert(KnownCall { at, number, ..new });
@@ -149,7 +149,7 @@ impl Calls {
         }
     }
 
-    /// Determines the open calls again, after the context has changed.
+    /// Finds the calls without a result again, after the context has changed.
     pub fn reopen(&mut self, transcript: &Transcript) {
         self.open = OpenCalls::default();
         transcript.context().for_each(|(_, entry)| self.open.link(entry));

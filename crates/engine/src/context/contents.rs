@@ -1,4 +1,4 @@
-//! What fills a window, by kind.
+//! The contents of a window, by kind.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::Context;
 
-/// A kind of content of a request. The order of the variants is that of a display.
+/// A kind of content in a request. The variants are in the order in which they are displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Content of every request that is not in the log, as tool definitions.
+    /// Content of every request that is not in the log, such as tool definitions.
     Overhead,
     /// The system prompt.
     Prompt,
@@ -36,17 +36,33 @@ pub enum Content {
 /// The share of a request that one kind of content has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// The kind.
+    /// The kind of content.
     pub content: Content,
-    /// Its tokens by our count, including what an API adds around each block.
+    /// Tokens of this content as epitome counts them, including what an API adds around each block.
     pub tokens: Tokens,
-    /// The number of its blocks.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
 impl Context {
-    /// The share of each kind of content that is sent. The shares add up to our count of this
-    /// context, which differs from the provider's ([`usage`](Context::usage)).
+    /// The size of each kind of content that is sent, in the order of [`Content`]. The sizes add up
+    /// to epitome's count of this context, which differs from the provider's (see
+    /// [`usage`](Context::usage)).
+    ///
+    /// ```
+    /// use epitome_engine::Content;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// assert!(context.contents().is_empty());
+    /// context.user("Hello.")?;
+    /// let [share] = context.contents()[..] else { panic!("one kind of content") };
+    /// assert_eq!((share.content, share.blocks), (Content::User, 1));
+    /// assert_eq!(share.tokens, context.usage().tokens);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn contents(&self) -> Vec<Share> {
         let transcript = self.transcript();
         let mut sums: BTreeMap<Content, (Tokens, u64)> = BTreeMap::new();

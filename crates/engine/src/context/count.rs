@@ -1,59 +1,59 @@
-//! The size of a context, updated with every entry.
+//! The size of a context, which is updated with every entry.
 
 use epitome_model::{
     Block, CHARS_AROUND, Counter, Entry, Output, Role, Source, Span, TOKENS_AROUND, Text, Tokens,
     Transcript, block_chars, block_tokens,
 };
 
-/// Tokens by item and block, and totals of what is sent.
+/// Tokens by item and block, and sums over what is sent.
 #[derive(Clone, Default)]
 pub struct Counts {
     items: Vec<Vec<Tokens>>,
-    /// Characters by item, including what the API format adds around them.
+    /// Characters by item, including what the API format adds.
     chars: Vec<u64>,
     total: Total,
-    /// Whether the last entry of the context is the model's.
+    /// Whether the model wrote the last entry of the context; `None` if the context is empty.
     last: Option<bool>,
 }
 
-/// Totals of what is sent.
+/// Sums over what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// Tokens, including what the API format adds around blocks.
     pub tokens: Tokens,
-    /// The part of `tokens` that the API format adds.
+    /// How many of these tokens the API format adds.
     pub frames: Tokens,
-    /// Bytes, as in the log.
+    /// Bytes, as they are in the log.
     pub bytes: u64,
-    /// Characters as in the log, including what the API format adds around them.
+    /// Characters as they are in the log, including what the API format adds.
     pub chars: u64,
-    /// Results.
+    /// Number of tool results.
     pub results: u64,
-    /// Turns of the user.
+    /// Number of turns of the user.
     pub turns: u64,
-    /// Messages, where neighbouring entries of the same side count as one.
+    /// Number of messages; consecutive entries of the same side count as one.
     pub messages: u64,
 }
 
 impl Counts {
-    /// Tokens by item and block.
+    /// Tokens of each block, by item.
     pub fn items(&self) -> &[Vec<Tokens>] {
         &self.items
     }
 
-    /// Totals of what is sent.
+    /// The sums over what is sent.
     pub fn total(&self) -> Total {
         self.total
     }
 
-    /// The tokens of an item.
+    /// The tokens of an item, including what the API format adds.
     pub fn item(&self, item: usize) -> Tokens {
         self.items.get(item).map_or(Tokens(0), |blocks| {
             blocks.iter().copied().sum::<Tokens>() + Tokens(TOKENS_AROUND.0 * blocks.len() as u64)
         })
     }
 
-    /// Which items are sent.
+    /// For each item, whether it is sent.
     pub fn sent(&self, transcript: &Transcript) -> Vec<bool> {
         let mut sent = vec![false; transcript.items.len()];
         for &item in &transcript.context {
@@ -95,7 +95,7 @@ impl Counts {
         self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
-    /// Counts every item of a resumed log, whether it is sent or not.
+    /// Counts all items of a resumed log, including those that are not sent.
     pub fn know_all(
         &mut self,
         transcript: &Transcript,

@@ -1,4 +1,4 @@
-//! The digest stage: the old part of the context becomes one entry made of its own lines.
+//! The digest stage: the old part of the context becomes one entry that consists of its own lines.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool
     blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
 }
 
-/// The place of the first user message without an answer of the model, or the end.
+/// The index in the context of the first user message that the model has not answered; the length
+/// of the context if there is none.
 fn current_request(transcript: &Transcript) -> usize {
     let is_user = |&&item: &&usize| {
         transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
@@ -23,8 +24,8 @@ fn current_request(transcript: &Transcript) -> usize {
     transcript.context.len() - transcript.context.iter().rev().take_while(is_user).count()
 }
 
-/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving costs
-/// more (the provider's cache is invalidated) than it returns.
+/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
+/// less than the provider's cache that it invalidates.
 fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
     digest.0 * 20 <= stands_for.0 * 19
 }
@@ -60,10 +61,10 @@ impl Context {
     }
 
     /// Replaces the old part of the context by a digest, so that the context has at most `target`
-    /// tokens. Returns whether it did: not if the context is small enough already, or would hardly
-    /// become smaller.
+    /// tokens. Returns false and changes nothing if the context is small enough already, or if it
+    /// would hardly become smaller.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
-        // The index keeps what this digest reads for the next one.
+        // The index keeps what this digest reads, for the next digest.
         let mut index = std::mem::take(&mut self.known.index);
         let is_put = self.put_digest_with(&mut index, rule, target);
         self.known.index = index;
@@ -77,7 +78,8 @@ impl Context {
         target: Tokens,
     ) -> Result<bool> {
         let target = self.in_counts(target);
-        // The target does not include what the API format adds to each block, and most blocks go.
+        // The target does not include what the API format adds to each block; most blocks are going
+        // to be removed.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
             return Ok(false);
@@ -86,16 +88,18 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // Compute the tail before blocks go, so that the next digest keeps the same part.
+        // The tail is computed before blocks are removed, so that the next digest keeps the same
+        // part.
         let least = rule.longest_tail(&view, target);
         // Messages that the model has not seen are digested as well if they exceed half of the
-        // target: kept whole, they would leave no room for the context that they are about.
+        // target: if they were kept whole, they would leave no room for the context that they refer
+        // to.
         let end = self.end_of_old(least, rule.tail(&view, target), least);
-        // The current request of the user stays word for word.
+        // The user's current request stays word for word.
         let end = end.min(current_request(transcript));
         let said = |old: &[usize], kept: &[usize]| {
             let mut said = as_said(transcript, kept);
-            // A model's summary contains what no line of the log does.
+            // A summary by a model contains text that is in no line of the log.
             said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
             said.sort_unstable();
             said

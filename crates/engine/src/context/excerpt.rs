@@ -1,19 +1,20 @@
-//! A part of a transcript as a transcript of its own, to check a long context in little time.
+//! A part of a transcript as a separate transcript, so that a long context is checked in little
+//! time.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use epitome_model::{Block, Entry, Output, Transcript};
 
-/// Some items of a transcript, with those of them that are sent.
+/// Some items of a transcript as a transcript, with the order in which they are sent.
 pub struct Excerpt {
-    /// The items' indices in the whole transcript; sorted.
+    /// The indices of the items in the whole transcript, sorted.
     items: Vec<usize>,
     transcript: Transcript,
 }
 
 impl Excerpt {
-    /// An excerpt of `items`, of which those in `context` are sent, in that order.
+    /// An excerpt with `items`. Those in `context` are sent, in the order of `context`.
     pub fn new(whole: &Transcript, mut items: Vec<usize>, context: &[usize]) -> Excerpt {
         items.sort_unstable();
         items.dedup();
@@ -30,23 +31,24 @@ impl Excerpt {
         &self.transcript
     }
 
-    /// The places of these items of the whole in the excerpt; items outside of it are left out.
+    /// The indices in the excerpt of items of the whole transcript; items that are not in the
+    /// excerpt are left out.
     pub fn places(&self, items: &[usize]) -> Vec<usize> {
         items.iter().filter_map(|&item| self.place(item)).collect()
     }
 
-    /// The place of an item of the whole in the excerpt.
+    /// The index in the excerpt of an item of the whole transcript.
     pub fn place(&self, item: usize) -> Option<usize> {
         self.items.binary_search(&item).ok()
     }
 
-    /// The item of the whole at a place of the excerpt.
+    /// The item of the whole transcript at an index of the excerpt.
     pub fn item(&self, place: usize) -> usize {
         self.items[place]
     }
 }
 
-/// The context from the first of `items` on.
+/// The end of the context that begins with the first of `items` in it.
 pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
     let context = &transcript.context;
     let mut left = items.len();
@@ -58,7 +60,7 @@ pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t
     &context[from..]
 }
 
-/// The items that hold the calls of these results: the newest call of each id.
+/// The items that contain the calls of these results: the newest call with each id.
 pub fn calls_of(transcript: &Transcript, results: &[usize]) -> Vec<usize> {
     let mut wanted: HashSet<&str> = results
         .iter()
@@ -89,8 +91,8 @@ fn outputs(entry: &Entry) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// The ranges in which two contexts differ, and the items before these ranges that were expected
-/// to differ. Outside of the ranges both contexts hold the same items.
+/// The ranges in which two contexts differ, as indices into each. Items in `edited` are expected to
+/// differ and extend the ranges. Outside of the ranges both contexts have the same items.
 pub fn difference(
     before: &[usize],
     after: &[usize],

@@ -1,5 +1,5 @@
-//! The last resort when the context does not fit the window: a digest of the old part, whatever
-//! the recipe says, and then shorter results in the new part. Needs no model.
+//! The last means to make a context fit the window: a digest of the old part, whatever the recipe
+//! says, and then shorter results in the new part. It needs no model.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// Target of the digest, in per cent of what a request may have; that of the default recipe.
+/// The target of the digest, in per cent of the usable window: that of the default recipe.
 const AIM: u64 = 45;
-/// Target if pinned rules alone exceed `AIM`.
+/// The target if pinned rules alone exceed `AIM`, in per cent of the usable window.
 const MOST: u64 = 90;
-/// Target if the newest messages leave no more room.
+/// The target if the newest messages leave little room, in per cent of the usable window.
 const LEAST: u64 = 10;
 
 impl Context {
-    /// Makes the context fit, and reports what came of it.
+    /// Makes the context fit, and reports the result to the machine.
     pub(super) fn fall_back(&mut self, why: EventReason) -> Result<()> {
         let Some(limit) = self.machine.limit() else { return Ok(()) };
         let before = self.tokens();
@@ -47,8 +47,8 @@ impl Context {
         Ok(())
     }
 
-    /// Replaces the old part by a digest, so that the context is within a limit. Returns why that
-    /// is impossible, if what stays is too large by itself.
+    /// Replaces the old part by a digest, so that the context has at most `limit` tokens. Returns
+    /// the reason if that is impossible because what stays is too large.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,
@@ -62,7 +62,7 @@ impl Context {
         }
     }
 
-    /// As `digest_within`, with this target for the digest.
+    /// Like `digest_within`, with a given target for the digest.
     fn digest_to(
         &mut self,
         target: Tokens,

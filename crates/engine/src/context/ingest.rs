@@ -12,11 +12,11 @@ use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
 use epitome_error::{ErrorKind, Result};
 
-/// Entries with more bytes are not indexed for digests when they are added.
+/// The number of bytes up to which an entry is indexed for digests when it is added.
 const LEARNED: u64 = 1 << 20;
 
 impl Context {
-    /// Shortens the results of an entry before it is first sent.
+    /// Truncates the results in an entry before the entry is first sent.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
         let Some(rule) = self.setup.recipe.stages.live.ingest else { return Ok(()) };
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
@@ -45,8 +45,8 @@ impl Context {
         Ok(())
     }
 
-    /// Truncates the largest results that the model has not answered, if together they are too
-    /// large. Results that were sent before do not change.
+    /// Truncates the largest results that the model has not answered, if they are too large
+    /// together. Results that were sent before do not change.
     pub(super) fn preview(&mut self) -> Result<()> {
         let ingest = self.setup.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
@@ -102,7 +102,7 @@ impl Context {
         newest
     }
 
-    /// Records the lines of the unanswered results again.
+    /// Records the lines of the results that the model has not answered again.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -112,7 +112,7 @@ impl Context {
         self.known.seen = seen;
     }
 
-    /// Records the lines of an entry's results.
+    /// Records the lines of the results in an entry.
     pub(super) fn see(&self, seen: &mut SeenLines, entry: &Entry) {
         for block in &entry.blocks {
             if let Block::Output(output) = block {
@@ -122,7 +122,8 @@ impl Context {
         }
     }
 
-    /// The edits without those of rule files, skills and the like, which are sent whole.
+    /// The edits, without those of rule files, skills and other pinned content, which is sent
+    /// whole.
     fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if edits.is_empty() {
             return edits;
@@ -144,8 +145,8 @@ impl Context {
         edits
     }
 
-    /// Writes edits of results. Returns whether it did: if they violate an invariant the results
-    /// are sent whole, and an event says why.
+    /// Writes edits of results. Returns whether they were written: if they violate an invariant,
+    /// the results are sent whole, and an event reports why.
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
@@ -164,8 +165,8 @@ impl Context {
         }
     }
 
-    /// Counts the edited entries again. They are the last items, in the same order, and no bill of
-    /// the provider includes them yet.
+    /// Counts the edited entries again. They are the last items of the context, in the same order,
+    /// and no bill of the provider includes them yet.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
@@ -176,11 +177,12 @@ impl Context {
         }
     }
 
-    /// Indexes what became complete with this entry for the next digest, if the recipe has one.
+    /// Indexes the blocks that this entry completes, for the next digest, if the recipe has
+    /// digests.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();
-        // Lines of very large entries are read only when a digest is made.
+        // The lines of very large entries are read only when a digest is made.
         if entry.is_none_or(|entry| entry.record.span.len() > LEARNED) {
             return;
         }
@@ -189,7 +191,7 @@ impl Context {
         let entry_of = |item: usize| transcript.items[item].entry();
         let blocks = entry_of(item).into_iter().flat_map(|entry| &entry.blocks);
         for (block, said) in blocks.enumerate() {
-            // A call becomes complete with its result.
+            // A call is complete when its result is there.
             let (at, number, result) = match said {
                 Block::Call(_) => continue,
                 Block::Output(output) => match self.known.calls.get(&output.call) {

@@ -1,5 +1,5 @@
-//! Accepts the whole message list of an agent: adds its new messages, and goes back to an earlier
-//! place where the list no longer agrees with the log.
+//! Reads the whole list of messages of an agent: adds the new ones, and goes back to an earlier
+//! message where the list differs from the log.
 
 use std::collections::HashSet;
 
@@ -14,14 +14,14 @@ use super::known_messages::hash_of;
 use super::wire::{ParsedMessage, named};
 use super::{Context, Outgoing};
 
-/// How a list of messages differs from the messages of the context.
+/// How a list of messages differed from the messages of the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListChange {
-    /// Messages at the beginning of the list that the context has already.
+    /// Number of messages at the beginning of the list that the context had already.
     pub known: u64,
-    /// Messages of the context after these that are not in the list.
+    /// Number of messages of the context after these that are not in the list.
     pub left: u64,
-    /// Messages of the list that are new.
+    /// Number of messages of the list that are new.
     pub new: u64,
 }
 
@@ -30,20 +30,20 @@ pub struct ListChange {
 struct Prefix {
     /// Number of messages.
     len: usize,
-    /// The current texts of the prompts among them, by entry id.
+    /// The text in the list of each prompt among them, by the id of its entry.
     prompts: Vec<(Box<str>, String)>,
 }
 
-/// How a message of a list compares with the message of the context at the same place.
+/// The result of comparing a message of a list with the message of the context at the same index.
 enum Compared {
     Same,
-    /// Both are prompts: the id of the entry, and its text in the list.
+    /// Both are prompts: the id of the entry, and the text of the prompt in the list.
     Prompt(Box<str>, String),
     Other,
 }
 
 impl Context {
-    /// Takes a whole list of messages as [`sync`](Context::sync) does, and returns what to send as
+    /// Reads a whole list of messages as [`sync`](Context::sync) does, and returns what to send as
     /// [`view`](Context::view) does.
     ///
     /// ```
@@ -65,21 +65,40 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As [`sync`](Context::sync).
+    /// The errors of [`sync`](Context::sync).
     pub fn view_of(&mut self, api: &str, messages: &[&str]) -> Result<Outgoing<'_>> {
         self.sync(api, messages, None)?;
         self.view()
     }
 
-    /// Takes the whole list of messages that an agent has, in an API's format. Messages that the
-    /// context has already are recognised, new ones are added. Where the list differs or is
-    /// shorter, the context goes back to that place: compactions of messages that are not in the
-    /// list are undone, and the log still keeps these messages. A prompt with a changed text is
-    /// updated. `billed` is that of [`push_messages`](Context::push_messages).
+    /// Reads the whole list of messages that an agent has, in the format of an API. Messages that
+    /// the context has already are recognised, and new ones are added. Where the list differs or is
+    /// shorter, the context goes back to that message: compactions of messages that are not in the
+    /// list are undone, and these messages stay in the log only. If a prompt has a different text,
+    /// the text is replaced. `billed` is the same as for [`push_messages`](Context::push_messages).
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// let hi = r#"{"role":"user","content":"Hi."}"#;
+    /// let go = r#"{"role":"user","content":"Go."}"#;
+    /// let change = context.sync("openai-chat", &[hi], None)?;
+    /// assert_eq!((change.known, change.left, change.new), (0, 0, 1));
+    /// // The same list again changes nothing.
+    /// let change = context.sync("openai-chat", &[hi], None)?;
+    /// assert_eq!((change.known, change.left, change.new), (1, 0, 0));
+    /// // A list that differs replaces the messages from there on.
+    /// let change = context.sync("openai-chat", &[go], None)?;
+    /// assert_eq!((change.known, change.left, change.new), (0, 1, 1));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`push_messages`](Context::push_messages); the context is then what it was.
+    /// The errors of [`push_messages`](Context::push_messages); the context is then unchanged.
     pub fn sync(
         &mut self,
         api: &str,
@@ -106,12 +125,12 @@ impl Context {
         Ok(ListChange { known: count(known), left, new })
     }
 
-    /// The longest prefix of a list that the context has already.
+    /// The longest beginning of a list that the context has already.
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
         let said = self.log.log().message_items();
-        // The calls that are open after the messages compared so far.
+        // The calls without a result after the messages compared so far.
         let (mut open, mut linked) = (OpenCalls::default(), 0);
         for (at, (message, items)) in messages.iter().zip(said).enumerate() {
             let hash = hash_of(message);
@@ -132,10 +151,11 @@ impl Context {
         prefix
     }
 
-    /// Compares a message with the one in these items; `open` are the open calls before it.
+    /// Compares a message with the message of the context in `items`. `open` are the calls without
+    /// a result before it.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
-        // Items that the context added itself precede those of the message.
+        // Items that the context added on its own come before those of the message.
         let skipped = items.len().checked_sub(parsed.entries.len());
         let Some(items) = skipped.map(|skipped| &items[skipped..]) else {
             return Compared::Other;
@@ -168,8 +188,8 @@ impl Context {
         Compared::Same
     }
 
-    /// Goes back to the state after this number of messages: later ones no longer belong to the
-    /// conversation, and compactions of them are undone.
+    /// Goes back to the state after the first `messages` messages: later ones are no longer part of
+    /// the conversation, and compactions of them are undone.
     fn go_back(&mut self, messages: usize) -> Result<()> {
         self.leave();
         let gone = self.said_behind(messages);
@@ -188,8 +208,8 @@ impl Context {
         Ok(())
     }
 
-    /// The items of the messages after the first `messages` ones, with the results that the context
-    /// itself gave to calls among them.
+    /// The items of all messages after the first `messages`, and the results that the context
+    /// itself gave to calls in them.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.log();
         let mut items: Vec<usize> =
@@ -214,8 +234,8 @@ impl Context {
     }
 }
 
-/// An entry as a log line, without its id and with the original ids of calls. `answers` returns
-/// the call that a result answers.
+/// The log line of an entry, without its id and with the original ids of calls. `answers` returns
+/// the id of the call that a result answers.
 fn spelled(
     entry: &Entry,
     prompt: bool,

@@ -14,7 +14,7 @@ pub struct ContextLog {
     log: Log,
     lines: u64,
     journal: Option<Box<dyn Journal>>,
-    /// Where the lines begin that wait to be written together, while gathering.
+    /// While lines are gathered: the offset at which they begin. They will be written together.
     gathered: Option<usize>,
 }
 
@@ -90,24 +90,25 @@ impl ContextLog {
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
-        // Items are never removed, so that their count is an unused id.
+        // Items are never removed, so their number is an unused id.
         let item = self.log.transcript().items.len();
-        // A message may have hundreds of megabytes: copy it only once.
+        // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();
         add_line(&mut self.bytes, &item.to_string(), speaker, said);
         self.added(start)?;
         Ok(item)
     }
 
-    /// Adds a line that ends with a line feed: to disk first, unless lines are gathered.
+    /// Appends a line that ends with a line feed. It is written to the journal first, unless lines
+    /// are being gathered.
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(line);
         self.added(start)
     }
 
-    /// Writes the line that begins at `start` to the journal, unless lines are gathered, and parses
-    /// it.
+    /// Writes the line that begins at `start` to the journal, unless lines are being gathered, and
+    /// parses it.
     fn added(&mut self, start: usize) -> Result<()> {
         if self.gathered.is_none()
             && let Err(err) = self.write_from(start)
@@ -119,7 +120,7 @@ impl ContextLog {
         Ok(())
     }
 
-    /// Adds a line in memory alone. The caller must then [keep](ContextLog::keep) or
+    /// Appends a line in memory only. The caller must then [keep](ContextLog::keep) or
     /// [discard](ContextLog::discard) it.
     pub fn try_line(&mut self, line: &[u8]) -> Trial {
         let transcript = self.log.transcript();
@@ -141,7 +142,7 @@ impl ContextLog {
         }
     }
 
-    /// Discards the trial line. This is rare, and reads all lines before it again.
+    /// Discards the trial line. All other lines are parsed again; this is rare.
     pub fn discard(&mut self, trial: Trial) {
         self.bytes.truncate(trial.start);
         self.read();
@@ -152,12 +153,13 @@ impl ContextLog {
         self.gathered.get_or_insert(self.bytes.len());
     }
 
-    /// Writes the gathered lines in one piece: a killed program leaves either all of them or none.
+    /// Writes the gathered lines at once: if the program is killed, either all of them or none are
+    /// there.
     pub fn write_gathered(&mut self) -> Result<()> {
         self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }
 
-    /// Removes what was added after the first `len` bytes, which must not be on disk.
+    /// Removes what was added after the first `len` bytes, none of which may be in the journal.
     pub fn forget(&mut self, len: usize) {
         self.gathered = None;
         self.bytes.truncate(len);
@@ -187,7 +189,7 @@ impl ContextLog {
         });
     }
 
-    /// Ends an incomplete last line, which then is a whole line without meaning.
+    /// Ends an incomplete last line, so that it is a line of its own, which is ignored.
     fn end_line(&mut self) -> Result<()> {
         self.bytes.push(b'\n');
         self.write_from(self.bytes.len() - 1)

@@ -1,4 +1,4 @@
-//! Where a conversation takes place, with which model and recipe, and its prompt.
+//! The origin of a conversation: its working directory, model and recipe. And its prompt.
 
 use epitome_error::Result;
 use epitome_formats::epitome::{Origin, origin_line, said_again};
@@ -6,13 +6,26 @@ use epitome_formats::epitome::{Origin, origin_line, said_again};
 use super::Context;
 
 impl Context {
-    /// Working folder, model and recipe of the conversation, as far as the log has them.
+    /// The working directory, model and recipe of the conversation, as far as the log states them.
     pub fn origin(&self) -> &Origin {
         self.log.log().origin()
     }
 
-    /// Records in the log that folder, model or recipe change from here on. Fields that are not set
-    /// keep their values.
+    /// Records in the log that the working directory, model or recipe change at this point. Fields
+    /// that are `None` keep their values.
+    ///
+    /// ```
+    /// use epitome_engine::Origin;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.set_origin(Origin { model: Some("gpt-5".into()), ..Origin::default() })?;
+    /// context.set_origin(Origin { cwd: Some("/project".into()), ..Origin::default() })?;
+    /// assert_eq!(context.origin().model.as_deref(), Some("gpt-5"));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -26,8 +39,19 @@ impl Context {
         self.append_line(&origin_line(&updated))
     }
 
-    /// Replaces the text of the prompt from here on. Returns whether there is a prompt. The log
-    /// keeps the old text.
+    /// Replaces the text of the prompt from this point on. Returns whether there is a prompt. The
+    /// log keeps the old text.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// // Without a prompt nothing is replaced.
+    /// assert!(!context.replace_prompt("Be brief.")?);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Makes the context smaller after a provider refused a request as too long, for one retry. The
-//! crate's module `overflow` recognises such refusals.
+//! Makes the context smaller for one retry, after a provider refused a request as too long. The
+//! module `overflow` of this crate recognises such refusals.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,41 +13,65 @@ use tracing::debug_span;
 use super::Context;
 use epitome_error::{ErrorKind, Result};
 
-/// What to do after a refused request.
+/// What the caller does after a refused request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "recovery", rename_all = "kebab-case")]
 pub enum Recovery {
     /// The request was not too long: the context is unchanged.
     NotAnOverflow,
-    /// The context is smaller now: send it once more.
+    /// The context is smaller now: send it again.
     Retry {
         /// Tokens of the refused request.
         before: Tokens,
         /// Tokens of the next request.
         after: Tokens,
     },
-    /// Only a summary can make the context small enough, and there is a model for it: do what
-    /// [`step`](Context::step) returns, call [`recovered`](Context::recovered), and send it again.
+    /// Only a summary can make the context small enough, and there is a model for it. Do what
+    /// [`step`](Context::step) returns, call [`recovered`](Context::recovered), and send the
+    /// context again.
     Summarise {
-        /// What the refused request sent.
+        /// Tokens of the refused request.
         before: Tokens,
         /// Tokens of the next request without a summary.
         after: Tokens,
     },
-    /// It cannot be made to fit.
+    /// The context cannot be made to fit.
     Final {
-        /// The largest parts of the context, largest first.
+        /// Descriptions of the largest parts of the context, the largest first.
         because: Vec<String>,
     },
 }
 
-/// What a retry may have, in per cent of the last request that fitted, or of the provider's limit:
-/// the provider counts more than we do, or there had been no overflow.
+/// The maximum size of the retry, in per cent of the last request that was accepted or of the
+/// provider's limit. It is below 100 because the provider counts more tokens than epitome does, or
+/// because there was no overflow before.
 const MARGIN: u64 = 90;
 
 impl Context {
     /// Decides what to do after a refused request. After an overflow the context is made smaller
-    /// for one retry; another overflow before a response is final.
+    /// for one retry; another overflow before a response is final. `status` is the HTTP status, if
+    /// it is known, and `body` the body of the refusal.
+    ///
+    /// ```
+    /// use epitome_engine::Recovery;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// let other = context.refused(Some(429), r#"{"error":{"message":"slow down"}}"#)?;
+    /// assert_eq!(other, Recovery::NotAnOverflow);
+    /// let body = r#"{"error":{"message":"prompt is too long: 4000 tokens > 2000 maximum"}}"#;
+    /// assert!(matches!(context.refused(Some(400), body)?, Recovery::Retry { .. }));
+    /// // A second overflow without a response in between is final.
+    /// assert!(matches!(context.refused(Some(400), body)?, Recovery::Final { .. }));
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -60,7 +84,7 @@ impl Context {
         if self.attempt.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
-        // A pending question is about the context before this change.
+        // A pending question is about the context as it was before this change.
         self.leave();
         let before = self.tokens();
         let wanted = self.fitting(&told);
@@ -95,7 +119,7 @@ impl Context {
             return Ok(Recovery::Retry { before, after });
         }
         let because = self.largest();
-        // Take back steps that did not help.
+        // Steps that did not help are taken back.
         while self.log.log().compactions() > stands {
             self.take_back_step()?;
         }
@@ -105,7 +129,7 @@ impl Context {
         Ok(Recovery::Final { because })
     }
 
-    /// Runs a recipe until the context is within a limit, except for what must stay.
+    /// Runs a recipe until the context is within a limit. What the recipe exempts stays.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -124,7 +148,8 @@ impl Context {
                 }
                 Ok(())
             }
-            // The step is taken back already; earlier steps stay, and the next one is tried.
+            // The step has been taken back already. Earlier steps stay, and the next recipe is
+            // tried.
             Err(err) if err.kind() == ErrorKind::Refused => {
                 self.machine.part_failed(why, err.to_string());
                 Ok(())
@@ -133,9 +158,9 @@ impl Context {
         }
     }
 
-    /// The final result of a recovery, once [`step`](Context::step) returns that the context can be
-    /// sent: one that waited for a summary is final if the context is no smaller than the refused
-    /// request. Any other is returned unchanged.
+    /// The result of a recovery, after [`step`](Context::step) has returned that the context can be
+    /// sent. A recovery that needed a summary is final if the context is no smaller than the
+    /// refused request; any other is returned unchanged.
     pub fn recovered(&self, recovery: Recovery) -> Recovery {
         match recovery {
             Recovery::Summarise { before, .. } if self.tokens() >= before => {
@@ -148,8 +173,8 @@ impl Context {
         }
     }
 
-    /// Whether a refusal can be an overflow: one without a message may mean anything, and is not
-    /// taken for one while less than half of the window is used.
+    /// Whether a refusal can be an overflow. A refusal without a message may mean anything: it
+    /// counts as an overflow only if at least half of the window is used.
     fn may_be(&self, told: &Overflow) -> bool {
         let window = self.machine.usable();
         let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);
@@ -159,11 +184,11 @@ impl Context {
         }
     }
 
-    /// The size, by our count, that a request may have after an overflow.
+    /// The size, in tokens as epitome counts them, that a request may have after an overflow.
     fn fitting(&self, told: &Overflow) -> Tokens {
         let now = self.tokens();
         let share = |tokens: Tokens| Tokens(tokens.0 * MARGIN / 100);
-        // Scale the limit by the provider's count of the refused request.
+        // The limit is converted by the ratio of the two counts of the refused request.
         let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
             Some(asked) => super::size::scaled(limit, now, asked),
             None => limit,

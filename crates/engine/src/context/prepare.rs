@@ -9,8 +9,8 @@ use epitome_passes::{EventReason, NoReply, Reply};
 use super::apply::{PreparedStep, moved};
 use super::{Attempt, Context, Next, Pending, Question, Summarising};
 
-/// A compaction that is made on a copy of a context. It can run in another thread; the context then
-/// adopts the result with [`Context::swap`].
+/// A compaction that is prepared on a copy of a context, possibly in another thread. The context
+/// then adopts the result with [`Context::swap`].
 ///
 /// ```
 /// use epitome_engine::{Context, Said, Setup};
@@ -44,17 +44,17 @@ use super::{Attempt, Context, Next, Pending, Question, Summarising};
 /// ```
 pub struct Preparation {
     copy: Context,
-    /// Bytes and items of the log when it was copied.
+    /// The number of bytes of the log when it was copied.
     read: usize,
     items: usize,
-    /// The context when it was copied.
+    /// The items of the context when it was copied.
     sent: Vec<usize>,
     question: Option<Question>,
     is_done: bool,
 }
 
 impl Preparation {
-    /// Works until a model must be asked, or the compaction is done.
+    /// Works until a model must be asked or the compaction is done.
     pub fn work(&mut self) {
         if self.question.is_some() || self.is_done {
             return;
@@ -66,7 +66,7 @@ impl Preparation {
         }
     }
 
-    /// The question that a model is to answer before the work goes on.
+    /// The question that a model must answer before the work continues; `None` if there is none.
     pub fn question(&self) -> Option<&Question> {
         self.question.as_ref()
     }
@@ -76,12 +76,13 @@ impl Preparation {
         self.question.is_some() || self.copy.ask.spent.asks > 0
     }
 
-    /// Whether there is nothing more to do.
+    /// Whether the work is finished.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Takes the answer to the question, or why there is none. Does nothing without a question.
+    /// Takes the answer to the question, or the reason why there is none. Does nothing if there is
+    /// no question.
     pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) {
         if self.question.take().is_some() && self.copy.answer(reply).is_err() {
             self.is_done = true;
@@ -98,7 +99,7 @@ impl fmt::Debug for Preparation {
     }
 }
 
-/// Equal if they belong to the same log and have made the same progress.
+/// Two preparations are equal if they are of the same log and have made the same progress.
 impl PartialEq for Preparation {
     fn eq(&self, other: &Preparation) -> bool {
         self.read == other.read
@@ -109,9 +110,21 @@ impl PartialEq for Preparation {
 }
 
 impl Context {
-    /// Returns a copy on which to prepare the next compaction, if the recipe has `live.background`
-    /// and the context comes near its trigger: once each time it does. To be called when
-    /// [`step`](Context::step) has returned that the context can be sent.
+    /// Returns a copy on which the next compaction can be prepared, if the recipe has
+    /// `live.background` and the context has come near its trigger. Returns it only once each time
+    /// that happens. Call it after [`step`](Context::step) has returned that the context can be
+    /// sent. See [`Preparation`] for an example.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// assert!(context.prepare().is_none(), "the context is far from its trigger");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn prepare(&mut self) -> Option<Preparation> {
         let gauge = self.gauge();
         if self.ask.pending.is_some() || !self.machine.prepares(&gauge) {
@@ -125,18 +138,30 @@ impl Context {
         Some(Preparation { copy, read, items, sent, question: None, is_done: false })
     }
 
-    /// Whether the next [`step`](Context::step) would compact the context without being asked.
+    /// Whether the next [`step`](Context::step) compacts the context without a request for it.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// assert!(!context.is_due());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn is_due(&self) -> bool {
         self.machine.due(&self.gauge()).is_some()
     }
 
-    /// Adopts a prepared compaction; messages added since stay after it. Returns whether it did:
-    /// not if the context has changed otherwise since, and not if nothing became smaller; then the
-    /// context stays as it is. What the preparation spent on summaries counts in either case.
+    /// Adopts a prepared compaction. Messages that were added in the meantime stay after it.
+    /// Returns whether it was adopted: it is not if the context has changed in another way, or if
+    /// nothing would become smaller; then the context is unchanged. What the preparation spent on
+    /// summaries is counted in both cases. See [`Preparation`] for an example.
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written. The context is then what it was.
+    /// `Disk` if the log cannot be written. The context is then unchanged.
     pub fn swap(&mut self, prepared: Preparation) -> Result<bool> {
         let Preparation { copy, read, sent, is_done, .. } = &prepared;
         self.ask.spent += copy.ask.spent;
@@ -161,7 +186,8 @@ impl Context {
         Ok(true)
     }
 
-    /// Repeats the steps that were taken on the copy; messages added since are kept after them.
+    /// Repeats the steps that were made on the copy. Messages that were added since then stay after
+    /// them.
     fn take_steps(&mut self, prepared: &Preparation) -> Result<()> {
         let Preparation { copy, items, sent, .. } = prepared;
         let since = self.transcript().items.len() - items;
@@ -186,7 +212,7 @@ impl Context {
         Ok(())
     }
 
-    /// A copy without the journal and with nothing spent.
+    /// A copy without the journal, for which nothing was spent on summaries.
     fn copy(&self) -> Context {
         let Context { log, setup, machine, counts, bill, known, ask, attempt } = self;
         Context {

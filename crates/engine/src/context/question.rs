@@ -1,4 +1,4 @@
-//! Summaries: the context returns a question for a model, and the caller brings the answer.
+//! Summaries: the context returns a question for a model, and the caller passes the answer in.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,13 +22,14 @@ use epitome_error::{Error, ErrorKind, Result};
 /// A question for the model that writes the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Why the context is made small.
+    /// Why the context is being compacted.
     pub why: EventReason,
-    /// The request; it fits the window of the summarising model, answer included.
+    /// The question. Together with its answer it fits the window of the model that writes
+    /// summaries.
     pub ask: Ask,
     /// The items that the summary will replace, in the order in which they are sent.
     pub items: Vec<usize>,
-    /// The items after the summary that are sent unchanged.
+    /// The items that will be sent unchanged after the summary.
     pub kept: Vec<usize>,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// What the questions so far cost.
+    /// The questions so far, and their billed tokens.
     pub(super) fn spent(&self) -> AskTotals {
         self.writing.spent()
     }
@@ -53,13 +54,26 @@ impl Pending {
     }
 }
 
-/// The reason for which there is no question.
+/// The reason why there is no question.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 impl Context {
-    /// Takes the answer to the last question, or why there is none. A long history takes several
-    /// questions: call [`step`](Context::step) for the next. Without a summary the context stays as
-    /// the passes left it.
+    /// Takes the answer to the last question, or the reason why there is none. A long history takes
+    /// several questions: call [`step`](Context::step) for the next one. Without a summary the
+    /// context stays as the passes left it. [`view_with`](Context::view_with) does all this in a
+    /// loop.
+    ///
+    /// ```
+    /// use epitome_passes::NoReply;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// // Without a question, an answer is an error.
+    /// assert!(context.answer(Err(NoReply::TooLong)).is_err());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -116,14 +130,14 @@ impl Context {
         Ok(())
     }
 
-    /// Drops the pending question. What its earlier answers cost still counts.
+    /// Drops the pending question. What its earlier answers cost is still counted.
     pub(super) fn leave(&mut self) {
         if let Some(pending) = self.ask.pending.take() {
             self.ask.spent += pending.spent();
         }
     }
 
-    /// Begins a summary, or returns why there is nothing to summarise.
+    /// Begins a summary, or returns the reason why there is nothing to summarise.
     pub(super) fn begin(&mut self, why: EventReason) -> std::result::Result<Pending, String> {
         let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
@@ -143,7 +157,7 @@ impl Context {
             window: self.setup.window.unwrap_or(WINDOW),
             counter: self.setup.counter.clone(),
         });
-        // In a small window the kept part must leave room for the rest.
+        // In a small window the kept part must leave room for the rest of the context.
         let mut recipe = self.setup.recipe.clone();
         if let Some(usable) = self.machine.usable() {
             recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));
@@ -155,12 +169,13 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// The end of the part of the context that a summary or a digest may replace: the place nearest
-    /// to `end` that is not before `least`. `least`, `end` and `unseen` are places in the context.
+    /// The end of the part of the context that a summary or a digest may replace: the position
+    /// nearest to `end` that is not before `least` and divides no response. `least`, `end` and
+    /// `unseen` are indices into the context.
     pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        // The last response stays, with its results, until it has all of them. So do results that
-        // the model has not seen yet, if the recipe keeps them and their response begins at or
+        // The last response stays, with its results, until it has all of them. Results that the
+        // model has not seen stay as well, if the recipe keeps them and their response begins at or
         // after `unseen`.
         let last = LastResponse::from_transcript(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
@@ -177,15 +192,15 @@ impl Context {
         }
     }
 
-    /// Whether the context from this place on has at most half of the tokens that a request may
-    /// have: half of the window if it is known, else half of the context.
+    /// Whether the context from `begin` on has at most half of the tokens that a request may have.
+    /// If the window is unknown: at most half of the context's tokens.
     fn is_half(&self, begin: usize) -> bool {
         let weights = self.transcript().context[begin..].iter().map(|&item| self.counts.item(item));
         let all = self.machine.usable().unwrap_or(self.counts.total().tokens);
         weights.sum::<Tokens>().0 <= all.0 / 2
     }
 
-    /// The place in the context before which there is half of the tokens before `end`.
+    /// The index in the context before which there are half of the tokens before `end`.
     fn half_of(&self, end: usize) -> usize {
         let weights = self.transcript().context[..end].iter().map(|&item| self.counts.item(item).0);
         let half = weights.clone().sum::<u64>().div_ceil(2);
@@ -211,7 +226,7 @@ impl Context {
         }
         let total = self.counts.total();
         let tokens = total.tokens - total.frames;
-        // Messages added after the question are kept as well.
+        // Messages that were added after the question are kept as well.
         let summary = Summary { text: text.to_owned(), kept: sent[last + 1..].to_vec(), tokens };
         self.apply(Plan::of_edit(Edit::summary(summary, &sent, "summary")), None)
     }

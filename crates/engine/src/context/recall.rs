@@ -1,4 +1,4 @@
-//! Recalls removed content from the log.
+//! Recalls content from the log that is not sent any more.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -12,20 +12,21 @@ use serde::Serialize;
 
 use super::Context;
 
-/// The name of the recall tool. Its own results are not searched.
+/// The name of the recall tool. Results of this tool are not searched.
 pub const RECALL: &str = "recall";
 
 /// The content that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The results of calls, texts of the model, or a removed text. Empty if no call has a result.
+    /// The text that the name refers to: results of calls, texts of the model, or a removed text.
+    /// Empty if none of the calls has a result.
     pub text: String,
-    /// For calls: the texts of the model in the responses that made them.
+    /// If the name is of calls: the texts of the model in the responses that made them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<SaidText>,
 }
 
-/// A line in which a text was found.
+/// A line in which a search found the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hit {
     /// The name by which the whole text is recalled: `#12`, `@7`, `k7f3a9c2`.
@@ -33,12 +34,33 @@ pub struct Hit {
     pub name: String,
     /// The number of the line in that text, from 1.
     pub line: u64,
-    /// The line.
+    /// The whole line.
     pub text: String,
 }
 
 impl Context {
-    /// The removed content of a reference: the text, or an image as a `data:` URL.
+    /// The removed content that a reference identifies: a text, or an image as a `data:` URL.
+    /// `None` if the log has no content with this reference.
+    ///
+    /// ```
+    /// use epitome_model::{Ref, Tokens};
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// context.compact_to(None, Some(Tokens(0)))?;
+    /// let (call, reference) = context.references().remove(0);
+    /// assert_eq!(call, "0");
+    /// assert_eq!(context.recall(&reference), Some("fn main() {}\n".repeat(90)));
+    /// assert_eq!(context.recall(&Ref::from_bytes(b"unknown")), None);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn recall(&self, reference: &Ref) -> Option<String> {
         if let Some(messages) = self.recall_cut(reference) {
             return Some(messages);
@@ -70,7 +92,27 @@ impl Context {
     }
 
     /// For each result that is not sent whole: the id of its call, and the reference with which
-    /// [`recall`](Context::recall) returns the whole, whether the sent text names it or not.
+    /// [`recall`](Context::recall) returns the whole result. The text that is sent need not contain
+    /// the reference.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// assert!(context.references().is_empty());
+    /// context.compact_to(None, Some(Tokens(0)))?;
+    /// // The recipe keeps the last three of five results.
+    /// assert_eq!(context.references().len(), 2);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn references(&self) -> Vec<(&str, Ref)> {
         let (log, source) = (self.log.log(), self.log.bytes());
         let outputs = |item: usize| {
@@ -92,7 +134,8 @@ impl Context {
     }
 
     /// The content that a name refers to: results of calls with the model's texts next to them,
-    /// texts of the model, or what was removed under a reference. `None` if the name is unknown.
+    /// texts of the model, or content that was removed under a reference. `None` if there is no
+    /// such content.
     ///
     /// ```
     /// use epitome_engine::{Context, Said, Setup};
@@ -127,8 +170,27 @@ impl Context {
         }
     }
 
-    /// The whole results of calls, by the numbers that a digest gives the calls, from 1. For
-    /// several calls each result has its number before it. `None` if no such call has a result.
+    /// The whole results of calls, by the numbers that a digest gives to calls, from 1. If there
+    /// are several, each result is preceded by its number. `None` if none of the calls has a
+    /// result.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// assert_eq!(context.recall_calls(2..=2), Some("fn main() {}\n".repeat(90)));
+    /// let both = context.recall_calls(4..=9).expect("two of these exist");
+    /// assert!(both.starts_with("#4:\nfn main()") && both.contains("\n\n#5:\n"));
+    /// assert_eq!(context.recall_calls(6..=9), None);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn recall_calls(&self, calls: RangeInclusive<u64>) -> Option<String> {
         let found = results_of_calls(self.transcript(), self.log.bytes(), &calls);
         if calls.start() == calls.end() {
@@ -139,10 +201,27 @@ impl Context {
         (!told.is_empty()).then(|| told.join("\n\n"))
     }
 
-    /// Searches all lines of the log for a text, whether they are sent or not. Returns at most
-    /// `most` lines in order, each with the name by which the whole text is recalled. Case is
-    /// ignored. A repeated line is found once, at its first occurrence; results of the recall tool
-    /// are skipped.
+    /// Searches all lines in the log for a text, including those that are not sent any more. Case
+    /// is ignored. Returns at most `most` lines in order, each with the name by which the whole
+    /// text is recalled. A line that occurs several times is returned once, for its first
+    /// occurrence. Results of the recall tool are not searched.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// let hits = context.search("FN MAIN", 10);
+    /// assert_eq!((hits.len(), &*hits[0].name, hits[0].line), (1, "#1", 1));
+    /// assert!(context.search("parser", 10).is_empty());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn search(&self, text: &str, most: usize) -> Vec<Hit> {
         let (transcript, source) = (self.transcript(), self.log.bytes());
         let (calls, responses) = (call_numbers(transcript), response_numbers(transcript));
@@ -198,8 +277,20 @@ impl Context {
         hits
     }
 
-    /// The model's texts that are not sent any more, or not whole, in order.
-    /// [`recall_name`](Context::recall_name) returns such a text.
+    /// The texts of the model that are not sent any more, or not whole, in order.
+    /// [`recall_name`](Context::recall_name) returns such a text by the number of its response.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("What is in a.rs?")?;
+    /// context.assistant(&[Said::text("The function main.")])?;
+    /// assert!(context.unsent_texts().is_empty(), "all of it is sent");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn unsent_texts(&self) -> Vec<SaidText> {
         let source = self.log.bytes();
         let mut sent: HashSet<String> = HashSet::new();
@@ -214,9 +305,19 @@ impl Context {
         texts
     }
 
-    /// The calls that a digest replaces, each with its name in the digest: `#4`, or `#4–6` if the
-    /// digest names several calls together. [`recall_calls`](Context::recall_calls) returns their
-    /// results.
+    /// The calls that the digest in the context replaces, as pairs of the call's id and its name in
+    /// the digest: `#4`, or `#4–6` if the digest names several calls together. Empty without a
+    /// digest. [`recall_calls`](Context::recall_calls) returns the results.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// assert!(context.digested_calls().is_empty());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn digested_calls(&self) -> Vec<(&str, String)> {
         let source = self.log.bytes();
         let blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);

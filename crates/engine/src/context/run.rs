@@ -1,4 +1,4 @@
-//! The step that runs the passes: writes their plan to the log, or takes it back.
+//! Runs the passes: writes their plan to the log, or takes the step back.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ impl Context {
             }
             EventReason::Request | EventReason::Overflow => None,
         };
-        // If the context must become smaller, or a compaction is requested, any saving is taken.
+        // If the context must become smaller, or if a compaction was requested, any saving is worth
+        // making.
         let at_least = match why {
             EventReason::Trigger | EventReason::Background | EventReason::Request => {
                 self.setup.recipe.at_least
@@ -53,7 +54,7 @@ impl Context {
         self.conclude(why, before, outcome)
     }
 
-    /// Reports the result of the passes.
+    /// Reports the result of the passes to the machine.
     pub(super) fn conclude(
         &mut self,
         why: EventReason,
@@ -67,7 +68,7 @@ impl Context {
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }
-            // If the log cannot be written, the caller must know.
+            // The caller must know that the log cannot be written.
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
                 self.ask.request.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
@@ -78,7 +79,7 @@ impl Context {
         }
     }
 
-    /// Runs the passes of a recipe and writes their plan. Returns the number of edits by pass.
+    /// Runs the passes of a recipe and writes their plan. Returns the number of edits of each pass.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let options = Options {
@@ -98,7 +99,7 @@ impl Context {
         self.write_plan(&recipe.name, plan)
     }
 
-    /// Writes the edits of a recipe. Returns the number of edits by pass.
+    /// Writes the edits of a recipe. Returns the number of edits of each pass.
     pub(super) fn write_plan(&mut self, recipe: &str, plan: Plan) -> Result<BTreeMap<String, u64>> {
         let by_pass = plan.by_pass().into_iter();
         let by_tier = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();

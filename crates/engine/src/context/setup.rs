@@ -1,4 +1,4 @@
-//! The settings of a context, and reports on it.
+//! The settings of a context, and reports about it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,28 @@ use epitome_passes::{AskTotals, Recipe, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
-/// The settings of a context.
+/// The settings of a context: the recipe, the window and tokenizer of the model, and what summaries
+/// contain.
+///
+/// ```
+/// use epitome_engine::{Context, Setup};
+/// use epitome_model::Tokens;
+/// use epitome_passes::built_in;
+/// use epitome_tokens::Estimate;
+///
+/// let recipe = built_in("ion").expect("a built-in recipe");
+/// let setup = Setup::new(recipe)
+///     .with_window(Tokens(200_000))
+///     .with_overhead(Tokens(12_000))
+///     .with_counter(Estimate::new())
+///     .with_focus("the parser")
+///     .with_protected("The deadline is Friday.")
+///     .with_id("session-1");
+/// let context = Context::in_memory(setup);
+/// // The recipe reserves 16,000 tokens of the window for the response.
+/// assert_eq!(context.usage().usable, Some(Tokens(184_000)));
+/// assert_eq!(context.usage().tokens, Tokens(12_000));
+/// ```
 #[derive(Clone)]
 pub struct Setup {
     pub(super) recipe: Recipe,
@@ -23,8 +44,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Settings with a recipe, exact counts of o200k, and an unknown window: thresholds that are a
-    /// share of the window are then never reached.
+    /// Settings with this recipe. Tokens are counted exactly as o200k does. The window is unknown:
+    /// thresholds that are a share of the window are never reached until
+    /// [`with_window`](Setup::with_window) sets it.
     pub fn new(recipe: Recipe) -> Setup {
         Setup {
             recipe,
@@ -39,21 +61,21 @@ impl Setup {
         }
     }
 
-    /// Sets the window of the model.
+    /// Sets the window of the model, in tokens.
     #[must_use]
     pub fn with_window(mut self, window: Tokens) -> Setup {
         self.window = Some(window);
         self
     }
 
-    /// Sets the tokens of what every request has besides the log: a system prompt, tools.
+    /// Sets the tokens of everything in a request that is not in the log: a system prompt, tools.
     #[must_use]
     pub fn with_overhead(mut self, overhead: Tokens) -> Setup {
         self.overhead = overhead;
         self
     }
 
-    /// Sets another tokenizer.
+    /// Sets the tokenizer.
     #[must_use]
     pub fn with_counter(mut self, counter: impl Counter + Send + 'static) -> Setup {
         self.counter = Arc::new(counter);
@@ -61,7 +83,7 @@ impl Setup {
     }
 
     /// Sets the model that writes summaries: its window and tokenizer. Without one, questions are
-    /// made for a model like that of the context.
+    /// made for a model with the window and tokenizer of the context.
     #[must_use]
     pub fn with_writer(mut self, writer: Writer) -> Setup {
         self.writer = Some(writer);
@@ -82,14 +104,15 @@ impl Setup {
         self
     }
 
-    /// Sets folder, model and recipe of the conversation, for a new log.
+    /// Sets the working directory, model and recipe of the conversation. They are written to a new
+    /// log; a resumed log has its own.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Setup {
         self.origin = origin;
         self
     }
 
-    /// Sets the id of the session.
+    /// Sets the id of the session, for a new log.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Setup {
         self.id = id.into();
@@ -100,15 +123,17 @@ impl Setup {
 /// How full a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WindowUse {
-    /// Tokens of the next request.
+    /// Tokens of the next request, prompt and tools included.
     pub tokens: Tokens,
-    /// The window without the reserve for the reply.
+    /// The window without the part that is reserved for the response; `None` if the window is
+    /// unknown.
     pub usable: Option<Tokens>,
-    /// `tokens` in per cent of `usable`.
+    /// `tokens` in per cent of `usable`; may be over 100.
     pub percent: Option<u64>,
     /// Whether `tokens` is based on what the provider counted for the last response.
     pub billed: bool,
-    /// The error of our count at the last bill, in thousandths of the provider's count.
+    /// The error of epitome's count when the provider last counted the same context, in thousandths
+    /// of the provider's count; negative if epitome counted fewer.
     pub error: Option<i64>,
 }
 
@@ -117,14 +142,14 @@ pub struct WindowUse {
 pub struct Report {
     /// Tokens of all entries as they were added, before any compaction.
     pub said: Tokens,
-    /// Tokens of what is sent, by the same count.
+    /// Tokens of the entries that are sent, by the same count.
     pub sent: Tokens,
-    /// Entries that were added.
+    /// Number of entries that were added.
     pub entries: u64,
-    /// Compactions that were not undone.
+    /// Number of compactions that are in effect.
     pub compactions: u64,
-    /// Bytes of the log.
+    /// Size of the log in bytes.
     pub log_bytes: u64,
-    /// What summaries cost, including those that failed.
+    /// The questions for summaries and their billed tokens, including those that failed.
     pub summaries: AskTotals,
 }

@@ -1,4 +1,4 @@
-//! The size of a context, in tokens of our count and of the provider's.
+//! The size of a context, as epitome and as the provider count it.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use epitome_passes::{ContextSize, SeenLines, SeenMark};
 use super::question::Pending;
 use super::{Context, Report, WindowUse};
 
-/// Counts of the provider, each with our count of the same context.
+/// Token counts of the provider, each with epitome's count of the same context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill {
-    /// The last count of the context in its current state.
+    /// The last count for the context in its current state.
     of_context: Option<Counted>,
-    /// The last count of any state.
+    /// The last count for any state of the context.
     last: Option<Counted>,
 }
 
-/// Tokens of the same context, counted twice.
+/// The tokens of one context in two counts.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     by_provider: Tokens,
@@ -25,8 +25,9 @@ struct Counted {
 }
 
 impl Bill {
-    /// The provider's count where ours is `counted`: its last count plus our count of what was
-    /// added since, or else our count scaled by the last known ratio.
+    /// The count of the provider that is expected where epitome counts `counted`: the provider's
+    /// last count plus epitome's count of what was added since; or else epitome's count scaled by
+    /// the last known ratio.
     fn expect(&self, counted: Tokens) -> Tokens {
         match (self.of_context, self.last) {
             (Some(then), _) => then.by_provider + (counted - then.by_us),
@@ -35,7 +36,7 @@ impl Bill {
         }
     }
 
-    /// The error of our count, in thousandths of the provider's.
+    /// The error of epitome's count, in thousandths of the provider's.
     fn error(&self) -> Option<i64> {
         let Counted { by_provider, by_us } = self.last?;
         let signed = |tokens: Tokens| i64::try_from(tokens.0).unwrap_or(i64::MAX);
@@ -45,7 +46,22 @@ impl Bill {
 }
 
 impl Context {
-    /// Takes the provider's count of the context, including the last response.
+    /// Sets the number of tokens that the provider counted for the context, including the last
+    /// response. Zero is ignored.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// context.billed(Tokens(15_000));
+    /// assert_eq!(context.usage().tokens, Tokens(15_000));
+    /// assert!(context.usage().billed);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn billed(&mut self, billed: Tokens) {
         let counted = self.counted();
         if billed > Tokens(0) && counted > Tokens(0) {
@@ -54,12 +70,23 @@ impl Context {
         }
     }
 
-    /// The whole window, including the reserve for the reply.
+    /// The whole window in tokens, including the part that is reserved for the response.
     pub fn window(&self) -> Option<Tokens> {
         self.setup.window
     }
 
     /// How full the window is.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// let setup = Setup::new(built_in("ion").expect("a built-in recipe"));
+    /// let context = Context::in_memory(setup.with_window(Tokens(116_000)));
+    /// let usage = context.usage();
+    /// assert_eq!((usage.usable, usage.percent), (Some(Tokens(100_000)), Some(0)));
+    /// assert!(!usage.billed);
+    /// ```
     pub fn usage(&self) -> WindowUse {
         let tokens = self.tokens();
         let usable = self.machine.usable();
@@ -68,14 +95,34 @@ impl Context {
         WindowUse { tokens, usable, percent, billed, error }
     }
 
-    /// What compactions have saved so far.
+    /// What compactions have saved in this context so far.
+    ///
+    /// ```
+    /// # use epitome_model::Tokens;
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("clear-tool-uses").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// # context.user("Read them.")?;
+    /// # for n in 0..5 {
+    /// #     context.assistant(&[Said::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
+    /// #     context.tool(&[Said::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
+    /// # }
+    /// context.compact_to(None, Some(Tokens(0)))?;
+    /// let report = context.report();
+    /// assert_eq!((report.entries, report.compactions), (11, 1));
+    /// assert!(report.sent < report.said);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn report(&self) -> Report {
         let transcript = self.transcript();
         let mut said: HashMap<&str, Tokens> = HashMap::new();
         for (item, entry) in transcript.entries() {
             let is_said = !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
             if let Some(id) = entry.id.as_deref().filter(|_| is_said) {
-                // The first item with an id is the original entry, later items are edited versions.
+                // The first item with an id is the original entry; later items with that id are
+                // edited versions.
                 said.entry(id).or_insert_with(|| self.counts.item(item));
             }
         }
@@ -99,12 +146,13 @@ impl Context {
         ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
-    /// The estimated count of the provider.
+    /// The number of tokens that the provider is expected to count.
     pub(super) fn tokens(&self) -> Tokens {
         self.bill.expect(self.counted())
     }
 
-    /// Converts a target in the provider's tokens to our count.
+    /// Converts a target from the provider's tokens to tokens as epitome counts them, without
+    /// overhead.
     pub(super) fn in_counts(&self, target: Tokens) -> Tokens {
         let target = match self.bill.last {
             Some(last) => scaled(target, last.by_us, last.by_provider),
@@ -113,7 +161,7 @@ impl Context {
         target - self.setup.overhead - self.counts.total().frames
     }
 
-    /// Our count, including prompt and tools.
+    /// The tokens as epitome counts them, including prompt and tools.
     fn counted(&self) -> Tokens {
         self.setup.overhead + self.counts.total().tokens
     }
@@ -127,7 +175,7 @@ impl Context {
     }
 
     /// Counts the context again after its items have changed. The last bill of the provider belongs
-    /// to another state.
+    /// to an earlier state.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());

@@ -1,5 +1,5 @@
 //! Requested compactions: by the model with the `compact` tool, by the user with `/compact`, or by
-//! the program. All of them get the same outcome.
+//! the program. All of them have the same kind of outcome.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -26,7 +26,14 @@ use super::{Context, Said, Speaker};
 ///
 /// # Errors
 ///
-/// `NotFound` if there is no such API.
+/// `NotFound` if there is no API with this name.
+///
+/// ```
+/// use epitome_error::ErrorKind;
+///
+/// let err = epitome_engine::compact_tool("carrier-pigeon").expect_err("no API");
+/// assert_eq!(err.kind(), ErrorKind::NotFound);
+/// ```
 pub fn compact_tool(wire: &str) -> Result<String> {
     let text = epitome_passes::compact_tool();
     let parameters = text_argument(text.argument, text.argument_about);
@@ -35,25 +42,25 @@ pub fn compact_tool(wire: &str) -> Result<String> {
     Ok((super::wire::named(wire)?.tool)(&tool))
 }
 
-/// The outcome of a requested compaction. Displayed as the text for the model or the user.
+/// The outcome of a requested compaction. `Display` prints it as a text for the model or the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// How it was requested.
+    /// Who requested the compaction.
     pub why: EventReason,
-    /// Tokens of the request before.
+    /// Tokens of the next request before the compaction.
     pub before: Tokens,
-    /// Tokens of the request afterwards.
+    /// Tokens of the next request after the compaction.
     pub after: Tokens,
-    /// Edits by pass; a summary counts as one.
+    /// Number of edits of each pass or stage; a summary counts as one. Empty if nothing was done.
     pub by_tier: BTreeMap<String, u64>,
-    /// User messages that are sent unchanged, and the number of all.
+    /// Number of user messages that are sent unchanged, and number of all user messages.
     pub user: (u64, u64),
-    /// Entries at the end that are sent unchanged.
+    /// Number of entries at the end that are sent unchanged.
     pub last: u64,
-    /// Why less was done than possible.
+    /// Why nothing was done, or less than possible; `None` if the compaction is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
-    /// The target, if the recipe or the caller has one.
+    /// The target in tokens, if the recipe or the caller has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Tokens>,
     /// The window without the reserve, if it is known.
@@ -61,18 +68,18 @@ pub struct Outcome {
     pub usable: Option<Tokens>,
 }
 
-/// Why less was done than possible.
+/// Why nothing was done, or less than possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotDone {
     /// The context is small already.
     Small {
-        /// Tokens of its messages, without prompt and tools, which cannot be shortened.
+        /// Tokens of the messages, without prompt and tools, which cannot be shortened.
         messages: Tokens,
-        /// The size in tokens from which on messages are compacted.
+        /// The number of tokens from which messages are compacted.
         least: Tokens,
     },
-    /// A step failed; there is no summary.
+    /// A step failed, so that there is no summary; the text is the reason.
     Failed(String),
 }
 
@@ -133,7 +140,7 @@ pub(super) struct CompactionRequest {
     before: Tokens,
     /// The items of the context when it was requested.
     sent: HashSet<usize>,
-    /// Ids of the tool calls that wait for the outcome.
+    /// The ids of tool calls that wait for the outcome.
     calls: Vec<Box<str>>,
     by_tier: BTreeMap<String, u64>,
     not_done: Option<NotDone>,
@@ -141,38 +148,38 @@ pub(super) struct CompactionRequest {
 }
 
 impl CompactionRequest {
-    /// Adds the edits of a step.
+    /// Adds the edits of a step to the outcome.
     pub(super) fn did(&mut self, by_tier: &BTreeMap<String, u64>) {
         for (tier, n) in by_tier {
             *self.by_tier.entry(tier.clone()).or_default() += n;
         }
     }
 
-    /// The tool calls that wait for the outcome.
+    /// The ids of tool calls that wait for the outcome.
     pub(super) fn calls(self) -> Vec<Box<str>> {
         self.calls
     }
 
-    /// Drops the waiting calls for which `stays` is false.
+    /// Removes those waiting calls for which `stays` is false.
     pub(super) fn retain_calls(&mut self, stays: impl Fn(&str) -> bool) {
         self.calls.retain(|call| stays(call));
     }
 
-    /// Whether the context is small already, so that nothing needs to be done.
+    /// Whether nothing needs to be done because the context is small already.
     pub(super) fn is_needless(&self) -> bool {
         matches!(self.not_done, Some(NotDone::Small { .. }))
     }
 
-    /// Records why a step did nothing.
+    /// Records the reason why a step did nothing.
     pub(super) fn did_not(&mut self, reason: &str) {
         self.not_done = Some(NotDone::Failed(reason.to_owned()));
     }
 }
 
 impl Context {
-    /// Handles a line that a user typed: `/compact`, optionally followed by what a summary should
-    /// pay attention to. Returns false for any other line. The compaction is made before the next
-    /// request.
+    /// Handles a line that the user typed, if it is `/compact`, optionally followed by what a
+    /// summary should pay attention to. Returns false for any other line. The compaction is made
+    /// before the next request.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -196,12 +203,13 @@ impl Context {
         true
     }
 
-    /// The outcome of the last requested compaction, once it is done.
+    /// The outcome of the last requested compaction; `None` if none was requested or it is not done
+    /// yet.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.ask.outcome.as_ref()
     }
 
-    /// Records a request for a compaction.
+    /// Records that a compaction was requested.
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
@@ -212,8 +220,8 @@ impl Context {
         self.ask.outcome = None;
     }
 
-    /// Notices calls of the tool once all other calls of their response have results. If the
-    /// context is small already, they are answered at once.
+    /// Looks for calls of the tool in the last response, once all other calls of the response have
+    /// results. If the context is small already, the calls are answered at once.
     pub(super) fn notice(&mut self) -> Result<()> {
         if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
@@ -233,15 +241,15 @@ impl Context {
         Ok(())
     }
 
-    /// Why a request without a target has nothing to do, if the context is small.
+    /// Why a request without a target has nothing to do; `None` if it has something to do.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
-    /// The size in tokens from which on a request compacts messages. In a small window this is the
-    /// target of a manual compaction.
+    /// The number of tokens from which a request compacts messages. In a small window it is the
+    /// target of a requested compaction.
     fn least(&self) -> Tokens {
         let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
@@ -254,10 +262,10 @@ impl Context {
         self.ask.request.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
 
-    /// Reports the outcome of the request and answers its tool calls.
+    /// Reports the outcome of the request, and answers its tool calls.
     pub(super) fn report_outcome(&mut self) -> Result<()> {
         let Some(asked) = self.ask.request.take() else { return Ok(()) };
-        // The focus was for this request alone.
+        // The focus was for this request only.
         self.ask.focus = None;
         let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
         let transcript = self.transcript();
@@ -283,8 +291,8 @@ impl Context {
         Ok(())
     }
 
-    /// The calls of the tool in the last response, if every other call of it has its result, and
-    /// the focus that the first of them names.
+    /// The calls of the tool in the last response, if every other call of the response has its
+    /// result; and the focus that the first of them names.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {
@@ -300,9 +308,9 @@ impl Context {
 
 /// The last response of the model, if only its results follow it in the context.
 pub(super) struct LastResponse<'t> {
-    /// The place in the context where it begins.
+    /// The index in the context at which the response begins.
     pub(super) begins: usize,
-    /// Its calls without a result.
+    /// The calls of the response that have no result.
     pub(super) open: Vec<&'t Call>,
 }
 

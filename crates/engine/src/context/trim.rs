@@ -1,5 +1,5 @@
-//! The stage that runs before every request, whatever the size of the context: it cuts messages out
-//! of the middle.
+//! The trim stage, which runs before every request, whatever the size of the context: it removes
+//! messages from the middle.
 
 use epitome_api::anthropic::messages_of;
 use epitome_error::{ErrorKind, Result};
@@ -23,7 +23,7 @@ impl Context {
         }
     }
 
-    /// Cuts messages out of the middle, if there are too many.
+    /// Removes messages from the middle, if there are too many.
     fn trim_middle(&mut self) -> Result<()> {
         let wants = !self.attempt.is_cut_refused && !self.machine.is_held(&self.gauge());
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
@@ -39,7 +39,7 @@ impl Context {
         let messages = cut.messages;
         self.attempt.has_begun = false;
         match self.apply(Plan::of_edit(Edit::cut(cut)), None) {
-            // The cut is an attempt of its own.
+            // A cut is an attempt of its own.
             Ok(()) => {
                 self.attempt.has_begun = false;
                 self.machine.snipped(before, self.tokens(), messages);
@@ -55,7 +55,7 @@ impl Context {
         Ok(())
     }
 
-    /// The whole messages that were cut out under a reference, in Anthropic's format.
+    /// All messages that were cut out under a reference, in Anthropic's format.
     pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
         let log = self.log.log();
         let (transcript, source) = (log.transcript(), self.log.bytes());

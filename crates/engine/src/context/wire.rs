@@ -1,4 +1,4 @@
-//! Reads API messages into the log, and makes request bodies of it.
+//! Reads messages of an API into the log, and makes request bodies from the log.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,7 +14,22 @@ use super::calls::{AGAIN, NO_CALL, OpenCalls};
 use super::known_messages::{KnownBytes, hash_of};
 use super::{Context, Speaker};
 
-/// What to send: a transcript and its bytes.
+/// What to send in a request: a transcript and the source of its texts. [`Context::view`] returns
+/// it.
+///
+/// ```
+/// # use epitome_engine::{Context, Setup};
+/// # use epitome_passes::built_in;
+/// # let recipe = built_in("epitome").expect("a recipe");
+/// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+/// # let mut context = Context::in_memory(setup);
+/// context.user("Hello.")?;
+/// let outgoing = context.view()?;
+/// let body = outgoing.body("openai-chat")?.body;
+/// assert_eq!(body, r#"{"messages":[{"role":"user","content":"Hello."}]}"#);
+/// assert!(outgoing.body("carrier-pigeon").is_err());
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     transcript: &'a Transcript,
@@ -31,54 +46,68 @@ impl<'a> Outgoing<'a> {
         Outgoing { transcript, source, summary }
     }
 
-    /// The transcript, of which the [`context`](Transcript::context) is sent.
+    /// The transcript; its [`context`](Transcript::context) is what is sent.
     pub fn transcript(&self) -> &'a Transcript {
         self.transcript
     }
 
-    /// The bytes of the transcript's texts.
+    /// The source that the spans of the transcript point into.
     pub fn source(&self) -> &'a dyn Source {
         self.source
     }
 
     /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
-    /// `gemini-api`), with the content that this API cannot express.
+    /// `gemini-api`), and a list of the content that this API cannot express. The body has no model
+    /// and no limits; it is empty if the context is empty.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such API.
+    /// `NotFound` if there is no API with this name.
     pub fn body(&self, wire: &str) -> Result<RequestBody> {
         Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 
-    /// The same content as a request to a model: see `Model::send` of `epitome-llm`.
+    /// The same content, as a request to a model: see `Model::send` of `epitome-llm`.
     pub fn to_model(&self) -> epitome_api::Outgoing<'a> {
         let Outgoing { transcript, source, summary } = *self;
         epitome_api::Outgoing { transcript, source, summary }
     }
 
-    /// The messages in Anthropic's format. Unlike in a request body, none is moved, and reasoning
-    /// without a signature is included. A summary that belongs in the prompt is part of the user's
-    /// messages.
+    /// The list of messages in Anthropic's format, as JSON. Unlike in a request body, no message is
+    /// moved, and reasoning without a signature is included. A summary that belongs in the prompt
+    /// becomes a user message.
     pub fn messages(&self) -> String {
         anthropic::messages(self.transcript, self.source, self.summary)
     }
 }
 
 impl Context {
-    /// Adds a message in an API's format: the text of a JSON object, an element of `messages`,
-    /// `input` or `contents`.
+    /// Adds one message in the format of an API: a JSON object, as in the list `messages`, `input`
+    /// or `contents` of a request body.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.push_json("openai-chat", r#"{"role":"user","content":"Hello."}"#)?;
+    /// assert_eq!(context.messages(), 1);
+    /// // A message of another API is refused.
+    /// assert!(context.push_json("gemini-api", r#"{"role":"user","content":"Hello."}"#).is_err());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`push_messages`](Context::push_messages).
+    /// The errors of [`push_messages`](Context::push_messages).
     pub fn push_json(&mut self, wire: &str, message: &str) -> Result<()> {
         self.push_messages(wire, &[message], None)
     }
 
-    /// Adds messages in an API's format, all of them or none. `billed` is what the provider counted
-    /// for the context up to the last response among them, or for the context before them if there
-    /// is none.
+    /// Adds messages in the format of an API, all of them or none. `billed` is the number of tokens
+    /// that the provider counted for the context up to the last response among the messages; if
+    /// there is no response among them, for the context before them.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -95,9 +124,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such API; `Unreadable` if one is not a message of this API, or is
-    /// the result of a call that is not open; then none was added. `Disk` if the log cannot be
-    /// written.
+    /// `NotFound` if there is no API with this name; `Unreadable` if a message is not one of this
+    /// API, or is the result of a call that does not exist or has its result already; then none is
+    /// added. `Disk` if the log cannot be written.
     pub fn push_messages(
         &mut self,
         wire: &str,
@@ -109,8 +138,9 @@ impl Context {
         self.all_or_nothing(|context| context.push_all(&read, billed))
     }
 
-    /// Adds the response of a model, with what its provider counted. Returns its calls in order,
-    /// with their ids in the context: of two calls with one id the second gets another.
+    /// Adds the response of a model, with the tokens that its provider counted. Returns its calls
+    /// in order, with the ids they have in the context: if an earlier call has the same id, the new
+    /// one gets another.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -151,7 +181,7 @@ impl Context {
         Ok(called)
     }
 
-    /// Adds everything that `add` adds to the log, or nothing if it fails.
+    /// Adds to the log everything that `add` adds, or nothing if `add` fails.
     pub(super) fn all_or_nothing(
         &mut self,
         add: impl FnOnce(&mut Context) -> Result<()>,
@@ -171,8 +201,9 @@ impl Context {
         added
     }
 
-    /// Resolves the ids of calls and results in messages. `first` and `of` number them in errors:
-    /// the messages follow the first ones of a list of `of`.
+    /// Connects results with their calls in several messages, and makes the ids of calls unique.
+    /// Errors number the messages: they follow the first `first` messages of a list of `of`
+    /// messages.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -215,10 +246,24 @@ impl Context {
 
     /// Adds the content of a whole request body: prompt, tools and messages.
     ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// let body = r#"{"system":"Be brief.","messages":[{"role":"user","content":"Hello."}]}"#;
+    /// context.push_request("anthropic", body)?;
+    /// let sent = context.view()?.body("anthropic")?.body;
+    /// assert!(sent.starts_with(r#"{"system":[{"type":"text","text":"Be brief."}]"#));
+    /// assert!(context.push_request("carrier-pigeon", body).is_err());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such API, `Unreadable` if it is not a request body, `Disk` if the
-    /// log cannot be written.
+    /// `NotFound` if there is no API with this name, `Unreadable` if `body` is not a request body
+    /// of this API, `Disk` if the log cannot be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
         let mut heard = ParsedMessage::of_body(wire, body).map_err(|why| {
@@ -229,12 +274,39 @@ impl Context {
         self.push_heard(&heard, None)
     }
 
-    /// The number of API messages that were added, in this run and in earlier ones.
+    /// The number of messages that were added in the format of an API, in this run and in earlier
+    /// ones.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.user("Hello.")?;
+    /// assert_eq!(context.messages(), 0, "it was not in the format of an API");
+    /// context.push_json("openai-chat", r#"{"role":"user","content":"Go."}"#)?;
+    /// assert_eq!(context.messages(), 1);
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn messages(&self) -> u64 {
         self.log.log().messages()
     }
 
-    /// The calls without a result: their ids and the names of their tools, in order.
+    /// The calls without a result, in order: the id of each, and the name of its tool.
+    ///
+    /// ```
+    /// # use epitome_engine::{Context, Said, Setup};
+    /// # use epitome_passes::built_in;
+    /// # let recipe = built_in("epitome").expect("a recipe");
+    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
+    /// # let mut context = Context::in_memory(setup);
+    /// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+    /// assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
+    /// context.tool(&[Said::output("c1", "fn main() {}")])?;
+    /// assert!(context.open_calls().is_empty());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
         self.known.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
@@ -252,8 +324,8 @@ impl Context {
         Ok(())
     }
 
-    /// Gives each call a unique id (some APIs have none, some services count from one again) and
-    /// each result the id of its call. Returns an error that names the missing call of a result.
+    /// Gives each call a unique id (some APIs have none, and some services count from one again),
+    /// and each result the id of its call. The error names the call that a result lacks.
     fn tie(
         &self,
         heard: &mut ParsedMessage<'_>,
@@ -294,17 +366,17 @@ impl Context {
 /// A tool call of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// The id that its result names.
+    /// The id that the result of the call must name.
     pub id: Box<str>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Box<str>,
-    /// The kind of the tool, if its name is known.
+    /// The kind of the tool; [`ToolKind::Other`] if its name is unknown.
     pub kind: ToolKind,
-    /// Its arguments: the text of a JSON object, or whatever the model wrote.
+    /// The arguments: the text of a JSON object, or whatever the model wrote.
     pub arguments: String,
 }
 
-/// The arguments as the model wrote them; some APIs put the object into a string.
+/// The arguments as the model wrote them. Some APIs put the object into a string.
 fn arguments(json: &[u8]) -> String {
     if json.starts_with(b"\"") {
         decode(json).into_owned()
@@ -313,20 +385,20 @@ fn arguments(json: &[u8]) -> String {
     }
 }
 
-/// The state while messages are connected to their calls.
+/// What is known while results are connected with their calls.
 struct Ties {
-    /// Calls without a result.
+    /// The calls that have no result so far.
     open: OpenCalls,
-    /// Ids of the calls in these messages.
+    /// The ids of the calls in these messages.
     made: HashSet<Box<str>>,
 }
 
 /// A parsed message of an API.
 pub(super) struct ParsedMessage<'m> {
     source: Cow<'m, [u8]>,
-    /// The entries, each with whether it is the prompt.
+    /// The entries, each with a flag: whether it is part of the prompt.
     pub(super) entries: Vec<(bool, Entry)>,
-    /// The hash of its bytes, if it is not part of a whole request body.
+    /// The hash of the message's bytes; `None` for a message that is part of a request body.
     hash: Option<u64>,
 }
 
@@ -384,7 +456,7 @@ impl<'m> ParsedMessage<'m> {
         Ok(ParsedMessage { source, entries, hash: None })
     }
 
-    /// The bytes of the message's texts.
+    /// The source that the spans of the entries point into.
     pub(super) fn source(&self) -> &[u8] {
         &self.source
     }
@@ -394,8 +466,8 @@ impl<'m> ParsedMessage<'m> {
     }
 }
 
-/// Whether JSON has an escape of an unpaired surrogate (one half of a character), which no text
-/// can hold.
+/// Whether JSON contains an escape of an unpaired surrogate (one half of a character), which no
+/// text can contain.
 fn has_half_a_character(json: &str) -> bool {
     let (mut rest, mut begun) = (json, false);
     while let Some(at) = rest.find('\\') {
@@ -415,7 +487,7 @@ fn has_half_a_character(json: &str) -> bool {
     begun
 }
 
-/// The name of an API of which this is a valid message.
+/// The name of an API for which the message is valid.
 fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;

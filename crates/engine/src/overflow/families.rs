@@ -1,15 +1,15 @@
-//! The error texts with which providers refuse a request as too long: data. Each text is from a
-//! public collection of them, named below, or from the source code of the service.
+//! The messages with which providers refuse a request as too long, as data. Each message is from a
+//! public collection named below, or from the source code of the service.
 
-/// One error text, in lower case: the first of these phrases must be at the beginning of the
-/// message, the others after it.
+/// One message, in lower case. The first of its phrases must be at the beginning of the text, the
+/// others after it.
 pub(super) struct Family {
     pub(super) provider: &'static str,
     pub(super) words: &'static [&'static str],
     pub(super) numbers: Numbers,
 }
 
-/// Which of the numbers after the phrase is the limit, and which the size of the request.
+/// Which of the numbers after the phrase is the limit, and which is the size of the request.
 #[derive(Clone, Copy)]
 pub(super) enum Numbers {
     LimitFirst,
@@ -27,7 +27,7 @@ const fn family(
     Family { provider, words, numbers }
 }
 
-/// The first match counts.
+/// All known messages; the first that matches counts.
 ///
 /// Sources: pi `packages/ai/src/utils/overflow.ts`, opencode `packages/opencode/src/session`,
 /// litellm `litellm_core_utils/exception_mapping_utils.py`, letta `llm_api/error_utils.py`,

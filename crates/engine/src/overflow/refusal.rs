@@ -1,14 +1,14 @@
-//! The error in the body of a refused request, without the text that it quotes.
+//! Reads the error in the body of a refused request, without the text that it quotes.
 
 use epitome_model::Tokens;
 use serde_json::Value;
 
-/// An error of a service, in lower case.
+/// An error of a service. All texts are in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
-    /// The error's types, codes and kinds.
+    /// The types, codes and kinds of the error.
     pub(super) kinds: Vec<String>,
-    /// Its message, without quoted text.
+    /// The message of the error, without quoted text.
     pub(super) message: String,
     /// The model's limit in tokens, if a member of the error names it.
     pub(super) limit: Option<Tokens>,
@@ -16,12 +16,12 @@ pub(super) struct Refusal {
     pub(super) asked: Option<Tokens>,
 }
 
-/// Characters of a message that are searched.
+/// The number of characters of a message that are searched.
 const LOOKED_AT: usize = 600;
-/// How deep errors are nested: a gateway wraps the error of the service behind it.
+/// How deep errors may be nested: a gateway wraps the error of the service behind it.
 const DEEPEST: u32 = 3;
 
-/// What gateways put before the message of a service.
+/// What gateways write before the message of a service.
 const PREFIXES: [&str; 3] = ["litellm.", "error", "the model returned the following errors"];
 
 impl Refusal {
@@ -34,7 +34,7 @@ impl Refusal {
         })
     }
 
-    /// Reads the error in a body, if there is one.
+    /// Reads the error in a body; `None` if it contains none.
     pub(super) fn from_body(body: &str) -> Option<Refusal> {
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             return Refusal::from_value(&value, DEEPEST);
@@ -44,9 +44,9 @@ impl Refusal {
         events.filter_map(|event| Refusal::from_value(&event, DEEPEST)).next_back()
     }
 
-    /// Reads a JSON value that is an error, or holds one.
+    /// Reads a JSON value that is or contains an error.
     fn from_value(value: &Value, depth: u32) -> Option<Refusal> {
-        // Google answers with a list of one.
+        // Google's services answer with a list of one error.
         let value = if value.is_array() { &value[0] } else { value };
         // OpenAI's event `response.failed` holds the response that failed.
         let places = ["/error", "/response/error", "/detail", "/errors/0"];
@@ -54,11 +54,11 @@ impl Refusal {
         let error = found.into_iter().find(|it| !it.is_null());
         let error = match error {
             Some(error) => error,
-            // The object itself: vLLM, Cohere, Bedrock.
+            // The object itself is the error: vLLM, Cohere, Bedrock.
             None if value["message"].is_string() && value["choices"].is_null() => value,
             None => return None,
         };
-        // A list of validation errors: the text is in `msg`, the quoted body next to it.
+        // A list of validation errors: the message is in `msg`, and the quoted body is next to it.
         let error = if error.is_array() { &error[0] } else { error };
         let mut refusal = Refusal::default();
         for holder in [error, value] {
@@ -73,14 +73,14 @@ impl Refusal {
         if let Some(words) = words.iter().find_map(|it| it.as_str()) {
             refusal.add_message(words, depth);
         }
-        // OpenRouter includes the provider's error.
+        // OpenRouter includes the error of the provider.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
             refusal.inner(raw, depth);
         }
         Some(refusal)
     }
 
-    /// Adds the text of a message, and the error as JSON that it may end with.
+    /// Adds the text of a message, and the error that it may end with, as JSON.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.inner(&words[json..], depth);
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// Adds a wrapped error, whose text replaces the gateway's.
+    /// Adds a wrapped error, whose message replaces that of the gateway.
     fn inner(&mut self, text: &str, depth: u32) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let value = serde_json::from_str::<Value>(text).ok();
@@ -104,17 +104,17 @@ impl Refusal {
         }
     }
 
-    /// Whether the message or a kind contains this text.
+    /// Whether the message or a kind contains `words`.
     pub(super) fn says(&self, words: &str) -> bool {
         self.message.contains(words) || self.kinds.iter().any(|kind| kind.contains(words))
     }
 
-    /// Whether the message has the first of these phrases within so many bytes, and all others
-    /// after it.
+    /// Whether the message contains the first of these phrases within its first `within` bytes, and
+    /// all others after it.
     pub(super) fn begins_with(&self, words: &[&str], within: usize) -> bool {
         let mut rest = self.message.as_str();
         let known = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
-        // The text that a gateway puts before it is at most as long again.
+        // The text that a gateway writes before the message is at most as long again.
         let within = if known { within * 2 } else { within };
         words.iter().enumerate().all(|(n, word)| match rest.find(word) {
             Some(at) if n > 0 || at <= within => {
@@ -126,8 +126,8 @@ impl Refusal {
     }
 }
 
-/// A text without its quoted parts, which are from the request and may say anything. A quoted
-/// single word is a name, and stays.
+/// A text without its quoted parts, which are from the request and may contain anything. A single
+/// quoted word is a name, and is kept.
 fn unquoted(text: &str) -> String {
     let text: String = text.chars().take(LOOKED_AT).collect();
     let mut out = String::new();
@@ -136,7 +136,7 @@ fn unquoted(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         let close = match c {
             '"' | '`' => Some(c),
-            // Not the apostrophe of `model's`.
+            // The apostrophe in `model's` is not a quote.
             '\'' if !last.is_alphanumeric() => Some(c),
             '“' => Some('”'),
             '«' => Some('»'),
@@ -151,7 +151,8 @@ fn unquoted(text: &str) -> String {
                 rest = rest.strip_prefix(close.unwrap_or(c)).unwrap_or(rest);
             }
             None => {
-                // A quoted name stays whole, so that its closing quote does not open another.
+                // A quoted name is kept whole, so that its closing quote does not open another
+                // quotation.
                 let whole = end.map_or(0, |end| end + close.map_or(0, char::len_utf8));
                 let whole = (c.len_utf8() + whole).min(rest.len());
                 out.push_str(&rest[..whole]);

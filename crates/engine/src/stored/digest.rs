@@ -8,13 +8,13 @@ use epitome_passes::{DigestRule, FactIndex, Kept, Plan, View, history};
 use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
 use crate::digest::{Chosen, Digesting};
 
-/// An upper bound of the tokens that a format adds around a summary.
+/// The maximum number of tokens that a format adds around a summary.
 const AROUND: Tokens = Tokens(80);
 
 impl<'a, S: Source> Stages<'a, '_, S> {
-    /// Replaces the old part of the context by a digest, which is all that a resume sends of it.
-    /// `None` if the context is within the target, or nothing is old; `None` with a note if the
-    /// session cannot hold a digest.
+    /// Replaces the old part of the context by a digest: a resume sends the digest instead of it.
+    /// `None` if the context is within the target, or if there is no old part. `None`, and a note,
+    /// if the session cannot hold a digest.
     pub(super) fn digest(
         &self,
         rule: &DigestRule,
@@ -42,7 +42,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
         }
-        // Only the tail is kept, and the rules of what is kept did not choose it.
+        // Only the tail is kept; it was not chosen by the rules for what is kept.
         let plan = Plan { kept: Kept::default(), ..plan.clone() };
         let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
@@ -61,8 +61,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// The place in the context of the first unit that is kept by turns, results or tokens: it and all
-/// that follows stays unchanged.
+/// The index in the context of the first unit that is kept by turns, results or tokens. From there
+/// on everything stays unchanged.
 fn first_kept(transcript: &Transcript, kept: &Kept) -> usize {
     let units = units(transcript);
     let is_kept = |unit: &Unit| unit.items.iter().any(|item| kept.items.contains(item));

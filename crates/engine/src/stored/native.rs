@@ -1,4 +1,4 @@
-//! Compactions written in the agent's own way.
+//! Writes compactions in the agent's own way.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,16 @@ use epitome_passes::Plan;
 
 use super::{CompactionPlan, Note, Way};
 
-/// Tokens that the default way of writing would save, of those that a recipe removes from the
-/// context; zero if the saving is not worth a record.
+/// The tokens that a compaction in the default way would save. `taken` is the number of tokens that
+/// a recipe removes from the context, and `before` is the size of the context. Zero if the saving
+/// is not worth a record.
 pub fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };
     if pays(way, format, taken, before) { taken } else { Tokens(0) }
 }
 
-/// Drops the edits that the agent's own way cannot express, and those of bytes that are not sent.
+/// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent.
 ///
 /// # Errors
 ///
@@ -43,24 +44,24 @@ pub(super) fn only_what_is_reached<S: Source>(
             }
         }
     }
-    // A record makes the file larger: write none if no tokens are saved.
+    // A record makes the file larger, so none is written if no tokens are saved.
     if plan.cut().is_none() && plan.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
         plan.edits.clear();
     }
     Ok(())
 }
 
-/// An appended record repeats the context, so that the file grows by its size. It must save at
-/// least one part in this many of the context.
+/// The divisor of the context that gives the minimum saving of an appended record: the record
+/// repeats the context, so the file grows by the size of the context.
 const PAYS_FROM: u64 = 20;
 
-/// Whether the saving is worth writing.
+/// Whether a saving is worth writing.
 pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> bool {
     let is_appended = way == Way::Native && matches!(format.native, Some(Native::Append(_)));
     !is_appended || saved.0 * PAYS_FROM >= before.0
 }
 
-/// Drops all edits if an appended record would save too little, and adds a note.
+/// Removes all edits and adds a note, if an appended record would save too little.
 pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     let Loaded { format, source, .. } = planned.session;
     let before = planned.compaction.tokens_before;
@@ -80,7 +81,8 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     planned.bytes_after = Bytes(source.len());
 }
 
-/// Keeps the edits that an appended record can express, and those of copies in the same records.
+/// Keeps those edits that an appended record can express, and edits of hidden fields in the same
+/// records.
 fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
@@ -105,8 +107,8 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
     });
 }
 
-/// Keeps the edits of results that are longer than the text the agent sends for a marked result,
-/// and gives these edits that text.
+/// Keeps the edits of results that are longer than the text which the agent sends for a marked
+/// result, and sets the text of these edits to it.
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,
@@ -131,8 +133,8 @@ fn only_what_is_marked<S: Source>(
     });
 }
 
-/// The model of reasoning that would still be sent after a marked result and is bound to it: marks
-/// cannot remove reasoning.
+/// The model whose reasoning is bound to a result that gets a mark and would still be sent after
+/// it: marks cannot remove reasoning. `None` if there is no such reasoning.
 fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
     let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
@@ -143,7 +145,7 @@ fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
         .find(|model| (session.format.thinking_is_bound)(model))
 }
 
-/// The error that the agent's own records cannot be used for this session.
+/// The error that the agent's own records cannot be used in this session.
 pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     let what = format!("this session takes no records of {}'s own way: {why}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")

@@ -1,65 +1,65 @@
-//! The parts of a recipe that a plan leaves out.
+//! Notes: the parts of a recipe that a plan leaves out, and why.
 
 use std::fmt;
 
 use epitome_model::{Bytes, Tokens};
 
-/// A part of a recipe that is left out, and why. Displayed as a sentence.
+/// A part of a recipe that was left out, and why. `Display` prints it as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The agent has no record that cuts messages out.
+    /// Messages are not removed from the middle: the agent has no record for that.
     NoTrim {
-        /// The agent's name.
+        /// The name of the agent.
         agent: &'static str,
-        /// Why, as a clause.
+        /// The reason, as a clause.
         why: &'static str,
     },
-    /// The session cannot hold a digest.
+    /// There is no digest: the session cannot hold one.
     NoDigest {
-        /// The agent's name.
+        /// The name of the agent.
         agent: &'static str,
-        /// Why, as a clause.
+        /// The reason, as a clause.
         why: String,
     },
-    /// The recipe has a share of a window, and the window is unknown.
+    /// A percentage in the recipe is ignored: the window of the model is unknown.
     NoWindow {
         /// The session's model, if the session names one.
         model: Option<String>,
     },
-    /// The recipe has a summary and no edits, and no model is configured.
+    /// Nothing was done: the recipe consists of a summary, and no model is configured.
     OnlyASummary,
-    /// The summary lacks some of what sets rules.
+    /// The summary lacks some of the text that sets rules.
     RulesLeftOut {
-        /// The rule files, skills and tools whose rules are missing.
+        /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// The digest lacks some of what sets rules, because it exceeds the budget.
+    /// The digest lacks some of the text that sets rules, because all of it exceeds the budget.
     RulesTooLong {
-        /// The rule files, skills and tools whose rules are missing.
+        /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// The target is missed because pinned rules stay.
+    /// The target was missed because pinned rules stay.
     Pinned {
         /// Tokens of the pinned rules.
         tokens: Tokens,
-        /// The target.
+        /// The target in tokens.
         target: Tokens,
     },
-    /// Nothing is removed: the context is within the target already.
+    /// Nothing was removed: the context is within the target already.
     WithinTarget {
-        /// Tokens of a resume.
+        /// Tokens that a resume sends.
         tokens: Tokens,
-        /// The target.
+        /// The target in tokens.
         target: Tokens,
     },
-    /// Nothing is written: the record that the agent would read in place of the history saves too
-    /// few tokens for the bytes it takes on disk.
+    /// Nothing was written: the record that a resume would read instead of the history saves too
+    /// few tokens for the bytes that it takes on disk.
     DoesNotPay {
-        /// Tokens that it would save.
+        /// Tokens that the record would save.
         saved: Tokens,
-        /// Tokens of a resume.
+        /// Tokens that a resume sends.
         of: Tokens,
-        /// The growth of the file.
+        /// The size of the record.
         bytes: Bytes,
     },
 }

@@ -1,22 +1,22 @@
-//! What a summary or a digest replaces.
+//! Counts what a summary or a digest replaces.
 
 use std::fmt;
 
 use epitome_model::{Block, Transcript};
 use serde::Serialize;
 
-/// What a summary or a digest replaces.
+/// What a summary or a digest replaces: the number of calls and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StandsFor {
-    /// Whether it is a digest or a summary.
+    /// Whether the replacement is a digest or a summary.
     pub kind: StandIn,
-    /// Number of tool calls, with their results.
+    /// Number of tool calls; their results are replaced as well.
     pub calls: u64,
     /// Number of texts of the user, the model and the agent.
     pub texts: u64,
 }
 
-/// What replaces the beginning of a history.
+/// The kind of text that replaces the beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StandIn {
@@ -27,7 +27,7 @@ pub enum StandIn {
 }
 
 impl StandsFor {
-    /// Counts these items, which a summary or a digest replaces.
+    /// Counts the calls and texts in these items.
     pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> StandsFor {
         let (mut calls, mut texts) = (0, 0);
         let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));
@@ -43,7 +43,7 @@ impl StandsFor {
     }
 }
 
-/// `1 digest of 31 calls and 12 texts`.
+/// Prints `1 digest of 31 calls and 12 texts`.
 impl fmt::Display for StandsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StandsFor { kind, calls, texts } = *self;

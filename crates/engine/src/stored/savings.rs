@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use super::CompactionPlan;
 
-/// The saving of one tool or one file.
+/// The tokens that a plan saves of one tool or one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Saving {
-    /// The name of a tool, `thinking`, `images`, `text`; or the path of a file.
+    /// The name of a tool, or `thinking`, `images` or `text`; in [`Savings::files`] the path of a
+    /// file.
     pub of: String,
     /// Number of edits.
     pub edits: u64,
@@ -21,17 +22,17 @@ pub struct Saving {
     pub tokens: Tokens,
 }
 
-/// The savings of a plan in the context, largest first.
+/// The tokens that a plan saves in the context, the largest savings first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Savings {
-    /// By tool (calls and results together), and by kind for content that is not a tool's.
+    /// By tool (calls and results together), and by kind for content that belongs to no tool.
     pub tools: Vec<Saving>,
-    /// By file that was read or changed.
+    /// By path of the file that was read or changed.
     pub files: Vec<Saving>,
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// The savings of the edits, without what a summary or a digest replaces.
+    /// The savings of the edits. What a summary or a digest replaces is not included.
     pub fn savings(&self, counter: &dyn Counter) -> Savings {
         let Loaded { source, transcript, .. } = self.session;
         let view = View::new(transcript, source, counter);
@@ -52,7 +53,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     }
 }
 
-/// The kind of content at a place that belongs to no tool.
+/// The kind of the content at a position that belongs to no tool.
 fn kind_at(view: &View<'_>, at: At) -> &'static str {
     let (At::Block { item, block } | At::Field { item, block, .. } | At::Part { item, block, .. }) =
         at

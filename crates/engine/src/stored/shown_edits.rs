@@ -1,4 +1,4 @@
-//! The edits of a plan as text: before and after.
+//! The edits of a plan as text: what they remove and what they put in its place.
 
 use std::cmp::Reverse;
 
@@ -8,26 +8,26 @@ use epitome_passes::{PlannedEdit, View};
 
 use super::CompactionPlan;
 
-/// An edit as a person reads it. The texts are the session's: secrets are not redacted, and control
-/// characters are not escaped.
+/// An edit as it is displayed. The texts are the session's own: secrets are not redacted, and
+/// control characters are not escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownEdit {
-    /// The line of the session, from 1.
+    /// The line of the session that is edited, from 1.
     pub line: u64,
-    /// A description of what is removed: `output of Read src/main.rs`.
+    /// A description of the removed content: `output of Read src/main.rs`.
     pub what: String,
-    /// The name of the pass that planned it.
+    /// The name of the pass that planned the edit.
     pub pass: &'static str,
-    /// Tokens that it saves in the context.
+    /// Tokens that the edit saves in the context.
     pub saved: Tokens,
     /// The removed text, decoded.
     pub before: String,
-    /// The text in its place, which may be empty.
+    /// The text in its place; may be empty.
     pub after: String,
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// The edits in the order of the session, read from it one by one.
+    /// The edits in the order of the session. Their texts are read from the session one by one.
     pub fn shown_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,
@@ -37,7 +37,7 @@ impl<S: Source> CompactionPlan<'_, S> {
         self.described(edits, counter)
     }
 
-    /// The edits that save tokens, the largest saving first.
+    /// The edits that save tokens, those with the largest savings first.
     pub fn shown_by_saving<'p>(
         &'p self,
         counter: &'p dyn Counter,
@@ -72,7 +72,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     }
 }
 
-/// The text at a place, decoded.
+/// The decoded text at a position.
 fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
     let Loaded { source, transcript, .. } = session;
     let item = &transcript.items[at.item()];

@@ -10,16 +10,18 @@ use super::{CompactionPlan, Note, Stages, StandsFor, Way, unwritten};
 use crate::summary::{keeping, kept_end, says_more_than_a_summary};
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
-    /// Makes a compaction that replaces everything but the end that the recipe keeps by a summary,
-    /// written as the agent writes its own. Of the recipe only the rules of what is kept apply.
+    /// Makes a compaction that replaces everything except the end of the context that the recipe
+    /// keeps by a summary, which is written as the agent writes its own. Other parts of the recipe
+    /// are not used.
     ///
-    /// The result is empty if everything is kept, if only a summary would be replaced, and if the
-    /// context begins with this very summary, whatever follows.
+    /// The result [is empty](CompactionPlan::is_empty) if the recipe keeps everything, if the
+    /// summary would replace only another summary, or if the context already begins with this very
+    /// summary.
     ///
     /// # Errors
     ///
-    /// `Refused` if this agent has no such record, if this session cannot hold one, and if the
-    /// summary is longer than what it replaces; the errors of reading the session.
+    /// `Refused` if this agent has no record of a summary, if this session cannot hold one, or if
+    /// the summary is longer than what it replaces; the error of reading the session.
     pub fn summarised(
         text: &str,
         session: &'a Loaded<S>,
@@ -35,11 +37,11 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     }
 }
 
-/// Refuses a session that cannot hold a summary, before a model is asked for one.
+/// Returns an error if a session cannot hold a summary, so that no model is asked for one in vain.
 ///
 /// # Errors
 ///
-/// As [`CompactionPlan::summarised`].
+/// The errors of [`CompactionPlan::summarised`].
 pub fn check_holds_a_summary<S: Source>(
     session: &Loaded<S>,
     recipe: &Recipe,
@@ -63,14 +65,15 @@ pub fn check_holds_a_summary<S: Source>(
 }
 
 impl<'a, S: Source> Stages<'a, '_, S> {
-    /// The end of the context that the recipe keeps, with the plan that says what is kept.
+    /// The end of the context that the recipe keeps, and the plan that says what is kept.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keeping(self.recipe), &self.options());
         let kept = kept_end(&self.session.transcript, &plan.kept).1;
         (plan, kept)
     }
 
-    /// Makes a compaction that replaces everything but `kept`, the end of the context, by a text.
+    /// Makes a compaction that replaces everything by a text, except `kept`, the end of the
+    /// context.
     pub(super) fn in_place_of_the_beginning(
         &self,
         text: &str,
@@ -99,10 +102,10 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(planned)
     }
 
-    /// Whether a resume begins with a summary of exactly this text already.
+    /// Whether a resume already begins with a summary that has exactly this text.
     ///
-    /// Formats add words of their own around a summary, so the text is compared as the format would
-    /// write it and read it again.
+    /// Formats add words of their own around a summary, so the text is compared in the form in
+    /// which the format would write it and read it again.
     fn is_there_already(&self, text: &str) -> Result<bool> {
         let Loaded { format, source, transcript, .. } = self.session;
         let Some(there) = first_summary(transcript, source).filter(|it| it.contains(text)) else {
@@ -120,7 +123,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// A note with the rules that are removed and missing in the summary.
+/// A note that names the rules which are removed and not in the summary; `None` if all are in it.
 fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = words(text);

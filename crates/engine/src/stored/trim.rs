@@ -1,4 +1,4 @@
-//! Cuts messages out of the middle of a stored session, as the recipe says.
+//! Removes messages from the middle of a stored session, as the recipe says.
 
 use epitome_formats::Loaded;
 use epitome_model::{Applied, Cut, Edit, Source, WriteMode};
@@ -8,8 +8,8 @@ use super::{Note, Stages};
 use crate::middle::stored_middle_cut;
 
 impl<S: Source> Stages<'_, '_, S> {
-    /// The cut that a rule makes; `None` with a note if the agent has no record to leave messages
-    /// out.
+    /// The cut that a rule makes; `None`, and a note, if the agent has no record that removes
+    /// messages.
     pub(super) fn cut(
         &self,
         rule: &TrimRule,

@@ -1,8 +1,8 @@
 //! Removes keys from the environment of a program that runs other people's code.
 //!
-//! A variable that a process removes is still in `/proc/PID/environ`, which its own children, and
-//! any tool that reads files for a model, can read. So the program starts itself again without
-//! these variables, and gets their values through a pipe.
+//! If a process removes a variable, the variable is still in `/proc/PID/environ`, which its
+//! children can read, and so can any tool that reads files for a model. So the program starts
+//! itself again without these variables, and receives their values through a pipe.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ use std::io;
 pub(super) const VARIABLE: &str = "EPITOME_KEYS_FROM";
 
 /// Starts this program again if one of the variables `names` is set. Call it before threads are
-/// started or anything is read. It returns if none is set, or on a system on which no other process
+/// started or anything is read. It returns if none is set, or on a system where no other process
 /// can read a program's environment.
 ///
 /// # Errors
 ///
-/// The errors of the system. The environment is unchanged then.
+/// The errors of the operating system. The environment is unchanged then.
 #[cfg(unix)]
 pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     use std::io::Write as _;
@@ -37,7 +37,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }
-    // Every system's pipe holds this much before it is read.
+    // The number of bytes that a pipe holds on every system before they are read.
     const ROOM: usize = 4 << 10;
     if text.len() > ROOM {
         return Err(io::Error::other("the keys in the environment are too long"));
@@ -58,7 +58,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     Err(again.exec())
 }
 
-/// On other systems no other process can read the environment.
+/// Does nothing: on other systems no other process can read the environment.
 ///
 /// # Errors
 ///
@@ -89,8 +89,8 @@ pub(super) fn handed_over() -> BTreeMap<String, OsString> {
     BTreeMap::new()
 }
 
-/// Reads what is left in a pipe. The variable may have been set by another program to any path: a
-/// file that is no pipe is not read.
+/// Reads the rest of a pipe. Another program may have set the variable to any path, so a file that
+/// is not a pipe is not read.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a pipe is no regular file")]
 fn read_pipe(path: &str) -> io::Result<Vec<u8>> {

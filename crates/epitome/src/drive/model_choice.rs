@@ -1,4 +1,4 @@
-//! Model selection: from names in options and settings to a model that can be called.
+//! Selects a model: from the names in options and settings to a model that can be called.
 
 use std::time::Duration;
 
@@ -15,23 +15,24 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::keyring::{KeyPlace, key_of, keyring};
 use crate::regular;
 
-/// The options that choose a model and its fallbacks.
+/// The options that select a model and its fallbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
-    /// The model: `provider/model`, or a name in the table. A provider alone means its cheapest
-    /// model that suffices, or else the session's. Without it, a model that fits the session.
+    /// The model: `provider/model`, or a name in the table of models. A provider alone means its
+    /// cheapest model that suffices, or the model of the session if none does. `None` means a model
+    /// that suits the session.
     pub model: Option<&'a str>,
-    /// The address of the API, if not the provider's own.
+    /// The address of the API, if it is not the provider's own.
     pub address: Option<&'a str>,
-    /// Models to try next, in this order, when the model fails.
+    /// The models that are called if the model fails, in this order.
     pub fallback: &'a [String],
     /// The model of the session, as the session names it.
     pub session: Option<&'a str>,
-    /// Tokens of the longest question, and of its answer.
+    /// Tokens of the longest question, and of the answer to it.
     pub tokens: (Tokens, Tokens),
-    /// The time limit for a whole answer. By default five minutes.
+    /// The time limit for a whole answer. `None`: five minutes.
     pub timeout: Option<Duration>,
-    /// The number of attempts with each model. By default three.
+    /// The number of attempts with each model. `None`: three.
     pub tries: Option<u32>,
 }
 
@@ -62,8 +63,8 @@ pub fn catalogue(config: &Config) -> Result<Catalogue> {
 ///
 /// # Errors
 ///
-/// `Settings` if there is no such model, no key for it, or no address; `Unsupported` without the
-/// feature `models`.
+/// `Settings` if the model does not exist, or has no key or no address; `Unsupported` in a build
+/// without the feature `models`.
 #[cfg(feature = "models")]
 pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
     let (choice, catalogue) = chosen_model(config, naming)?;
@@ -75,18 +76,18 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
     for name in naming.fallback {
         let name = catalogue.resolve(name);
         let name = name.map_err(|err| Error::new(ErrorKind::Settings, err.to_string()))?;
-        // A given address is also used for fallbacks of the same provider.
+        // A given address is used for fallbacks of the same provider, too.
         let address = naming.address.filter(|_| name.provider == provider);
         patient = patient.or(client(config, &catalogue, name, address, naming)?);
     }
     Ok(patient)
 }
 
-/// Always fails: this build has no client for a provider.
+/// Always returns an error: this build has no clients for providers.
 ///
 /// # Errors
 ///
-/// `Settings` if there is no such model; `Unsupported`.
+/// `Settings` if the model does not exist; otherwise `Unsupported`.
 #[cfg(not(feature = "models"))]
 pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
     let name = chosen_model(config, naming)?.0.name;
@@ -94,11 +95,11 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
     Err(Error::new(ErrorKind::Unsupported, what))
 }
 
-/// The model that would be called first, and the table in which it was looked up. Needs no key.
+/// The model that would be called first, and the table in which it was found. Needs no key.
 ///
 /// # Errors
 ///
-/// `Settings` if there is no such model.
+/// `Settings` if the model does not exist.
 pub fn chosen_model(config: &Config, naming: &ModelSelection<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;

@@ -1,5 +1,5 @@
-//! A branch of a project's repository that holds nothing but transcripts, checked out in a folder
-//! of its own. The user's index, `HEAD` and working tree are not touched.
+//! A branch of a project's repository that contains nothing but transcripts, and is checked out in
+//! a folder of its own. The user's index, `HEAD` and working tree are not touched.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,12 @@ pub struct Branch {
     pub name: String,
     /// The top folder of the project's working tree.
     pub repository: PathBuf,
-    /// Whether an installation made it: if not, it is kept when the hook is removed.
+    /// Whether an installation created the branch. If not, the branch is kept when the hook is
+    /// removed.
     pub made: bool,
 }
 
-/// The top folder of the working tree that holds `folder`, if there is one.
+/// The top folder of the working tree that contains `folder`, if there is one.
 pub fn top(folder: &Path) -> Option<PathBuf> {
     let said = text(git(folder).args(["rev-parse", "--show-toplevel"])).ok()?;
     (!said.is_empty()).then(|| PathBuf::from(said))
@@ -45,12 +46,12 @@ pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
 }
 
 impl Branch {
-    /// The branch of this name, existing or new. Nothing is made yet.
+    /// Looks a branch up by name; it may exist or not. Nothing is created yet.
     ///
     /// # Errors
     ///
-    /// `Refused` when the name is not a valid branch name, or the branch holds the project's own
-    /// history.
+    /// `Refused` if the name is not a valid name of a branch, or if the branch contains the
+    /// project's own history.
     pub(super) fn look_up(repository: &Path, name: &str) -> Result<Branch> {
         let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
         if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {
@@ -68,11 +69,11 @@ impl Branch {
         Ok(Branch { name: name.to_owned(), repository, made: is_there.is_err() })
     }
 
-    /// Makes the branch, without a history, and checks it out at `worktree`.
+    /// Creates the branch, without a history, and checks it out at `worktree`.
     ///
     /// # Errors
     ///
-    /// The errors of git; `Exists` when something else is in that folder.
+    /// The errors of git; `Exists` if something else is in that folder.
     pub(super) fn check_out(&self, worktree: &Path) -> Result<()> {
         if self.is_checked_out(worktree) {
             return Ok(());
@@ -107,7 +108,7 @@ impl Branch {
             let what = format!("the branch `{}` is not checked out there", self.name);
             return Err(Error::new(ErrorKind::NotFound, what).at(worktree));
         }
-        // Files that the user's ignore rules exclude elsewhere are wanted here.
+        // Files that the user's ignore rules exclude in other folders are wanted here.
         text(git(worktree).args(["add", "-A", "-f", "--", "."]))?;
         let changed = git(worktree).args(["diff", "--cached", "--quiet"]).status();
         if changed.is_ok_and(|status| status.success()) {
@@ -123,7 +124,7 @@ impl Branch {
         Ok(true)
     }
 
-    /// Removes the working tree, and the branch if an installation made it.
+    /// Removes the working tree, and the branch if an installation created it.
     ///
     /// # Errors
     ///
@@ -150,8 +151,8 @@ fn full(name: &str) -> String {
     format!("refs/heads/{name}")
 }
 
-/// A git command in `folder`. Variables that git sets for its own hooks are removed, because they
-/// would select another repository.
+/// A git command in `folder`. Variables that git sets for its hooks are removed from its
+/// environment, because they would select another repository.
 fn git(folder: &Path) -> Command {
     let mut git = Command::new("git");
     for name in [
@@ -166,8 +167,8 @@ fn git(folder: &Path) -> Command {
         git.env_remove(name);
     }
     git.arg("-C").arg(folder);
-    // The user's hooks, signing and background work are off: the commit is not the user's, and must
-    // not ask for a password.
+    // The user's hooks, signing and background work are switched off: the commit is not the user's,
+    // and must not ask for a password.
     for setting in
         ["core.hooksPath=/dev/null", "commit.gpgSign=false", "gc.auto=0", "core.fsmonitor=false"]
     {
@@ -177,7 +178,7 @@ fn git(folder: &Path) -> Command {
     git
 }
 
-/// Like [`git`], with a committer name if the user has set none.
+/// Like [`git`], with a name for the committer if the user has set none.
 fn named(repository: &Path, folder: &Path) -> Command {
     let has_name = text(git(repository).args(["var", "GIT_COMMITTER_IDENT"])).is_ok();
     let mut git = git(folder);
@@ -187,7 +188,7 @@ fn named(repository: &Path, folder: &Path) -> Command {
     git
 }
 
-/// The output of a git command, if it succeeds.
+/// The output of a git command, if the command succeeds.
 fn text(git: &mut Command) -> Result<String> {
     let words: Vec<&OsStr> = git.get_args().collect();
     let at = words.get(1).map(PathBuf::from).unwrap_or_default();

@@ -9,22 +9,21 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::render::rendered_in;
 
-/// The files to remove with a rule, in addition to the entry in the agent's settings. Nothing is
-/// removed yet.
+/// The transcripts that can be removed with a rule. Nothing is removed yet.
 #[derive(Clone, Debug)]
 pub struct Purge {
-    /// The rule.
+    /// The rule that wrote them.
     pub rule: Rule,
-    /// The files of transcripts in the rule's folder. For a branch, all files of its working tree.
+    /// The transcripts in the rule's folder; for a branch, all files of its working tree.
     pub files: Vec<PathBuf>,
 }
 
 impl Purge {
-    /// Plans the removal of the files of `rules`, except for folders that another rule writes to.
+    /// Plans to remove the transcripts of `rules`, except in folders that another rule writes to.
     ///
     /// # Errors
     ///
-    /// `Unreadable`, `NewerFormat`.
+    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
     pub fn plan(config: &Config, rules: &[Rule]) -> Result<Vec<Purge>> {
         let left = Record::load(config)?.rules;
         let is_used =
@@ -43,7 +42,7 @@ impl Purge {
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`; the errors of git.
+    /// `Disk` or `NoPermission` if a file cannot be removed; the errors of git.
     pub fn carry_out(&self) -> Result<()> {
         if let Some(branch) = &self.rule.branch {
             branch.remove(&self.rule.out)?;
@@ -66,7 +65,7 @@ pub(crate) fn empty(folders: &[PathBuf]) {
     }
 }
 
-/// Removes an inserted text from a file, and the file if nothing else is in it.
+/// Removes a text that was inserted from a file, and the file if it is empty then.
 pub(super) fn unwrite(file: &Path, text: &str) -> Result<()> {
     let Some(now) = read(file)? else { return Ok(()) };
     let Some(at) = now.rfind(text) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! The record of installed hooks: how each agent's settings were changed, and what is kept of its
-//! sessions.
+//! The record of installed hooks: how each agent's settings were changed, and which of its sessions
+//! are kept.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::store::{disk, write_over};
 /// A rule: which sessions of an agent are kept, in which forms, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
     /// Only sessions that are run in this folder or below it.
     pub project: Option<PathBuf>,
@@ -25,24 +25,24 @@ pub struct Rule {
     pub formats: Vec<Rendered>,
     /// The folder to write to.
     pub out: PathBuf,
-    /// The recipe by which transcripts are shortened first.
+    /// The recipe with which transcripts are shortened before they are written.
     pub compact: Option<String>,
-    /// Whether the session itself is compacted after it ended.
+    /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,
-    /// The branch whose working tree the folder is.
+    /// The branch that is checked out in the folder, if there is one.
     pub branch: Option<Branch>,
-    /// The settings folder of the user that installed it.
+    /// The settings folder of the user who installed the hook.
     pub settings: PathBuf,
-    /// The line that was added so that the project's repository ignores the folder.
+    /// The line that was added to the project's ignore patterns, so that git ignores the folder.
     pub left_out: Option<LeftOut>,
-    /// Folders that were made for it, the outermost first.
+    /// The folders that were created for the output, the outermost first.
     pub made: Vec<PathBuf>,
 }
 
 /// A line in a file of git's ignore patterns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// The text that was appended to it.
     pub text: String,
@@ -52,17 +52,17 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Installed {
     pub agent: String,
-    /// The file that was changed or made.
+    /// The file that was changed or created.
     pub file: PathBuf,
-    /// Whether it did not exist before.
+    /// Whether the file was created.
     pub made: bool,
-    /// Folders that were made for it, the outermost first.
+    /// The folders that were created for the file, the outermost first.
     pub folders: Vec<PathBuf>,
-    /// The entry that was added to a list; none when the whole file is ours.
+    /// The entry that was added to a list; `None` if epitome wrote the whole file.
     pub entry: Option<serde_json::Value>,
-    /// How many of the keys that lead to the list were added.
+    /// Number of keys that were added to get to the list.
     pub keys: usize,
-    /// The change as a splice: the offset, and the texts before and after.
+    /// The offset in bytes at which the text was changed. The texts before and after follow.
     pub at: usize,
     pub removed: String,
     pub inserted: String,
@@ -73,18 +73,18 @@ pub(super) struct Installed {
 /// All installed hooks and rules, as stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The version of this file's format: 1.
+    /// The format version of this file: 1.
     epitome_hooks: u64,
     pub installed: Vec<Installed>,
     pub rules: Vec<Rule>,
-    /// Rules that were replaced by later ones: they keep nothing more, but the files that they
-    /// wrote are still ours to remove.
+    /// Rules that were replaced by later ones. They keep nothing more, but the files that they
+    /// wrote are still epitome's to remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Rule>,
 }
 
 impl Installed {
-    /// The text of the file before the change, if it was not edited since.
+    /// The text of the file before the change, if the file was not edited since.
     pub fn before(&self, now: &str) -> Option<String> {
         if hash(now) != self.after {
             return None;
@@ -92,8 +92,8 @@ impl Installed {
         self.without(now, self.at)
     }
 
-    /// The text with the change undone, wherever the inserted text is now, if it occurs exactly
-    /// once.
+    /// The text with the change undone, if the inserted text occurs exactly once, wherever it is
+    /// now.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }
@@ -106,11 +106,11 @@ impl Installed {
 }
 
 impl Record {
-    /// Reads the record from disk. It is empty if there is no file.
+    /// Reads the record. Without a file it is empty.
     ///
     /// # Errors
     ///
-    /// `Unreadable`; `NewerFormat`.
+    /// `Unreadable`; `NewerFormat` if a newer version of epitome wrote it.
     pub fn load(config: &Config) -> Result<Record> {
         let path = path(config);
         let text = match regular::read(&path) {
@@ -132,11 +132,11 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Writes the record. When nothing is installed, its whole folder is removed.
+    /// Writes the record. If nothing is installed, its folder is removed.
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`.
+    /// `Disk` or `NoPermission` if it cannot be written.
     pub fn store(&self, config: &Config) -> Result<()> {
         let folder = config.hooks();
         if self.installed.is_empty() && self.rules.is_empty() && self.replaced.is_empty() {
@@ -156,7 +156,7 @@ impl Record {
     }
 }
 
-/// Locks out other processes that change the record.
+/// Prevents other processes from changing the record, until the returned file is dropped.
 pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     lock_in(&config.hooks(), name)
 }
@@ -169,14 +169,14 @@ pub(crate) fn lock_in(folder: &Path, name: &str) -> Result<File> {
     let options = &mut File::options();
     let file = regular::open_with(options.create(true).append(true), &path).map_err(failed)?;
     match file.lock() {
-        // A file system without locks.
+        // The file system does not support locks.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         locked => locked.map(|()| file).map_err(failed),
     }
 }
 
-/// The one splice that turns one text into another: its offset, the text before, and the text
-/// after.
+/// The splice that turns one text into another: its offset, the text that it removes, and the text
+/// that it inserts.
 pub(crate) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
     let mut at = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     while !before.is_char_boundary(at) || !after.is_char_boundary(at) {
@@ -200,7 +200,7 @@ fn path(config: &Config) -> PathBuf {
     config.hooks().join("installed.json")
 }
 
-/// The folders on the way to `folder` that do not exist, the outermost first.
+/// The folders above and including `folder` that do not exist, the outermost first.
 pub(super) fn missing(folder: &Path) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = folder
         .ancestors()

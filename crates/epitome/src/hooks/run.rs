@@ -1,4 +1,4 @@
-//! What an installed hook does when a session ends.
+//! What an installed hook does at the end of a session.
 
 use std::fs;
 use std::io::Write as _;
@@ -22,25 +22,25 @@ use crate::render::{ListPrices, RenderOptions, RenderSource, render_into, update
 use crate::store::{disk, write_over};
 use epitome_agents::{self as agents, SessionMatch};
 
-/// The size in bytes at which a new log is begun.
+/// The size in bytes from which a new log file is begun.
 const LOG: u64 = 1 << 20;
 
-/// The interval between two checks whether a session is in use.
+/// The pause between two checks whether a session is in use.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A session that is to be compacted as soon as it is no longer in use.
+/// A session that is going to be compacted as soon as it is not in use any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deferred {
-    /// Its file.
+    /// The path of the session.
     pub session: PathBuf,
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
-    /// The process of the agent that ran it.
+    /// The id of the agent's process that ran the session.
     pub process: Option<u32>,
 }
 
-/// The session that an agent's hook event is about. None for a sub-agent's: it is handled with the
-/// session that started it.
+/// The path of the session that an agent's hook event is about. `None` for the session of a
+/// sub-agent, which is handled together with the session that started it.
 pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
@@ -55,11 +55,11 @@ pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf
     })
 }
 
-/// The rules for sessions of an agent that are run in a folder.
+/// The rules that apply to sessions of an agent that are run in a folder.
 ///
 /// # Errors
 ///
-/// `Unreadable`, `NewerFormat`.
+/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
 pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<Rule>> {
     let cwd = cwd.map(|cwd| real(Path::new(cwd)));
     let mut rules = Record::load(config)?.rules;
@@ -74,14 +74,14 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
     Ok(rules)
 }
 
-/// Renders a session as a rule says, without what `redact` finds, and commits the result if the
-/// rule has a branch.
+/// Renders a session as a rule says, without the secrets that `redact` finds. If the rule has a
+/// branch, the result is committed.
 ///
 /// # Errors
 ///
 /// The errors of reading, writing and git.
 pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
-    // Only one process at a time writes to a folder.
+    // Only one process at a time may write to a folder.
     let name = Hash::compute(rule.out.as_os_str().as_encoded_bytes()).to_string();
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
     let recipe = rule.compact.as_deref().and_then(built_in);
@@ -95,8 +95,8 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
-        // Before anything is written: this fails if the folder is not the working tree of the
-        // branch.
+        // This comes before anything is written: it fails if the branch is not checked out in the
+        // folder.
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = RenderSource::open(config, session, Some(&rule.agent))?;
@@ -111,12 +111,13 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
     Ok(listing)
 }
 
-/// Whether a session is not in use: the process that ran it has ended, and no process has it open.
+/// Whether a session is not in use: the process that ran it has ended, and no other process has it
+/// open.
 pub fn is_free(config: &Config, session: &Path, process: Option<u32>) -> bool {
     !process.is_some_and(agents::is_running) && agents::users(&config.agents, session).is_empty()
 }
 
-/// Waits until a session is free, at most for `at_most`. Returns whether it is.
+/// Waits at most `at_most` until a session is not in use. Returns whether that is so.
 pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Duration) -> bool {
     let begin = Instant::now();
     loop {
@@ -130,11 +131,11 @@ pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Dura
     }
 }
 
-/// Stores that a session is to be compacted later.
+/// Records that a session is going to be compacted later.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`.
+/// `Disk` or `NoPermission` if the record cannot be written.
 pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
     let path = place(config, &later.session);
     disk::private_folder(&folder(config))?;
@@ -143,8 +144,8 @@ pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
     write_over(&path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// Takes the deferred sessions that are now free out of the queue. A caller that cannot compact one
-/// must [`defer`] it again.
+/// Removes those deferred sessions from the queue that are not in use any more, and returns them. A
+/// caller that cannot compact one must [`defer`] it again.
 pub fn deferred(config: &Config) -> Vec<Deferred> {
     let entries = fs::read_dir(folder(config)).into_iter().flatten().flatten();
     let mut found: Vec<(PathBuf, Deferred)> = entries
@@ -156,18 +157,18 @@ pub fn deferred(config: &Config) -> Vec<Deferred> {
         .filter(|(_, later)| is_free(config, &later.session, later.process))
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
-    // Several processes may do this at once: the one that removes the file owns the entry.
+    // Several processes may do this at once: the process that removes the file owns its entry.
     found.retain(|(path, _)| fs::remove_file(path).is_ok());
     found.into_iter().map(|(_, later)| later).collect()
 }
 
-/// Writes a line into the log of hooks. Errors are ignored.
+/// Appends a line to the log of hooks. Errors are ignored.
 pub fn log(config: &Config, line: &str) {
     let path = config.hooks().join("log");
     if fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG) {
         fs::rename(&path, path.with_extension("old")).ok();
     }
-    // Makes no folder: without an installation, no log is written.
+    // The folder is not created: without an installation, no log is written.
     let mut options = fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

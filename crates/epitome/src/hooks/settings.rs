@@ -1,5 +1,5 @@
-//! Adds an entry to a list in another program's JSON settings, and removes it, leaving the rest of
-//! the text as it is.
+//! Adds an entry to a list in another program's JSON settings, and removes it. The rest of the text
+//! stays as it is.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
@@ -8,10 +8,10 @@ use serde_json::Value;
 /// Why an entry cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
-    /// It is not JSON, not even with comments.
+    /// The text is not JSON, not even with comments.
     #[error("not valid JSON: {0}")]
     NoJson(String),
-    /// It begins with a byte order mark, which agents do not skip.
+    /// The text begins with a byte order mark, which agents do not skip.
     #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
     /// A value of another type is where an object or a list is expected.
@@ -19,14 +19,14 @@ pub(crate) enum Unfit {
     Other(String),
 }
 
-/// The result of removing an entry.
+/// The result of removing an entry from a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RemovedEntry {
-    /// The text without it.
+    /// The entry was removed: the new text.
     Out(String),
-    /// The entry is not there, but another that calls the same command: the user edited it.
+    /// The entry is not there, but another one that calls the same command: the user edited it.
     Changed,
-    /// No such entry is there.
+    /// There is no such entry.
     Missing,
 }
 
@@ -59,11 +59,12 @@ pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, u
         all.push(entry.clone());
         expect == after
     });
-    // The JSON editor is a foreign crate: its result is compared with the intended value.
+    // The editor of JSON is another project's code, so its result is compared with the intended
+    // value.
     is_so.then_some((after, made)).ok_or_else(|| other(last))
 }
 
-/// Removes an entry, and the last `made` of the keys that lead to its list if they are empty then.
+/// Removes an entry, and the last `made` of the keys that lead to its list, if they are empty then.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
@@ -97,8 +98,8 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Rem
     RemovedEntry::Out(root.to_string())
 }
 
-/// Whether two texts have the same value, apart from an entry that `after` lacks and from keys that
-/// are empty without it.
+/// Whether two texts have the same value, except for an entry that `after` lacks and keys that are
+/// empty without it.
 pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value) -> bool {
     let (Some(after), Some(mut expect)) = (value(after), value(before)) else { return false };
     let all = expect_list(&mut expect, list);

@@ -15,39 +15,39 @@ use super::{hook, purge, read, real, replace, unchanged};
 /// A planned removal of a hook. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Uninstall {
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
-    /// The rules that are removed.
+    /// The rules that will be removed.
     pub rules: Vec<Rule>,
-    /// How the agent's settings change; none when other rules for the agent remain.
+    /// How the agent's settings change; `None` if other rules for the agent remain.
     pub settings: Option<FileChange>,
 }
 
 /// How a file changes when a hook is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// It gets this text.
+    /// The file gets another text.
     Text {
         /// The file.
         file: PathBuf,
-        /// Its text now.
+        /// The current text of the file.
         before: String,
-        /// Its text afterwards.
+        /// The text of the file after the removal.
         after: String,
     },
-    /// It is removed, with the folders that were made for it and are empty then.
+    /// The file is removed, together with folders that were created for it and are empty then.
     Gone {
         /// The file.
         file: PathBuf,
-        /// Its text now.
+        /// The current text of the file.
         before: String,
     },
-    /// It is kept: the user edited our entry.
+    /// The file is kept as it is, because the user edited epitome's entry.
     Kept {
         /// The file.
         file: PathBuf,
     },
-    /// It is kept: our entry is no longer in it.
+    /// The file is kept as it is, because epitome's entry is not in it any more.
     Nothing {
         /// The file.
         file: PathBuf,
@@ -55,12 +55,12 @@ pub enum FileChange {
 }
 
 impl Uninstall {
-    /// Plans to remove the hooks of an agent (or of all), in a project and for a folder (or for
-    /// all).
+    /// Plans to remove hooks: of one agent or all, in one project or all, and for one output folder
+    /// or all.
     ///
     /// # Errors
     ///
-    /// `Unreadable`, `NewerFormat`.
+    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
     pub fn plan(
         config: &Config,
         agent: Option<&str>,
@@ -88,11 +88,12 @@ impl Uninstall {
         Ok(plans)
     }
 
-    /// Writes the settings and the record. Kept transcripts stay: see [`Purge`](super::Purge).
+    /// Writes the settings and the record. Transcripts are kept: see [`Purge`](super::Purge).
     ///
     /// # Errors
     ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`.
+    /// `Changed` if the settings are not what was planned with; `Disk` or `NoPermission` if they
+    /// cannot be written.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config, "lock")?;
         let mut record = Record::load(config)?;
@@ -112,12 +113,12 @@ impl Uninstall {
         if let (Some(FileChange::Gone { .. }), Some(it)) = (&self.settings, installed) {
             purge::empty(&it.folders);
         }
-        // It is empty: the installation made it.
+        // The folder is removed if it is empty: then the installation created it.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }
 
-    /// Removes it from the record, and removes what was written for its rules alone.
+    /// Removes this hook from the record, and removes what was written only for its rules.
     fn forget(&self, config: &Config, record: &mut Record) -> Result<()> {
         if self.settings.is_some() {
             record.installed.retain(|it| it.agent != self.agent);
@@ -137,11 +138,12 @@ impl Uninstall {
         record.store(config)
     }
 
-    /// Writes the settings as they were before the removal: the record still describes them.
+    /// Writes the settings as they were before the removal, because the record still describes
+    /// them.
     fn put_back(&self) {
         match &self.settings {
-            // If this fails as well, the first error is reported, and a second `uninstall` finds
-            // nothing of ours in the settings.
+            // If this fails as well, the first error is reported, and a second `uninstall` will
+            // find no entry of epitome in the settings.
             Some(FileChange::Text { file, before, .. } | FileChange::Gone { file, before }) => {
                 replace(file, before).ok();
             }
@@ -150,7 +152,7 @@ impl Uninstall {
     }
 }
 
-/// The change that removes what was installed.
+/// The change of a file that removes what was installed.
 pub(super) fn back(installed: &Installed) -> Result<FileChange> {
     let file = installed.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

@@ -1,8 +1,8 @@
 //! Passwords in the platform's secret store, by account name.
 //!
-//! Linux and the BSDs: the Secret Service (GNOME's keyring, KWallet), over D-Bus in Rust, without a
-//! library of the system. macOS: the Keychain. Windows: the Credential Manager. An account is
-//! stored as the crate `keyring` stores it, on every platform.
+//! On Linux and the BSDs this is the Secret Service (GNOME's keyring, KWallet), over D-Bus in Rust,
+//! without a library of the system; on macOS the Keychain; on Windows the Credential Manager. An
+//! account is stored as the crate `keyring` stores it, on every platform.
 
 #[cfg(not(feature = "keyring"))]
 pub(super) use absent::{get, remove, set};
@@ -15,7 +15,7 @@ pub(super) use service::{get, remove, set};
 #[cfg(feature = "keyring")]
 const SERVICE: &str = "epitome";
 
-/// Stubs for builds without the feature `keyring`.
+/// Functions for builds without the feature `keyring`: each returns an error.
 #[cfg(not(feature = "keyring"))]
 mod absent {
     use crate::keyring::NoKeyring;
@@ -49,7 +49,7 @@ mod native {
         stored(entry(account)?.inner.get_secret())
     }
 
-    /// Stores the password of an account, in place of any other.
+    /// Stores the password of an account. An earlier password is replaced.
     pub(in crate::keyring) fn set(account: &str, password: &str) -> Result<(), NoKeyring> {
         entry(account)?.set_password(password).map_err(|err| reason(&err))
     }
@@ -74,7 +74,7 @@ mod native {
         }
     }
 
-    /// Some errors contain what was stored: only their kind is reported.
+    /// The reason of an error: only its kind, because some errors contain what was stored.
     fn reason(err: &Error) -> NoKeyring {
         NoKeyring(match err {
             Error::BadEncoding(_) | Error::BadDataFormat(..) => super::super::NOT_TEXT.to_owned(),
@@ -102,7 +102,7 @@ mod service {
         })
     }
 
-    /// Stores the password of an account, in place of any other.
+    /// Stores the password of an account. An earlier password is replaced.
     pub(in crate::keyring) fn set(account: &str, password: &str) -> Result<(), NoKeyring> {
         const TYPE: &str = "application/octet-stream";
         connected(|service| {
@@ -138,7 +138,7 @@ mod service {
     }
 
     /// Calls the Secret Service on a thread of its own: the connection blocks on an async runtime,
-    /// which is not allowed on a thread of another runtime.
+    /// which is forbidden on a thread of another runtime.
     fn connected<T: Send>(
         call: impl FnOnce(&SecretService<'_>) -> Result<T, Failed> + Send,
     ) -> Result<T, NoKeyring> {
@@ -150,7 +150,8 @@ mod service {
         }
     }
 
-    /// The one entry of an account, unlocked: the user may be asked for the keyring's password.
+    /// The only entry of an account, unlocked. The user may be asked for the password of the
+    /// keyring.
     fn item<'a>(service: &'a SecretService<'_>, account: &str) -> Result<Option<Item<'a>>, Failed> {
         let found = service.search_items(attributes(account))?;
         if !found.locked.is_empty() {

@@ -1,10 +1,10 @@
 //! Short ids of sessions.
 
-/// The least number of characters of a short id.
+/// The minimum number of characters of a short id.
 const LEAST: usize = 8;
 
-/// For each id, its shortest unique prefix of at least eight characters, which commands accept. Ids
-/// of pi begin with the time, so eight characters are often not enough.
+/// For each id, its shortest unique beginning of at least eight characters, which commands accept.
+/// Ids of pi begin with the time, so eight characters are often not enough.
 ///
 /// ```
 /// let ids = ["0f3c9a52-7d1e", "2026-11-18T12", "2026-11-18T13"];
@@ -13,7 +13,7 @@ const LEAST: usize = 8;
 /// ```
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
-    // Sorted, the ids with the longest common beginning are adjacent.
+    // In sorted order, ids with a long common beginning are next to each other.
     order.sort_by_key(|&at| ids[at]);
     let mut short = vec![String::new(); ids.len()];
     for (place, &at) in order.iter().enumerate() {
@@ -25,7 +25,7 @@ pub fn short_ids(ids: &[&str]) -> Vec<String> {
     short
 }
 
-/// The number of leading characters that are equal.
+/// The number of characters at the beginning that two ids have in common.
 fn alike(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }

@@ -24,10 +24,10 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Every order.
+    /// All sort orders.
     pub const ALL: [Sort; 4] = [Sort::Saving, Sort::Time, Sort::Size, Sort::Context];
 
-    /// Its name in options and addresses.
+    /// The name of the order, in options and addresses.
     pub fn name(self) -> &'static str {
         match self {
             Sort::Saving => "saving",
@@ -37,8 +37,8 @@ impl Sort {
         }
     }
 
-    /// Sorts sessions, each given with its entry if it was read. Of equal ones the newest is first;
-    /// those that cannot be read are last.
+    /// Sorts sessions, each of which has an entry if it was read. Among equal ones, the newest is
+    /// first. Sessions that cannot be read are last.
     pub fn order<T>(
         self,
         sessions: &mut [T],

@@ -11,35 +11,35 @@ use serde::{Deserialize, Serialize};
 use crate::ops::timestamp;
 use crate::redact::Screen;
 
-/// The most models of a session that are listed apart.
+/// The maximum number of models of a session that are listed separately.
 const MODELS: usize = 16;
-/// The most characters of a model's name.
+/// The maximum number of characters in the name of a model.
 const NAME: usize = 80;
 
-/// The usage of one day's requests to one model, as the provider counted them.
+/// The usage of one day's requests to one model, as the provider counted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayUsage {
-    /// The day in UTC; none if the session does not say when.
+    /// The day in UTC; `null` if the session does not record it.
     pub day: Option<Date>,
-    /// The model; none if the session does not name it.
+    /// The model; `null` if the session does not name it.
     pub model: Option<String>,
     /// The number of requests whose usage is recorded.
     pub requests: u64,
-    /// All input, from a cache or not.
+    /// All input tokens, whether they were read from a cache or not.
     pub input: Tokens,
-    /// The input that was read from a cache, as far as it is recorded.
+    /// The input tokens that were read from a cache, as far as they are recorded.
     pub cached: Tokens,
-    /// Output, as far as it is recorded.
+    /// The output tokens, as far as they are recorded.
     pub output: Tokens,
     /// The cost that the session records, or else the cost at list prices.
     pub cost: MicroDollars,
-    /// The number of requests of unknown cost: they are not in `cost`.
+    /// The number of requests whose cost is unknown; `cost` does not include them.
     pub unpriced: u64,
-    /// The number of requests in `cost` whose output is not recorded: only their input is included.
+    /// The number of requests whose output is not recorded; `cost` includes only their input.
     pub unrecorded_output: u64,
 }
 
-/// The usage of a session. Secrets in names of models are hidden.
+/// The usage of a session, by day and model. Secrets in names of models are hidden.
 pub(super) fn usage(
     transcript: &Transcript,
     prices: Option<&Catalogue>,
@@ -75,12 +75,12 @@ pub(super) fn usage(
     sums.into_iter().map(named).collect()
 }
 
-/// The name of a model as it is shown and stored.
+/// The name of a model as it is displayed and stored.
 pub(super) fn name(model: &str, screen: &Screen) -> String {
     short(&screen.text(model), NAME)
 }
 
-/// The index of a model in `models`, which is added if it is new; none if there are too many.
+/// The index of a model in `models`, to which a new one is added; `None` if there are too many.
 fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
     let known = models.iter().position(|it| *it == model);
     known.or_else(|| {

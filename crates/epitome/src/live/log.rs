@@ -1,4 +1,4 @@
-//! The log of a live context in a file.
+//! The log of a live context, in a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,21 +11,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::source::FileSource;
 
-/// A new context with a new log at `path`, readable by its owner only.
+/// Creates a context with a new log at `path`. Only the file's owner can read it.
 ///
 /// # Errors
 ///
-/// `Exists` if the file exists, `Disk` if it cannot be made.
+/// `Exists` if the file exists, `Disk` if it cannot be created.
 pub fn create(path: &Path, setup: Setup) -> Result<Context> {
     Context::create(Box::new(LogFile::create(path)?), setup)
 }
 
-/// The context of an existing log, in the state in which it was left.
+/// Opens the log at `path` and resumes its context, in the state in which it was left.
 ///
 /// # Errors
 ///
-/// `Unreadable` and the like if it cannot be read, `UnknownFormat` if it is no log, `NewerFormat`
-/// if a newer epitome wrote it.
+/// `NotFound`, `NoPermission` or `Unreadable` if the file cannot be read; `UnknownFormat` if it is
+/// not a log; `NewerFormat` if a newer version of epitome wrote it.
 pub fn open(path: &Path, setup: Setup) -> Result<Context> {
     let source = FileSource::open(path)?;
     let bytes = source.read(0..Source::len(&source)).into_owned();
@@ -36,7 +36,7 @@ pub fn open(path: &Path, setup: Setup) -> Result<Context> {
     Context::resume(bytes, Box::new(log), setup).map_err(|err| err.at(path))
 }
 
-/// The journal of a context in a file.
+/// A file as the journal of a context.
 struct LogFile {
     file: File,
     path: PathBuf,
@@ -73,8 +73,8 @@ impl LogFile {
 impl Journal for LogFile {
     fn append(&mut self, lines: &[u8]) -> Result<()> {
         if let Err(err) = self.file.write_all(lines) {
-            // After a failed write the torn line is removed: the next record must begin on its own
-            // line.
+            // After a failed write the incomplete line is removed: the next record must begin on
+            // its own line.
             let cut = self.file.set_len(self.len);
             let _ = cut.and_then(|()| self.file.seek(SeekFrom::End(0)));
             return Err(Error::writing(err, "the log", &self.path));

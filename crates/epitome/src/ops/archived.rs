@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::session::Loaded;
 
-/// The archive's generations of a file.
+/// The generations of a file in the archive.
 #[derive(Clone)]
 pub(super) struct Known {
     pub key: SessionKey,
@@ -37,11 +37,12 @@ impl Known {
     }
 }
 
-/// The key of a session in the archive, as a restore finds it: a session that lost its id is found
-/// by the path of its file.
+/// The key of a session in the archive, as a restore finds it: a session that has lost its id is
+/// found by the path of its file.
 ///
 /// # Errors
 ///
+/// `NoPermission` or `Unreadable` if the archive cannot be read.
 /// `NoPermission`, `Unreadable` when the archive cannot be read.
 pub(crate) fn key_in_archive<S>(
     config: &Config,

@@ -1,11 +1,12 @@
-//! A number before and after.
+//! A value before and after a change.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// A number before and after. Changes of several sessions are added side by side.
+/// A value before and after a change: tokens, bytes, or money. A sum of changes adds the values
+/// before, and the values after.
 ///
 /// ```
 /// use epitome::ops::Change;
@@ -15,9 +16,9 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change<T> {
-    /// Before.
+    /// The value before the change.
     pub before: T,
-    /// After.
+    /// The value after the change.
     pub after: T,
 }
 

@@ -25,38 +25,56 @@ use crate::settings::Settings;
 use crate::source::{FileSource, if_read};
 use crate::watch::Share;
 
-/// How sessions are compacted.
+/// How sessions are compacted: the recipe and the options. [`run`](Compact::run) compacts a
+/// session, [`plan`](Compact::plan) only says what would be done.
+///
+/// ```
+/// use epitome::ops::{Compact, OpenSession};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let compact = Compact { force: true, ..Compact::new(&recipe, &counter, &run) };
+/// let report = compact.run(&OpenSession::at(&config, &path))?;
+/// assert!(report.file.disk_bytes.after < report.file.disk_bytes.before);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Compact<'a> {
     /// The recipe: what is removed, and what is kept.
     pub recipe: &'a Recipe,
-    /// The counter of tokens.
+    /// The counter of tokens, for plans and reports.
     pub counter: &'a dyn Counter,
-    /// The run to which the compaction belongs.
+    /// The run of the caller's program that the compaction belongs to.
     pub run: &'a Run,
-    /// How it is written. None: in the agent's own way if that is the agent's default and can hold
-    /// all edits, else by rewriting.
+    /// How the edits are written. `None`: in the agent's own way if that is the agent's default and
+    /// can express all edits, otherwise into the records.
     pub way: Option<Way>,
-    /// A summary that replaces the beginning of the history. Sub-agents are not compacted then: the
-    /// summary of a session does not cover what they did.
+    /// A summary that replaces the beginning of the history; `None` if there is none. With a
+    /// summary, sub-agents are not compacted: the summary of a session does not say what they did.
     pub summary: Option<SummaryFrom<'a>>,
-    /// Continues even if another process has the session open.
+    /// Whether to continue if another process has the session open.
     pub force: bool,
-    /// Where a whole copy of each file is kept, if it is.
+    /// Where a whole copy of each file is kept before it is replaced; `None` if nowhere.
     pub backup: Option<BackupPlace>,
-    /// Writes the compacted session to this new file, without the files that belong to it; the
-    /// session itself is unchanged.
+    /// The path of a new file for the compacted session; the session itself is then unchanged, and
+    /// the files that belong to it are not copied. `None`: the session is replaced.
     pub out: Option<&'a Path>,
-    /// Skips a session if less than this share of its context would be removed.
+    /// The least share of the context that must be removed; otherwise the session is skipped.
     pub least: Option<Share>,
-    /// The window of the sessions' model. None: the one in the table of models.
+    /// The window, in tokens, of the model that the sessions are sent to. `None`: the window in the
+    /// table of models.
     pub window: Option<Tokens>,
 }
 
 /// A locked file and the plan for it.
 type Plan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
 
-/// What was archived for a file.
+/// The result of archiving a file.
 #[derive(Default)]
 struct Written {
     generation: Option<Generation>,
@@ -65,14 +83,14 @@ struct Written {
 }
 
 impl<'a> Compact<'a> {
-    /// The defaults of `epitome compact SESSION` without options and settings.
+    /// The defaults of `epitome compact SESSION`, without options and settings.
     pub fn new(recipe: &'a Recipe, counter: &'a dyn Counter, run: &'a Run) -> Compact<'a> {
         let (way, summary, backup, out) = (None, None, None, None);
         let (least, window) = (None, None);
         Compact { recipe, counter, run, way, summary, force: false, backup, out, least, window }
     }
 
-    /// The defaults of `epitome compact SESSION` with the user's settings.
+    /// The defaults of `epitome compact SESSION`, with the user's settings.
     pub fn with_settings(
         settings: &Settings,
         recipe: &'a Recipe,
@@ -84,12 +102,33 @@ impl<'a> Compact<'a> {
     }
 
     /// Plans the compaction of a session and of the files that belong to it. Nothing is written.
-    /// `look` is called with each plan. A plan that would break an invariant is no error here: see
-    /// [`CompactReport::check`].
+    /// `look` is called with the path and plan of each file. A plan that would violate an invariant
+    /// is not an error here: [`CompactReport::check`] returns it.
+    ///
+    /// ```
+    /// use epitome::ops::{Compact, OpenSession, Outcome};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// let session = OpenSession::at(&config, &path);
+    /// let mut edits = 0;
+    /// let report = Compact::new(&recipe, &counter, &run)
+    ///     .plan(&session, |_path, plan| edits += plan.compaction.edits.len())?;
+    /// report.check()?;
+    /// assert!(edits > 0 && report.dry_run);
+    /// assert_eq!(report.file.outcome, Outcome::Planned);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// `ReadOnly`, and the errors of opening, reading and planning.
+    /// `ReadOnly` if sessions of this format are never written; the errors of opening, reading and
+    /// planning.
     pub fn plan(
         &self,
         session: &OpenSession<'_>,
@@ -119,11 +158,32 @@ impl<'a> Compact<'a> {
     }
 
     /// Plans the compaction of a session that was read already, without the files that belong to
-    /// it. `path` is its name in the report.
+    /// it. `path` is the session's name in the report; the session need not be a file.
+    ///
+    /// ```
+    /// use epitome::Loaded;
+    /// use epitome::ops::Compact;
+    /// use epitome_formats::session;
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// let bytes = std::fs::read(&path).expect("a session");
+    /// let loaded = session::Loaded::read(bytes, None)?;
+    /// let compact = Compact::new(&recipe, &counter, &run);
+    /// let report = compact.plan_loaded(&config, "-".as_ref(), &loaded, |_, _| {})?;
+    /// assert_eq!(report.file.session, "-");
+    /// assert!(report.file.context_tokens.after < report.file.context_tokens.before);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`plan`](Compact::plan).
+    /// The errors of [`plan`](Compact::plan).
     pub fn plan_loaded<S: Source>(
         &self,
         config: &Config,
@@ -144,12 +204,12 @@ impl<'a> Compact<'a> {
     }
 
     /// Writes a compacted copy of a session that was read already to the new file `out`, without
-    /// the files that belong to it. `path` is its name in the report.
+    /// the files that belong to the session. `path` is the session's name in the report.
     ///
     /// # Errors
     ///
-    /// `Invariant` if one would break; `Exists` if `out` exists; the errors of planning, the
-    /// archive and writing.
+    /// `Invariant` if the compaction would violate one; `Exists` if `out` exists; the errors of
+    /// planning, archiving and writing.
     pub fn copy_loaded<S: Source>(
         &self,
         config: &Config,
@@ -178,23 +238,63 @@ impl<'a> Compact<'a> {
     }
 
     /// Compacts a session and the files that belong to it in one transaction: everything is
-    /// planned, then archived and proved, then written, and if one file cannot be written none is.
+    /// planned, then archived and proved, then written. If one file cannot be written, none is. If
+    /// there is nothing to do, nothing is written, and the report [says
+    /// so](CompactReport::is_nothing).
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` and `Locked` with the process that has the session; `ReadOnly`;
-    /// `Invariant` if one would break; the errors of planning, reading, the archive and the store.
-    /// Nothing is changed then, or the error names what could not be undone.
+    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `ReadOnly` if its
+    /// format is never written; `Invariant` if the compaction would violate one; the errors of
+    /// planning, reading, archiving and replacing. The session is unchanged then, or the error
+    /// names what could not be undone.
+    ///
+    /// ```
+    /// use epitome::ErrorKind;
+    /// use epitome::ops::{Compact, OpenSession};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// let missing = OpenSession::at(&config, "no-such-session.jsonl".as_ref());
+    /// let err = Compact::new(&recipe, &counter, &run).run(&missing).expect_err("no file");
+    /// assert_eq!(err.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     pub fn run(&self, session: &OpenSession<'_>) -> Result<CompactReport> {
         self.run_after(session, || Ok(()))
     }
 
-    /// Like [`run`](Compact::run). `before_writing` is called when everything is planned and there
-    /// is something to write: if it fails, nothing is written.
+    /// Like [`run`](Compact::run). When everything is planned and there is something to write,
+    /// `before_writing` is called, for example to ask the user. If it returns an error, nothing is
+    /// written.
+    ///
+    /// ```
+    /// use epitome::ops::{Compact, OpenSession};
+    /// use epitome::{Error, ErrorKind};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// let session = OpenSession::at(&config, &path);
+    /// let refused = Compact::new(&recipe, &counter, &run)
+    ///     .run_after(&session, || Err(Error::new(ErrorKind::Refused, "the user said no")));
+    /// assert!(refused.is_err());
+    /// assert_eq!(std::fs::read(&path).expect("a file"), fixtures::get("pi", "pricing").bytes());
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`run`](Compact::run), and the errors of `before_writing`.
+    /// The errors of [`run`](Compact::run), and the error of `before_writing`.
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -245,7 +345,8 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// What a model would be asked for a summary. Calls no model and writes nothing.
+    /// Estimates the questions that a model would be asked for a summary. Calls no model and writes
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -264,7 +365,7 @@ impl<'a> Compact<'a> {
             .map_err(|err| err.with_path(path))
     }
 
-    /// Locks each file of a session against writes by other programs.
+    /// Locks each file of a session against changes by other processes.
     fn take(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut taken = Vec::new();
         for (n, part) in self.members(session)?.into_iter().enumerate() {
@@ -287,7 +388,7 @@ impl<'a> Compact<'a> {
         Ok(session.members()?.collect())
     }
 
-    /// Plans the compaction of one file. `models` is set to the models that were called for it.
+    /// Plans the compaction of one file. `models` is set if models are called for it.
     fn planned<'s, S: Source>(
         &self,
         config: &Config,
@@ -324,7 +425,7 @@ impl<'a> Compact<'a> {
     ) -> Result<CompactionPlan<'s, S>> {
         let (recipe, note) = self.in_window(config, session)?;
         let way = match self.way {
-            // A copy is made to be small, so it is rewritten.
+            // A copy is made to be small, so the edits are written into the records.
             None if self.out.is_some() => Some(Way::Rewrite),
             way => way,
         };
@@ -336,8 +437,8 @@ impl<'a> Compact<'a> {
         Ok(planned)
     }
 
-    /// The recipe, resolved for the window of the session's model if it depends on the window; or
-    /// with a note that the window is unknown.
+    /// The recipe, with percentages converted for the window of the session's model if the recipe
+    /// has any; and a note if that window is unknown.
     fn in_window<S: Source>(
         &self,
         config: &Config,
@@ -371,7 +472,7 @@ impl<'a> Compact<'a> {
     ) -> CompactedFile {
         let mut file = CompactedFile::from_plan(path, planned, self.counter);
         let fit = calibration_of_plan(planned, config, path, self.counter);
-        // An unreadable table is reported where prices are required.
+        // An error in the user's table is reported where prices are needed.
         let prices = catalogue(config).ok();
         file.quote =
             prices.and_then(|prices| quote_of(&prices, planned, fit, self.counter, config.now()));
@@ -419,7 +520,7 @@ impl<'a> Compact<'a> {
         }
         before_writing()?;
         let written = self.archive_all(config, planned).map_err(Error::while_writing)?;
-        // The session last: agents read it first.
+        // The session itself is replaced last, because agents read it first.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
             for ((one, _), made) in planned.iter().zip(&written) {
@@ -434,13 +535,14 @@ impl<'a> Compact<'a> {
         Ok(written)
     }
 
-    /// Archives everything that is removed, or leaves the archive as it was.
+    /// Archives everything that is removed. If that fails, the archive is as it was before.
     fn archive_all(&self, config: &Config, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
         let whose =
             planned.first().map(|(one, it)| crate::session::key_of(it.session, one.file.path()));
         let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
         let mut parts = Vec::new();
-        // The other files first: the session's generation names theirs.
+        // The other files are archived first, because the session's generation names their
+        // generations.
         for (n, (one, planned)) in planned.iter().enumerate().rev() {
             if planned.is_empty() {
                 continue;

@@ -39,24 +39,24 @@ pub(super) use timeline::Timeline;
 use used_facts::{one_per_file, with_slash};
 pub use view::{LossGroup, LossMembers, WayBack};
 
-/// The most tokens of a text of the model that counts as a short conclusion.
+/// The number of tokens up to which a text of the model counts as a short conclusion.
 const SHORT: Tokens = Tokens(80);
 
-/// What the compactions of a session took out of its context.
+/// What the compactions of a session removed from its context. [`session_losses`] makes it.
 #[derive(Clone, Debug, Serialize)]
 pub struct LossReport {
-    /// The session.
+    /// The address of the session.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub session: PathBuf,
-    /// Its agent.
+    /// The agent that wrote the session.
     pub agent: &'static str,
-    /// Its id.
+    /// The id of the session.
     pub id: Option<String>,
-    /// How tokens are counted.
+    /// The name of the counter of tokens.
     pub counter: &'static str,
-    /// The date of the prices.
+    /// The date of the prices, as in the table of models.
     pub prices_of: String,
-    /// Each compaction, oldest first.
+    /// The losses of each compaction, the oldest first.
     pub compactions: Vec<CompactionLosses>,
     /// What could not be determined, as sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -76,38 +76,39 @@ pub enum CompactedBy {
 /// What one compaction removed from the context of a session.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactionLosses {
-    /// Which program made it.
+    /// Which program made the compaction.
     pub by: CompactedBy,
-    /// The generation number of a compaction by epitome. None for a planned one.
+    /// The number of the generation, for a compaction by epitome. `None` for a planned one.
     pub generation: Option<u64>,
-    /// The recipe of a compaction by epitome.
+    /// The name of the recipe, for a compaction by epitome.
     pub recipe: Option<String>,
-    /// When it was made, as recorded in the session or the archive.
+    /// When the compaction was made, as recorded in the session or the archive.
     pub at: Option<String>,
-    /// The line of the record of an agent's own compaction, from 1.
+    /// For a compaction by the agent: the line of its record in the session, from 1.
     pub line: Option<u64>,
     /// The model that the context was sent to.
     pub model: Option<String>,
-    /// The context that a resume sends, before and after.
+    /// The tokens that a resume sends, before and after the compaction.
     pub context_tokens: Change<Tokens>,
-    /// The amount removed, by kind.
+    /// What was removed, by kind.
     pub left: BTreeMap<LostKind, Amount>,
-    /// The calls that were repeated only because their results had been removed.
+    /// The calls that the agent repeated only because their results had been removed.
     pub again: AgainTotal,
-    /// The numbers of distinct facts before, of those removed, and of those used later.
+    /// The numbers of distinct facts: before the compaction, removed by it, and used later.
     pub facts: FactTotals,
     /// The facts that the agent wrote later although they had been removed.
     pub facts_used: Vec<UsedFact>,
     /// The removed texts, in the order of the session.
     pub pieces: Vec<Piece>,
-    /// For a planned compaction: files that the session changes and whose reads would be removed.
+    /// For a planned compaction: the paths of files that the session changes and whose reads would
+    /// be removed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub changed_files: BTreeSet<String>,
 }
 
 impl CompactionLosses {
     /// The removed texts of the model: first those that state a decision, then short ones, which
-    /// are conclusions however they are worded, then the others; each group newest first.
+    /// are conclusions however they are worded, then the others. In each group the newest is first.
     pub fn texts_of_the_model(&self) -> Vec<&Piece> {
         let is_text = |it: &&Piece| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply);
         let mut texts: Vec<&Piece> = self.pieces.iter().rev().filter(is_text).collect();
@@ -119,8 +120,9 @@ impl CompactionLosses {
         texts
     }
 
-    /// What of it may matter for the rest of the session: `2 rules`, `1 unresolved error`. Results
-    /// that can be read or run again, and resolved errors, are not included.
+    /// The losses that may matter for the rest of the session, each as a few words: `2 rules`, `1
+    /// unresolved error`. Results that can be read or run again, and resolved errors, are not
+    /// included.
     pub fn may_matter(&self) -> Vec<String> {
         let of = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
         // If an error was removed in part, the lines that say what failed were kept.
@@ -142,53 +144,53 @@ impl CompactionLosses {
     }
 }
 
-/// An amount of one kind.
+/// The number and tokens of removed texts of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// The number of texts.
+    /// Number of texts.
     pub pieces: u64,
-    /// Their tokens.
+    /// Tokens of these texts.
     pub tokens: Tokens,
 }
 
-/// The totals of calls that were repeated.
+/// The calls that were repeated, and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AgainTotal {
-    /// The number of calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Their tokens, with those of their results.
+    /// Tokens of these calls and of their results.
     pub tokens: Tokens,
-    /// What they cost once, at list prices, in millionths of a dollar; `null` if the price is
-    /// unknown.
+    /// What these calls cost at list prices, each sent once; `null` if the price is unknown.
     pub cost: Option<MicroDollars>,
 }
 
-/// Counts of facts.
+/// Numbers of distinct facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactTotals {
-    /// In the context before.
+    /// Facts in the context before the compaction.
     pub before: u64,
-    /// Not in the context after.
+    /// Facts that are not in the context after the compaction.
     pub gone: u64,
-    /// Of the removed ones, those that the agent wrote before anything had brought them back.
+    /// Removed facts that the agent wrote later, before any other text had brought them back.
     pub used: u64,
 }
 
 /// A removed text, and how to get it back.
 #[derive(Clone, Debug, Serialize)]
 pub struct Piece {
-    /// The text.
+    /// The removed text.
     #[serde(flatten)]
     pub lost: LostPiece,
-    /// The cost of the repeated call, once; `null` if unknown.
+    /// What repeating the call cost at list prices; `null` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The command that puts it back into the session, if there is one: a text that the agent
-    /// itself removed cannot be put back alone.
+    /// The command that puts the text back into the session; `None` if there is none: a text that
+    /// the agent itself removed cannot be put back alone.
     pub restore: Option<String>,
-    /// The command that prints it.
+    /// The command that prints the text.
     pub show: Option<String>,
-    /// Whether its text is in the context again: it was put back, or the agent read it again.
+    /// Whether the text is in the context again, because it was put back or the agent read it
+    /// again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
 }
@@ -199,7 +201,7 @@ impl Piece {
         !self.lost.partly && self.lost.tokens <= SHORT
     }
 
-    /// The reference by which it is restored or shown.
+    /// The reference with which the text is restored or printed.
     pub fn reference(&self) -> Option<&Ref> {
         let commands = [self.restore.as_deref(), self.show.as_deref()];
         let command = commands.into_iter().flatten().next()?;
@@ -207,13 +209,34 @@ impl Piece {
     }
 }
 
-/// Reports what the compactions of a session removed from its context, epitome's and the agent's
-/// own.
+/// Reports what the compactions of a session removed from its context: those by epitome and those
+/// by the agent itself. A session without compactions has an empty report.
+///
+/// ```
+/// use epitome::Settings;
+/// use epitome::ops::{Compact, OpenSession, session_losses};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let settings = Settings::default();
+/// let before = session_losses(&OpenSession::at(&config, &path), &settings, &counter)?;
+/// assert!(before.compactions.is_empty());
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let after = session_losses(&OpenSession::at(&config, &path), &settings, &counter)?;
+/// let [losses] = &after.compactions[..] else { panic!("one compaction") };
+/// assert!(losses.context_tokens.after < losses.context_tokens.before);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// The errors of opening and reading the session, the archive and the table of models; `Recipe` for
-/// a recipe of the settings that cannot be used.
+/// The errors of opening and reading the session, the archive and the table of models; `Recipe` if
+/// a recipe of the settings cannot be used.
 pub fn session_losses(
     session: &OpenSession<'_>,
     settings: &Settings,
@@ -267,9 +290,28 @@ pub fn session_losses(
     })
 }
 
-/// The text that a name refers to in the session as it was before all compactions: a text named in
-/// a loss report, a call with its result and the model's text around it, or a response of the
-/// model. None if nothing has this name.
+/// The text that a name refers to, in the session as it was before all compactions: a text named in
+/// a loss report; a call with its result and the model's text next to it; or a response of the
+/// model. `None` if the session has nothing with this name.
+///
+/// ```
+/// use epitome::ops::{OpenSession, session_text};
+/// use epitome_passes::Name;
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let session = OpenSession::at(&config, &path);
+/// let first_call = Name::parse("#1").expect("the name of a call");
+/// assert!(session_text(&session, &first_call)?.is_some());
+/// let unknown = Name::parse("#999").expect("the name of a call");
+/// assert_eq!(session_text(&session, &unknown)?, None);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -296,12 +338,12 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
     })
 }
 
-/// What a planned compaction of the session at `path` would remove from its context. The rule files
-/// are those of the plan's recipe.
+/// What a planned compaction would remove from the context of the session at `path`. Rule files are
+/// those of the plan's recipe.
 ///
 /// # Errors
 ///
-/// The errors of the table of models.
+/// The errors of reading the table of models.
 pub fn planned_losses<S: Source>(
     config: &Config,
     settings: &Settings,
@@ -335,7 +377,7 @@ pub fn planned_losses<S: Source>(
     let made = Made { found: &found, session: &name, now: &HashSet::new() };
     let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
     let screen = Screen::with_settings(config, settings);
-    // A session from standard input has no history to open.
+    // A session from standard input has no history that could be opened.
     let mut screen = match &history {
         Ok(history) => history.screen(&screen),
         Err(_) => screen.of_session(&loaded.source),
@@ -349,7 +391,7 @@ pub fn planned_losses<S: Source>(
     Ok(CompactionLosses { changed_files, ..losses })
 }
 
-/// A compaction, and the name of its session on a command line.
+/// A compaction, and how its session is named on a command line.
 struct Made<'a> {
     found: &'a Found,
     session: &'a str,
@@ -416,8 +458,8 @@ fn reported(
     }
 }
 
-/// A fact with secrets and personal data hidden. A path's first slash is not part of the fact, but
-/// it is needed to recognise a user's folder.
+/// A fact with secrets and personal data hidden. The first slash of a path is not part of the fact,
+/// but without it a user's folder would not be recognised.
 fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
     let fact = with_slash(used);
     if used.kind != FactKind::Path || fact.starts_with(['/', '~']) {
@@ -428,28 +470,28 @@ fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
 }
 
 impl Made<'_> {
-    /// The references of a piece that are in the archive.
+    /// The references of a removed text that are in the archive.
     fn archived<'p>(&self, piece: &'p LostPiece) -> impl Iterator<Item = &'p Ref> {
         piece.references.iter().filter(|it| self.found.removed.contains(it))
     }
 
-    /// Whether everything that was archived of a piece is in the context now.
+    /// Whether all texts that were archived for a removed text are in the context now.
     fn is_back(&self, piece: &LostPiece) -> bool {
         let mut archived = self.archived(piece).peekable();
         archived.peek().is_some() && archived.all(|it| self.now.contains(it))
     }
 
-    /// The commands that put a piece back, and that print it.
+    /// The commands that put a removed text back, and that print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
-        // Of several texts, the first that is not back yet.
+        // Of several texts, the first that is not back in the context.
         let missing = self.archived(piece).find(|it| !self.now.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
                 (Some(restore), Some(format!("epitome show {reference}")))
             }
-            // It is still in the file.
+            // The text is still in the file.
             (None, Some(reference)) => {
                 (None, Some(format!("epitome show {reference} --session {}", self.session)))
             }
@@ -458,7 +500,7 @@ impl Made<'_> {
     }
 }
 
-/// A time in RFC 3339: some agents write milliseconds.
+/// A time as RFC 3339; some agents write milliseconds.
 fn in_words(time: &str) -> String {
     let millis = time.parse().ok().and_then(|it| Timestamp::from_millisecond(it).ok());
     millis.map_or_else(|| time.to_owned(), |it| it.to_string())
@@ -469,7 +511,8 @@ fn model_of(transcript: &Transcript) -> Option<String> {
     transcript.context().rev().find_map(|(_, entry)| entry.model.as_deref().map(str::to_owned))
 }
 
-/// The name of a session on a command line: its id if that resolves to this file, or else its path.
+/// The name of a session on a command line: its id if that resolves to this file, otherwise the
+/// path.
 fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     let is_plain = |text: &str| {
         !text.is_empty()
@@ -488,7 +531,7 @@ fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     if is_plain(&path) {
         return path.into_owned();
     }
-    // It would be parsed as an option.
+    // A path that begins with a hyphen would be parsed as an option.
     let here = if path.starts_with('-') { "./" } else { "" };
     format!("'{here}{}'", path.replace('\'', r"'\''"))
 }

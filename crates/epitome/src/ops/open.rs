@@ -1,4 +1,5 @@
-//! A session that operations work on: its place and the files that belong to it, looked up once.
+//! A session that operations work on. Its place, and the files that belong to it, are looked up
+//! once.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,31 @@ use crate::session::Loaded;
 use crate::source::FileSource;
 use crate::store::User;
 
-/// A session, and what belongs to it: the sessions of its sub-agents, and logs that a database
-/// keeps of it.
+/// A session with all files that belong to it: the sessions of its sub-agents, and logs that a
+/// database keeps.
 ///
-/// The address is resolved once. The session is read, and its other files are looked up, when first
-/// needed. An operation that writes opens the session again under its lock.
+/// The address is resolved when the value is made. The session is read, and its other files are
+/// looked up, when they are first needed. An operation that writes opens the session again, under
+/// its lock.
+///
+/// ```
+/// use epitome::ops::OpenSession;
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let session = OpenSession::at(&config, &path);
+/// assert_eq!(session.loaded()?.format.name, "pi");
+/// assert!(session.users().is_empty(), "no process has it open");
+/// // A session that does not exist is an error only when it is read.
+/// let missing = OpenSession::at(&config, "no-such-session.jsonl".as_ref());
+/// assert!(missing.loaded().is_err());
+/// # Ok::<(), epitome::Error>(())
+/// ```
 pub struct OpenSession<'c> {
     pub(super) config: &'c Config,
     pub(super) agent: Option<&'c str>,
@@ -25,32 +46,33 @@ pub struct OpenSession<'c> {
     loaded: OnceCell<Result<Loaded>>,
 }
 
-/// One file of a session, or the rows of one in a database.
+/// One file of a session, or its rows in a database.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPart {
-    /// The address, as the caller names it.
+    /// The address, as the caller wrote it.
     pub path: PathBuf,
     pub place: Place,
 }
 
 impl<'c> OpenSession<'c> {
-    /// The session at an address: a file, or `DATABASE#ID`. Does not check that it exists.
+    /// The session at an address: a file, or `DATABASE#ID`. Whether it exists is not checked.
     pub fn at(config: &'c Config, path: &Path) -> OpenSession<'c> {
         OpenSession::of_agent(config, path, None)
     }
 
-    /// The session at an address, read as one of `agent` whatever it looks like.
+    /// The session at an address. It is read as a session of `agent`, whatever its content looks
+    /// like; `None` means that the format is recognised.
     pub fn of_agent(config: &'c Config, path: &Path, agent: Option<&'c str>) -> OpenSession<'c> {
         let own = SessionPart::at(path);
         OpenSession { config, agent, own, parts: OnceCell::new(), loaded: OnceCell::new() }
     }
 
-    /// Its address.
+    /// The address of the session, as the caller wrote it.
     pub fn path(&self) -> &Path {
         &self.own.path
     }
 
-    /// Where it is.
+    /// Where the session is stored.
     pub fn place(&self) -> &Place {
         &self.own.place
     }
@@ -59,17 +81,17 @@ impl<'c> OpenSession<'c> {
     ///
     /// # Errors
     ///
-    /// As [`load`](crate::storage::load).
+    /// The errors of [`load`](crate::storage::load): `NotFound`, `UnknownFormat` and others.
     pub fn loaded(&self) -> Result<&Loaded> {
         let loaded = self.loaded.get_or_init(|| self.own.read(self.agent));
         loaded.as_ref().map_err(Error::clone)
     }
 
-    /// Whether it was run in the folder `project` or below it.
+    /// Whether the session was run in the folder `project` or below it, as [`is_run_in`] decides.
     ///
     /// # Errors
     ///
-    /// As [`loaded`](OpenSession::loaded).
+    /// The errors of [`loaded`](OpenSession::loaded).
     pub fn is_run_in(&self, project: &Path) -> Result<bool> {
         Ok(is_run_in(project, self.loaded()?.transcript.head.cwd.as_deref()))
     }
@@ -79,16 +101,17 @@ impl<'c> OpenSession<'c> {
         self.own.users(self.config)
     }
 
-    /// The same for each of the session's files that exists and is in use, the session first.
+    /// For each file of the session that exists and is in use: the other processes that have it
+    /// open. The session's own file is first.
     pub fn users_by_file(&self) -> Vec<Vec<User>> {
         let users = self.found_members().map(|part| part.users(self.config));
         users.filter(|users| !users.is_empty()).collect()
     }
 
-    /// Paths at which a file of the session is expected, but which are no files or do not exist.
+    /// Paths at which a file of the session is expected, but at which there is no file.
     pub fn no_parts(&self) -> Vec<&Path> {
         let is_none = |part: &&SessionPart| match part.place {
-            // The rows were just listed, so they exist.
+            // The rows were listed just now, so they exist.
             Place::Rows(_) => false,
             Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
         };
@@ -96,16 +119,16 @@ impl<'c> OpenSession<'c> {
         parts.filter(is_none).map(|part| part.path.as_path()).collect()
     }
 
-    /// The session itself.
+    /// The session's own file.
     pub(super) fn own(&self) -> &SessionPart {
         &self.own
     }
 
-    /// The files that belong to it.
+    /// The files that belong to the session, without its own.
     ///
     /// # Errors
     ///
-    /// As [`agents::companions_at`].
+    /// The errors of [`agents::companions_at`].
     pub(super) fn parts(&self) -> Result<&[SessionPart]> {
         let parts = self.parts.get_or_init(|| match &self.own.place {
             Place::Rows(rows) => Ok(rows.parts()?.into_iter().map(SessionPart::of_rows).collect()),
@@ -117,17 +140,18 @@ impl<'c> OpenSession<'c> {
         parts.as_deref().map_err(Error::clone)
     }
 
-    /// The session and the files that belong to it.
+    /// The session's own file, and the files that belong to it.
     ///
     /// # Errors
     ///
-    /// As [`OpenSession::parts`].
+    /// The errors of [`OpenSession::parts`].
     pub(super) fn members(&self) -> Result<impl Iterator<Item = &SessionPart>> {
         Ok(std::iter::once(&self.own).chain(self.parts()?))
     }
 
-    /// Like [`members`](OpenSession::members), for a description of the session: if the other files
-    /// cannot be looked up, the session alone. An operation that needs them fails on its own.
+    /// Like [`members`](OpenSession::members), for operations that only describe the session: if
+    /// the other files cannot be looked up, only its own file. An operation that needs the others
+    /// fails on its own.
     pub(super) fn found_members(&self) -> impl Iterator<Item = &SessionPart> {
         std::iter::once(&self.own).chain(self.parts().unwrap_or_default())
     }
@@ -142,22 +166,22 @@ impl SessionPart {
         SessionPart { path: rows.address(), place: Place::Rows(rows) }
     }
 
-    /// Opens it to read its bytes.
+    /// Opens the file to read its bytes.
     pub(super) fn open(&self) -> Result<FileSource> {
         self.place.open()
     }
 
-    /// Opens it and reads its transcript.
+    /// Opens the file and reads its transcript.
     pub(super) fn read(&self, agent: Option<&str>) -> Result<Loaded> {
         crate::session::load_at(&self.place, &self.path, agent)
     }
 
-    /// The other processes that have it open. Rows of a database have no users.
+    /// The other processes that have the file open. Rows of a database have none.
     pub(super) fn users(&self, config: &Config) -> Vec<User> {
         agents::users_at(&config.agents, &self.place, &self.path)
     }
 
-    /// Its address without symbolic links, or unchanged if the file does not exist.
+    /// The address without symbolic links; unchanged if the file does not exist.
     pub(super) fn real(&self) -> PathBuf {
         self.place.real().unwrap_or_else(|_| self.path.clone())
     }
@@ -166,9 +190,19 @@ impl SessionPart {
 /// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. False
 /// if the session does not record its folder.
 ///
-/// If there is no such folder here, `project` may be the end of its path (`group/name`, as `epitome
-/// list` prints it), or its name in Claude Code's folder of sessions (`-home-dev-group-name`). An
-/// empty `project` is no folder.
+/// If there is no such folder on this machine, `project` may be the end of the folder's path
+/// (`group/name`, as `epitome list` prints it), or its name in Claude Code's folder of sessions
+/// (`-home-dev-group-name`). An empty `project` is no folder.
+///
+/// ```
+/// use epitome::ops::is_run_in;
+///
+/// let cwd = Some("/home/ada/group/name/src");
+/// assert!(is_run_in("/home/ada/group/name".as_ref(), cwd));
+/// assert!(!is_run_in("/home/ada/group/other".as_ref(), cwd));
+/// assert!(!is_run_in("/home/ada".as_ref(), None));
+/// assert!(!is_run_in("".as_ref(), cwd));
+/// ```
 pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
     let Some(cwd) = cwd.map(Path::new).filter(|_| !project.as_os_str().is_empty()) else {
         return false;
@@ -183,18 +217,19 @@ pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
     }
 }
 
-/// Whether an error means that a file next to a session is not part of it: it is no session or no
-/// file, and stays as it is.
+/// Whether an error means that a file next to a session is not part of the session, because it is
+/// no session or no file. Such a file stays as it is.
 pub(crate) fn is_no_part(err: &Error) -> bool {
     err.kind() == ErrorKind::UnknownFormat || is_no_file(err)
 }
 
-/// Whether an error means that a path is no file: a folder, a pipe, a dangling link, or nothing.
+/// Whether an error means that there is no file at a path, but a folder, a pipe, a dangling link,
+/// or nothing.
 pub(super) fn is_no_file(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile)
 }
 
-/// Whether two paths lead to one file.
+/// Whether two paths lead to the same file.
 pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other
         || match (one.canonicalize(), other.canonicalize()) {

@@ -1,4 +1,4 @@
-//! The price of a compaction: computed before it is made, and compared afterwards with the usage
+//! The price of a compaction: computed before it is made, and afterwards compared with the usage
 //! that the session records.
 
 use std::collections::BTreeMap;
@@ -20,52 +20,53 @@ use crate::drive::catalogue;
 use crate::error::Result;
 use crate::quote::{CacheState, NextRequest, Quote};
 
-/// The assumed tokens of an agent's prompt and tools, where a session records too few requests to
-/// compute them: typical of the sessions that record enough.
+/// The tokens that are assumed for an agent's prompt and tools, if a session records too few
+/// requests to compute them. The value is typical of the sessions that record enough.
 pub const PROMPT: Tokens = Tokens(12_000);
 
-/// A compaction by epitome, its price, and the first recorded request after it.
+/// A compaction by epitome, its price, and the first request after it that is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CompactionPrice {
-    /// Its number in the archive.
+    /// The number of the generation in the archive.
     pub generation: u64,
-    /// The predicted cost of the requests after it; none if the model or its price is unknown.
+    /// The predicted cost of the requests after the compaction; `null` if the model or its price is
+    /// unknown.
     pub quote: Option<Quote>,
-    /// The first request after it; none if there was none before the next compaction.
+    /// The first request after the compaction; `null` if there was none before the next compaction.
     pub recorded: Option<RecordedRequest>,
 }
 
 /// A request as the session records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordedRequest {
-    /// The line of its response, from 1.
+    /// The line of the response in the session, from 1.
     pub line: u64,
-    /// All its input.
+    /// All input tokens of the request.
     pub input_tokens: Tokens,
-    /// The part of it that was read from a cache; `null` if that is not recorded.
+    /// The input tokens that were read from a cache; `null` if that is not recorded.
     pub cached_tokens: Option<Tokens>,
-    /// What its input cost at list prices; `null` if the use of the cache is not recorded.
+    /// What the input cost at list prices; `null` if the use of the cache is not recorded.
     pub cost: Option<MicroDollars>,
 }
 
-/// The messages of a context.
+/// The messages of a context, before or after a compaction.
 struct Side<'s> {
     transcript: &'s Transcript,
     source: &'s dyn Source,
-    /// The tokens of the context, as we count them.
+    /// The tokens of the context, as the counter counts them.
     tokens: Tokens,
 }
 
-/// How the tokens of messages become those of requests.
+/// How the tokens of messages are converted to tokens of requests.
 struct Counting<'c> {
     counter: &'c dyn Counter,
-    /// Counted blocks of the context before the compaction.
+    /// Tokens of blocks in the context before the compaction, as far as they were counted.
     counted: &'c BTreeMap<(usize, usize), Tokens>,
     fit: Option<Calibration>,
 }
 
-/// The quote of a planned compaction, if it is made at `now`. None if it does nothing, or the price
-/// of the model is unknown.
+/// The quote for a planned compaction that is made at `now`. `None` if it does nothing, or if the
+/// price of the model is unknown.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
     plan: &CompactionPlan<'_, S>,
@@ -84,7 +85,27 @@ pub(super) fn quote_of<S: Source>(
     counting.quote(prices, &before, &after, now)
 }
 
-/// The price of each compaction of epitome that is in effect in a session, oldest first.
+/// The price of each compaction by epitome that is in effect in a session, the oldest first. Empty
+/// for a session that was never compacted.
+///
+/// ```
+/// use epitome::ops::{Compact, OpenSession, compaction_prices};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// assert!(compaction_prices(&OpenSession::at(&config, &path), &counter)?.is_empty());
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let prices = compaction_prices(&OpenSession::at(&config, &path), &counter)?;
+/// assert_eq!(prices[0].generation, 1);
+/// // No request was made since.
+/// assert_eq!(prices[0].recorded, None);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -162,14 +183,14 @@ impl Counting<'_> {
         Quote::new(known, self.fit.is_some(), cache, request)
     }
 
-    /// The tokens of the messages in the last request: all before its response.
+    /// The tokens of the messages in the last request: all messages before its response.
     fn sent(&self, before: &Side<'_>) -> Tokens {
         let mut context = before.transcript.context().rev().peekable();
         let mut behind = Tokens(0);
         while let Some((item, entry)) = context.next() {
             behind += self.tokens(before, item, entry);
             if entry.role == Role::Assistant {
-                // The records of one response belong to one request.
+                // All records of one response belong to one request.
                 let goes_on = |next: &Entry| entry.group.is_some() && next.group == entry.group;
                 if context.peek().is_none_or(|(_, next)| !goes_on(next)) {
                     break;
@@ -179,7 +200,7 @@ impl Counting<'_> {
         Tokens(before.tokens.0.saturating_sub(behind.0))
     }
 
-    /// The tokens of the blocks with which both contexts begin.
+    /// The tokens of the blocks at the beginning that both contexts have in common.
     fn same(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
         let mut same = Tokens(0);
         let entries = before.transcript.context().zip(after.transcript.context());
@@ -213,7 +234,7 @@ impl Counting<'_> {
     }
 }
 
-/// Whether two blocks are the same to a model.
+/// Whether two blocks are equal to a model.
 fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {
@@ -234,7 +255,7 @@ fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -
     }
 }
 
-/// Parses a time in RFC 3339 or in milliseconds.
+/// Parses a time, in RFC 3339 or as milliseconds since 1970.
 pub(crate) fn timestamp(time: &str) -> Option<Timestamp> {
     let millis = || Timestamp::from_millisecond(time.parse().ok()?).ok();
     time.parse().ok().or_else(millis)

@@ -16,11 +16,12 @@ use epitome_agents::{self as agents, AgentLock};
 
 use super::open::SessionPart;
 
-/// A file of a session that is locked against other writers while this value lives.
+/// A file of a session that is locked against changes by other processes as long as this value
+/// exists.
 pub(super) struct LockedFile {
-    /// The file as the caller names it.
+    /// The path of the file, as the caller wrote it.
     pub path: PathBuf,
-    /// Whether it is a conversation. If not, it is a log that a database keeps of one.
+    /// Whether the file is a conversation, and not a log that a database keeps of one.
     pub is_conversation: bool,
     pub file: store::Session,
     _held: Option<AgentLock>,
@@ -30,14 +31,14 @@ pub(super) struct LockedFile {
 pub(super) struct FileReplacement<'a> {
     pub of: &'a LockedFile,
     pub becomes: Spliced<'a>,
-    /// Whether bytes that are kept move to another offset in the file.
+    /// Whether bytes that are kept get another offset in the file.
     pub moves: bool,
 }
 
 impl LockedFile {
-    /// Locks a session that no other process uses. With `force`, another may have it open. `rows`
-    /// are the rows of a database, if they were read already: they are compared with those in the
-    /// database when they are replaced.
+    /// Locks a file of a session that no other process uses. With `force`, another process may have
+    /// it open. `rows` are the rows of a database, if they were read already: they are compared
+    /// with those in the database when they are replaced.
     pub(super) fn take(
         config: &Config,
         part: &SessionPart,
@@ -60,8 +61,8 @@ impl LockedFile {
         self.file.source()
     }
 
-    /// The replacement of the file by itself with `splices` applied. Fails if another session
-    /// refers to offsets in it that would move.
+    /// The replacement of the file by its own content with `splices` applied. Returns an error if
+    /// another session refers to offsets in the file that would change.
     pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
@@ -70,7 +71,8 @@ impl LockedFile {
     }
 }
 
-/// Refuses a file that is no session, or whose format is read-only, before anything is written.
+/// Returns an error, before anything is written, if a file is not a session or its format is never
+/// written.
 pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<()> {
     part.place.check_writable()?;
     let format = match (&part.place, agent) {
@@ -88,10 +90,10 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     }
 }
 
-/// Replaces all of the files, or none.
+/// Replaces all files, or none.
 ///
-/// Everything is written next to the files first. If one then cannot be replaced, those that were
-/// are replaced again by what they were.
+/// All new files are written next to the old ones first. If a file cannot be replaced after that,
+/// those that were replaced get their old content back.
 pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {
@@ -109,7 +111,7 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
     Ok(())
 }
 
-/// Undoes replacements after the error `why`. Returns that error, or one that names what could not
+/// Undoes replacements after the error `why`. Returns `why`, or an error that names what could not
 /// be undone.
 fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
@@ -132,7 +134,7 @@ fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
 fn in_use(kind: ErrorKind, path: &Path, users: &[User]) -> Error {
     let who = users.iter().map(|user| match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
-        // A process that we may not inspect.
+        // A process that this user may not inspect.
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} (process {pid})"),
     });

@@ -1,5 +1,5 @@
 //! The report of a compaction. Its serde form is the JSON of `epitome compact --json`
-//! (`docs/json.md`): members are added to it, never changed or removed.
+//! (`docs/json.md`), to which members are only added.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,22 +20,22 @@ use crate::quote::Quote;
 use crate::redact::Screen;
 use crate::store::User;
 
-/// How the tokens that a provider bills for a request follow from those of the messages:
+/// How the tokens that a provider bills for a request are computed from those of its messages:
 /// `factor × messages + fixed_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Billed tokens for each token that we count.
+    /// Billed tokens for each token that the counter counts.
     pub factor: f64,
-    /// The system prompt and the tools.
+    /// Billed tokens of the system prompt and the tools.
     pub fixed_tokens: Tokens,
-    /// Requests of the session from which it was fitted.
+    /// Number of requests in the session that the values were fitted to.
     pub requests: usize,
-    /// Nine of ten requests are within this error.
+    /// The error in per cent of the billed tokens that nine of ten requests do not exceed.
     pub error_percent: f64,
 }
 
 impl Fitted {
-    /// A calibration as it is reported.
+    /// The values of a calibration, for a report.
     pub fn from_calibration(calibration: &Calibration) -> Fitted {
         Fitted {
             factor: f64::from(calibration.factor) / 1_000.0,
@@ -50,48 +50,48 @@ impl Fitted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was compacted.
+    /// The file was compacted.
     Compacted,
-    /// It would be compacted.
+    /// The file would be compacted.
     Planned,
     /// There is nothing to do.
     Nothing,
 }
 
-/// How much is kept whole, and by which rules.
+/// How much of a context is kept whole, and by which rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptBecause {
     /// Tokens that are kept whole.
     pub tokens: Tokens,
     /// The rules that keep something.
     pub rules: Vec<RuleKept>,
-    /// Rules that together would have kept everything.
+    /// The rules that together would have kept everything; empty if they do not.
     pub covered_everything: Vec<KeepRule>,
-    /// The number of last tokens that is kept instead of what those rules would keep; none if those
-    /// are everything as well.
+    /// The number of tokens at the end that are kept instead of everything; `null` if the rules do
+    /// not keep everything, or if the session is small.
     pub instead: Option<Tokens>,
 }
 
-/// The conditions that a recipe waits for: all must be reached.
+/// The conditions that a recipe waits for. All of them must be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NotReached {
     /// Bytes on disk.
     pub bytes: Option<u64>,
-    /// Tokens of context.
+    /// Tokens of the context.
     pub tokens: Option<u64>,
-    /// Per cent of the window without the reserve.
+    /// Per cent of the usable window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
-    /// Characters of text as written, and those of the API's JSON around each text.
+    /// Characters of text as written, plus what the API's JSON adds around each text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
-    /// Results.
+    /// Number of tool results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<u64>,
-    /// Turns of the user.
+    /// Number of turns of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
-    /// Messages.
+    /// Number of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
 }
@@ -101,7 +101,7 @@ pub struct NotReached {
 pub struct RuleKept {
     /// The rule.
     pub rule: KeepRule,
-    /// The number of entries.
+    /// Number of entries that the rule keeps.
     pub entries: u64,
 }
 
@@ -110,131 +110,153 @@ pub struct RuleKept {
 pub struct FaultFound {
     /// The line in the file, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// What is wrong with the record.
     pub what: String,
 }
 
-/// A process that has the session open.
+/// A process that has a session open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserFound {
-    /// Its number.
+    /// The id of the process.
     pub pid: u32,
-    /// Its name; empty if the system does not show it.
+    /// The name of the process; empty if the system does not show it.
     pub name: String,
 }
 
-/// How a compaction is written.
+/// How a compaction was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WayTaken {
-    /// With the agent's own marks or records.
+    /// With marks or records of the agent's own.
     Native,
-    /// The records themselves were edited.
+    /// Into the records that hold the edited content.
     Rewrite,
     /// As the agent's own record of a summary.
     Summary,
 }
 
-/// The result of compacting one file.
+/// The result of compacting one file. For a plan, the result that it would have.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactedFile {
     /// The address of the file.
     pub session: String,
-    /// The agent, as its format is called.
+    /// The agent: the name of its format.
     pub agent: &'static str,
     /// The session's id, if it has one.
     pub id: Option<String>,
-    /// What was done with it.
+    /// What was done with the file.
     pub outcome: Outcome,
-    /// How it is written, for formats with several ways.
+    /// How the compaction is written, if the format has several ways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<WayTaken>,
-    /// The generation in the archive. None: nothing was written.
+    /// The number of the generation in the archive; `null` if nothing was written.
     pub generation: Option<u64>,
-    /// The context that a resume sends, as the counter of the report counts.
+    /// The tokens that a resume sends, as the report's counter counts them.
     pub context_tokens: Change<Tokens>,
-    /// The whole request as the provider bills it, if the session records enough requests.
+    /// The tokens of the whole request, as the provider bills them; `null` if the session records
+    /// too few requests to compute them.
     pub request_tokens: Option<Change<Tokens>>,
-    /// The calibration from which `request_tokens` is computed.
+    /// The values from which `request_tokens` is computed.
     pub calibration: Option<Fitted>,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
-    /// The length of the pack that was written to the archive, or would be.
+    /// The length of the pack in the archive that was written, or would be written.
     pub archive_bytes: Bytes,
-    /// The calibration with full precision.
+    /// The calibration from which `calibration` was made, with full precision.
     #[serde(skip)]
     pub billed: Option<Calibration>,
-    /// Edits by the names of the passes that planned them.
+    /// Number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
     /// The tools and files with the largest savings.
     pub savings: Savings,
-    /// What a summary or a digest replaces.
+    /// What a summary or a digest replaces; `null` if the plan has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<StandsFor>,
-    /// What the next requests of the session cost with and without the compaction; none if no price
-    /// is known, and for the files that belong to a session.
+    /// What the next requests of the session cost with and without the compaction; `null` if no
+    /// price is known, and for files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
     /// What is kept whole, and why.
     pub kept_because: KeptBecause,
-    /// The conditions that the recipe still waits for.
+    /// The conditions that the recipe waits for; `null` if they are reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<NotReached>,
     /// The tokens that would be removed, if the recipe requires more.
     #[serde(skip)]
     pub too_little: Option<Tokens>,
-    /// The target, if the result is still larger.
+    /// The target in tokens, if the result is larger than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
-    /// Parts of the recipe that were left out, as sentences.
+    /// Parts of the recipe that were left out, each as a sentence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Records that could not be fully parsed.
     pub faults: Vec<FaultFound>,
-    /// The blake3 hash of the session before, which the archive was proved to restore.
+    /// The blake3 hash of the session before the compaction: the archive was proved to restore it.
     pub restored_proof: Option<String>,
-    /// The path of a whole copy of the file.
+    /// The path of a whole copy of the file, if one was kept.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub backup: Option<PathBuf>,
     /// For a plan: the processes that have the file open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
-    /// Whether it is a conversation. If not, it is a log that a database keeps of one.
+    /// Whether the file is a conversation, and not a log that a database keeps of one.
     #[serde(skip)]
     pub is_conversation: bool,
-    /// Invariants that the plan would break. If there are any, the plan is refused.
+    /// The invariants that the plan would violate. If there are any, the compaction is refused.
     #[serde(skip)]
     pub violations: Vec<Violation>,
 }
 
-/// The result of compacting a session with all files that belong to it.
+/// The result of compacting a session with all files that belong to it. Its serde form is the JSON
+/// of `epitome compact --json`.
+///
+/// ```
+/// use epitome::ops::{Compact, OpenSession};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let session = OpenSession::at(&config, &path);
+/// let report = Compact::new(&recipe, &counter, &run).plan(&session, |_, _| {})?;
+/// // This session has no sub-agents: the sums are those of its own file.
+/// assert_eq!(report.tokens(), report.file.context_tokens);
+/// assert_eq!((report.all().count(), report.parts()), (1, None));
+/// // What is removed from the file is kept in the archive.
+/// assert!(report.net_bytes().after > report.disk_bytes().after);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactReport {
-    /// The session itself.
+    /// The result for the session's own file.
     #[serde(flatten)]
     pub file: CompactedFile,
     /// The name of the recipe.
     pub recipe: String,
-    /// The name of the counter of the tokens.
+    /// The name of the counter of tokens.
     pub counter: &'static str,
-    /// Whether it was only planned.
+    /// Whether the compaction was only planned.
     pub dry_run: bool,
-    /// The path of the compacted copy, if one was written; the session is unchanged.
+    /// The path of the compacted copy, if one was written; the session is then unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The id of the run: see `epitome log`.
+    /// The id of the run that made the compaction, as in `epitome log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether it is skipped because too little of its context would be removed.
+    /// Whether the session was skipped because too little of its context would be removed.
     #[serde(skip)]
     pub too_little: bool,
-    /// The models that were called for it.
+    /// The models that were called for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<AskedModels>,
-    /// What would be lost from the session's context, if that was requested.
+    /// What would be lost from the context, if the caller requested that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<CompactionLosses>,
-    /// The files that belong to it.
+    /// The results for the files that belong to the session.
     pub files: Vec<CompactedFile>,
 }
 
@@ -291,7 +313,7 @@ impl CompactedFile {
     }
 
     /// Hides secrets in texts of the session: names of tools and files, notes, faults. Reports are
-    /// shown, stored and pasted elsewhere.
+    /// displayed, stored and pasted elsewhere.
     pub(super) fn hide_secrets(&mut self, screen: &Screen) {
         let named = self.savings.tools.iter_mut().chain(&mut self.savings.files);
         let texts = named.map(|saving| &mut saving.of).chain(&mut self.notes);
@@ -302,7 +324,7 @@ impl CompactedFile {
         }
     }
 
-    /// Sets the billed tokens from the usage that the session records.
+    /// Sets the billed tokens, as computed from the usage that the session records.
     pub(super) fn set_billed(&mut self, calibration: Option<Calibration>) {
         let Change { before, after } = self.context_tokens;
         self.billed = calibration;
@@ -319,7 +341,7 @@ impl CompactedFile {
         self.restored_proof = Some(generation.before.blake3.to_string());
     }
 
-    /// The length of the file together with its pack in the archive.
+    /// The length of the file and of its pack in the archive together.
     pub fn net_bytes(&self) -> Change<Bytes> {
         let Change { before, after } = self.disk_bytes;
         Change { before, after: after + self.archive_bytes }
@@ -327,17 +349,17 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// The session and the files that belong to it.
+    /// The results for the session's own file and for those that belong to it.
     pub fn all(&self) -> impl Iterator<Item = &CompactedFile> {
         std::iter::once(&self.file).chain(&self.files)
     }
 
-    /// Whether neither the session nor what belongs to it had anything to do.
+    /// Whether there was nothing to do for any of the files.
     pub fn is_nothing(&self) -> bool {
         self.all().all(|file| file.outcome == Outcome::Nothing)
     }
 
-    /// Refuses a plan that would break an invariant.
+    /// Returns an error if a plan would violate an invariant.
     ///
     /// # Errors
     ///
@@ -348,7 +370,7 @@ impl CompactReport {
         })
     }
 
-    /// The contexts that a resume of all files sends.
+    /// The tokens that a resume of all files sends, in sum.
     pub fn tokens(&self) -> Change<Tokens> {
         Change {
             before: self.all().map(|file| file.context_tokens.before).sum(),
@@ -356,7 +378,7 @@ impl CompactReport {
         }
     }
 
-    /// The length of all files.
+    /// The length of all files, in sum.
     pub fn disk_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.all().map(|file| file.disk_bytes.before).sum(),
@@ -364,7 +386,7 @@ impl CompactReport {
         }
     }
 
-    /// The length of all files, with their archive.
+    /// The length of all files and of their packs in the archive, in sum.
     pub fn net_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.all().map(|file| file.net_bytes().before).sum(),
@@ -393,14 +415,14 @@ impl NotReached {
 }
 
 impl FaultFound {
-    /// A fault as it is reported.
+    /// A fault of a record, for a report.
     pub fn from_fault(fault: &Fault) -> FaultFound {
         FaultFound { line: fault.line, what: fault.what.clone() }
     }
 }
 
 impl UserFound {
-    /// A process as it is reported.
+    /// A process, for a report.
     pub fn from_user(user: &User) -> UserFound {
         UserFound { pid: user.pid, name: user.name.clone() }
     }

@@ -24,31 +24,49 @@ use crate::store::write_new;
 /// What is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
-    /// The session, to the target.
+    /// The whole session, to this target.
     Session(RestoreTarget),
-    /// One removed piece.
+    /// One removed piece, by its reference.
     Block(&'a Ref),
-    /// What a run removed, if nothing compacted the session since.
+    /// Everything that a run removed, if nothing has compacted the session since.
     Run {
         /// The id of the run.
         id: &'a str,
-        /// The files of the session that it compacted.
+        /// The files of the session that the run compacted.
         files: &'a [PathBuf],
     },
 }
 
-/// How sessions are restored.
+/// How sessions are restored. The default restores what the agent wrote.
+///
+/// ```
+/// use epitome::ops::{Compact, OpenSession, Restore};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let original = std::fs::read(&path).expect("a session");
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// let report = Restore::default().run(&OpenSession::at(&config, &path))?;
+/// assert!(!report.is_nothing());
+/// assert_eq!(std::fs::read(&path).expect("a session"), original);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Restore<'a> {
     /// What is restored.
     pub what: What<'a>,
-    /// Continues even if another process has the session open.
+    /// Whether to continue if another process has the session open.
     pub force: bool,
-    /// Whether a damaged archive stops the restore, or what is left is restored.
+    /// What to do if the archive is damaged: refuse, or restore what can be restored.
     pub damage: Damage,
 }
 
-/// To what the agent wrote, like `epitome restore SESSION` without options.
+/// Restores what the agent wrote, like `epitome restore SESSION` without options.
 impl Default for Restore<'_> {
     fn default() -> Self {
         let what = What::Session(RestoreTarget::Original);
@@ -56,11 +74,11 @@ impl Default for Restore<'_> {
     }
 }
 
-/// A file with generations in the archive, opened.
+/// An open file, and its generations in the archive.
 type Opened = (SessionPart, FileSource, Known);
 
 impl Restore<'_> {
-    /// The files to restore: the session and those that belong to it, or the session alone.
+    /// The files to restore: the session's own and those that belong to it, or only its own.
     fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
         Ok(match self.what {
@@ -71,16 +89,34 @@ impl Restore<'_> {
                 };
                 files.iter().map(part).collect()
             }
-            // Generation numbers and references belong to this file alone.
+            // A generation's number and a reference belong to this file only.
             What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
         })
     }
 
     /// Reports what would be restored. Nothing is written.
     ///
+    /// ```
+    /// use epitome::ops::{Compact, OpenSession, Restore};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+    /// let compacted = std::fs::read(&path).expect("a session");
+    /// let report = Restore::default().plan(&OpenSession::at(&config, &path))?;
+    /// assert!(report.dry_run && report.file.undone == [1]);
+    /// assert_eq!(std::fs::read(&path).expect("a session"), compacted);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// As [`run`](Restore::run), except that the session may be in use.
+    /// The errors of [`run`](Restore::run), except that the session may be in use.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
@@ -89,12 +125,29 @@ impl Restore<'_> {
         RestoreReport::planned(session, done)
     }
 
-    /// Restores a session and the files that belong to it: see [`run_after`](Restore::run_after).
+    /// Restores a session and the files that belong to it. See [`run_after`](Restore::run_after).
     ///
     /// # Errors
     ///
     /// `Refused` if a part of the archive was imported: only the user can decide whether to trust
-    /// it. Else as [`run_after`](Restore::run_after).
+    /// it. Otherwise the errors of [`run_after`](Restore::run_after).
+    ///
+    /// ```
+    /// use epitome::ErrorKind;
+    /// use epitome::ops::{OpenSession, Restore};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// // The session was never compacted.
+    /// let err = Restore::default().run(&OpenSession::at(&config, &path)).expect_err("no archive");
+    /// assert_eq!(err.kind(), ErrorKind::NotArchived);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     pub fn run(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         self.run_after(session, |done| match done.iter().find(|it| !it.imported.is_empty()) {
             None => Ok(()),
@@ -109,15 +162,16 @@ impl Restore<'_> {
     }
 
     /// Restores a session and the files that belong to it in one transaction: everything is planned
-    /// and proved, then written, and if one file cannot be written none is. Files that were never
-    /// compacted are skipped, even the session itself. `before_writing` is called when everything
-    /// is planned: if it fails, nothing is written.
+    /// and proved, then written. If one file cannot be written, none is. Files that were never
+    /// compacted are skipped, even the session's own file. When everything is planned,
+    /// `before_writing` is called with what would be restored. If it returns an error, nothing is
+    /// written.
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` and `Locked` with the process that has the session; `NotArchived` if
-    /// the archive holds none of the files; the errors of reading, the archive and the store.
-    /// Nothing is changed then, or the error names what could not be undone.
+    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `NotArchived` if
+    /// the archive contains none of the files; the errors of reading, of the archive and of
+    /// replacing. The session is unchanged then, or the error names what could not be undone.
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -139,7 +193,7 @@ impl Restore<'_> {
             done.push(back);
         }
         before_writing(&done)?;
-        // Made now, because after the files are written it is too late for an error.
+        // The report is made now: after the files are written, it is too late for an error.
         let report = RestoreReport::planned(session, done)?;
         let mut made = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
@@ -156,11 +210,12 @@ impl Restore<'_> {
         Ok(report.written(&made))
     }
 
-    /// Writes the original of the session alone to a new file; the session is unchanged.
+    /// Writes the original of the session's own file to the new file `out`. The session is
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Restore::plan); `Exists` when a file has that name.
+    /// The errors of [`plan`](Restore::plan); `Exists` if `out` exists.
     pub fn write_copy<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -199,7 +254,7 @@ impl Restore<'_> {
                 Ok(Some(known)) => found.push((part, source, known)),
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
-                // The other files are still restored.
+                // The other files are restored in spite of that.
                 Err(err) if self.leaves_out(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
@@ -227,8 +282,8 @@ impl Restore<'_> {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
-    /// Whether a file that cannot be opened is skipped. Other files of a session that are no files
-    /// are not part of it; of the files that a run compacted, those that still exist are restored.
+    /// Whether a file that cannot be opened is skipped. An expected path without a file is not part
+    /// of a session; and of the files that a run compacted, those that still exist are restored.
     fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
         match self.what {
             What::Run { files, .. } if is_session && files.len() < 2 => false,
@@ -237,8 +292,8 @@ impl Restore<'_> {
         }
     }
 
-    /// Files that were compacted with the session, are not as they were before, and are not in the
-    /// archive.
+    /// The errors for files that were compacted with the session, do not have their original
+    /// content, and are not in the archive.
     fn lost_parts(
         &self,
         session: &OpenSession<'_>,
@@ -346,7 +401,7 @@ impl Restore<'_> {
     }
 }
 
-/// The file of a part, if its content is not the original `before`.
+/// The path of a part's file, if its content is not the original `before`.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,
@@ -373,8 +428,8 @@ fn file_that_needs(
     Ok(None)
 }
 
-/// The generations of a file, found by the key of the session; if the session cannot be read any
-/// more, by the path of its file.
+/// The generations of a file: found by the key of its session or, if the session cannot be read any
+/// more, by the path of the file.
 fn known_of(
     session: &OpenSession<'_>,
     part: &SessionPart,
@@ -398,7 +453,8 @@ fn known_of(
     match (known.found.whole.is_empty(), known.found.damaged.first()) {
         (false, _) => Ok(Some(known)),
         (true, None) => {
-            // A file with stubs was compacted, here or elsewhere: then this is an error.
+            // A file with stubs was compacted, here or on another machine: then having no
+            // generations is an error.
             check_stubs(&config.archive(), &known.key, &known.found, source)
                 .map_err(|err| err.at(path))?;
             Ok(None)
@@ -410,12 +466,12 @@ fn known_of(
     }
 }
 
-/// What to do about a session of which a part cannot be restored.
+/// The hint for a session of which a part cannot be restored.
 const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
                     `epitome archive verify` lists what is damaged";
 
-/// Undoes a run that is the last to have compacted a session. Blocks of the run that were put back
-/// since are undone with it. `restored_to` plans a restore to a target.
+/// Computes how to undo a run, if it was the last one to compact a session. Pieces of the run that
+/// were put back are undone together with it. `restored_to` plans a restore to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,
@@ -440,7 +496,7 @@ fn undo_run(
         let it = generations.iter().find(|generation| generation.number == number);
         it.is_some_and(Generation::is_way_back)
     };
-    // Newest first.
+    // The newest generation is first.
     let newest = undone.iter().take_while(|&&number| of_run(number) || is_put_back(number));
     let newest: Vec<u64> = newest.copied().collect();
     let last = newest.iter().rposition(|&number| of_run(number)).map_or(0, |at| at + 1);
@@ -464,20 +520,37 @@ fn not_archived(session: &Path) -> Error {
 }
 
 impl OpenSession<'_> {
-    /// The generations that a restore without options would undo, oldest first: those of the
-    /// session, or, if it has none, of the first file that belongs to it. None if everything is as
-    /// the agent wrote it, or cannot be restored.
+    /// The generations that a restore without options would undo, the oldest first: those of the
+    /// session's own file or, if it has none, of the first file that belongs to it. Empty if
+    /// everything is as the agent wrote it, or if it cannot be restored.
+    ///
+    /// ```
+    /// use epitome::ops::{Compact, OpenSession};
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let path = home.path().join("session.jsonl");
+    /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// assert!(OpenSession::at(&config, &path).undoable().is_empty());
+    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+    /// assert_eq!(OpenSession::at(&config, &path).undoable()[0].recipe, "epitome");
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
     pub fn undoable(&self) -> Vec<Generation> {
         let found = self.found_members().map(|part| compactions_in(self.config, part));
         found.flatten().flatten().find(|found| !found.is_empty()).unwrap_or_default()
     }
 }
 
-/// The generations in effect in a file, oldest first. None if it does not exist or is no session.
+/// The generations in effect in a file, the oldest first. `None` if the file does not exist or is
+/// no session.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the file or the archive cannot be read.
+/// `NoPermission` or `Unreadable` if the file or the archive cannot be read.
 pub(super) fn compactions_in(
     config: &Config,
     part: &SessionPart,
@@ -491,12 +564,12 @@ pub(super) fn compactions_in(
     state::in_effect(&config.archive(), &key, &session.source).map(Some)
 }
 
-/// Archives the current bytes of a session before `spliced` replaces them, as a generation of its
-/// own, so that a later restore can go back through this one.
+/// Archives the current bytes of a session as a generation, before `spliced` replaces them, so that
+/// a later restore can pass through that state.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`; the errors of reading the session.
+/// `Disk` or `NoPermission` if the archive cannot be written; the errors of reading the session.
 pub fn archive_way_back(
     config: &Config,
     key: &SessionKey,

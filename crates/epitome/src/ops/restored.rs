@@ -1,5 +1,5 @@
 //! The report of a restore. Its serde form is the JSON of `epitome restore --json`
-//! (`docs/json.md`): members are added to it, never changed or removed.
+//! (`docs/json.md`), to which members are only added.
 
 use std::path::PathBuf;
 
@@ -15,27 +15,27 @@ use crate::restore::Restored;
 /// A file of a session that was restored, or would be.
 #[derive(Clone, Debug)]
 pub struct GivenBack {
-    /// The session, or that of a sub-agent.
+    /// The path of the file: of the session, or of a sub-agent's session.
     pub path: PathBuf,
-    /// Its key in the archive.
+    /// The key of the file in the archive.
     pub key: SessionKey,
-    /// How it was restored.
+    /// How the file was restored.
     pub outcome: Restored,
-    /// The number of edits in the generations that were undone to the byte.
+    /// Number of edits in the generations that were undone exactly.
     pub edits: u64,
-    /// Its length before.
+    /// The length of the file before the restore.
     pub bytes_before: Bytes,
-    /// Length and hash of the file afterwards.
+    /// Length and hash of the file after the restore.
     pub after: Digest,
-    /// The generation that holds the bytes before the restore, if they cannot be made again by
-    /// undoing.
+    /// The number of the generation that contains the bytes before the restore, if undoing cannot
+    /// make them again.
     pub generation: Option<u64>,
-    /// What is damaged or missing in the archive.
+    /// The errors of parts of the archive that are damaged or missing.
     pub damaged: Vec<Error>,
-    /// If the result is not the original because older bytes are not in the archive: the error.
+    /// The error, if the result is not the original because older bytes are not in the archive.
     pub short_of: Option<Error>,
-    /// The numbers of imported generations that were used: they may insert text that was never
-    /// there.
+    /// The numbers of imported generations that were used. These may insert text that was never in
+    /// the session.
     pub imported: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ impl GivenBack {
         matches!(&self.outcome, Restored::Exact { undone } if undone.is_empty())
     }
 
-    /// Its length afterwards.
+    /// The length of the file after the restore.
     pub fn bytes_after(&self) -> Bytes {
         Bytes(self.after.len)
     }
@@ -55,76 +55,77 @@ impl GivenBack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// To the byte, proved by hash.
+    /// Exactly: the bytes are proved by hash.
     Exact,
-    /// Record by record: the file was edited since.
+    /// Record by record, because another program has changed the file.
     ByRecord,
-    /// To the byte, but not to the original: older bytes are not in the archive.
+    /// Exactly, but not to the original: older bytes are not in the archive.
     Short,
     /// There was nothing to undo.
     Nothing,
 }
 
-/// The result of restoring one file.
+/// The result of restoring one file. For a plan, the result that it would have.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoredFile {
     /// The address of the file.
     #[serde(serialize_with = "lossy_path")]
     pub session: PathBuf,
-    /// The agent, as its format is called.
+    /// The agent: the name of its format.
     pub agent: String,
-    /// How it was restored.
+    /// How the file was restored.
     pub outcome: How,
-    /// The generations that were undone.
+    /// The numbers of the generations that were undone.
     pub undone: Vec<u64>,
-    /// The number of records or edits that were restored.
+    /// Number of records or edits that were restored.
     pub restored: u64,
-    /// The number of those that were not proved by hash.
+    /// Number of these that were not proved by hash.
     #[serde(skip)]
     pub by_record: u64,
-    /// The number of edits that are not in the file any more.
+    /// Number of edits that are not in the file any more.
     pub missing: u64,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
     /// The blake3 hash of what was written.
     pub blake3: String,
-    /// The same hash, if it was proved to be the one in the archive.
+    /// The same hash, if it was proved to be the hash in the archive.
     pub restored_proof: Option<String>,
-    /// The generation that holds the bytes before the restore, if they cannot be made again by
-    /// undoing.
+    /// The number of the generation that contains the bytes before the restore, if undoing cannot
+    /// make them again.
     pub generation: Option<u64>,
-    /// What is damaged or missing in the archive.
+    /// The parts of the archive that are damaged or missing, each as a sentence.
     pub damaged: Vec<String>,
-    /// The imported generations that were used.
+    /// The numbers of imported generations that were used.
     #[serde(skip)]
     pub imported: Vec<u64>,
 }
 
-/// The result of restoring a session with all files that belong to it.
+/// The result of restoring a session with all files that belong to it. Its serde form is the JSON
+/// of `epitome restore --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoreReport {
-    /// The session itself, even if it was never compacted.
+    /// The result for the session's own file, even if it was never compacted.
     #[serde(flatten)]
     pub file: RestoredFile,
-    /// Whether it was only planned.
+    /// Whether the restore was only planned.
     pub dry_run: bool,
-    /// The path of the copy, if one was written; the session is unchanged.
+    /// The path of the copy, if one was written; the session is then unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The files that belong to it.
+    /// The results for the files that belong to the session.
     pub files: Vec<RestoredFile>,
-    /// The files with generations in the archive, the session first.
+    /// The files that have generations in the archive, the session's own first.
     #[serde(skip)]
     pub done: Vec<GivenBack>,
 }
 
 impl RestoreReport {
-    /// Whether there was nothing to undo.
+    /// Whether there was nothing to undo in any file.
     pub fn is_nothing(&self) -> bool {
         self.done.iter().all(GivenBack::is_nothing)
     }
 
-    /// The total length of the files with generations in the archive.
+    /// The length of the files that have generations in the archive, in sum.
     pub fn disk_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.done.iter().map(|it| it.bytes_before).sum(),
@@ -132,13 +133,14 @@ impl RestoreReport {
         }
     }
 
-    /// The report of a plan. [`written`](RestoreReport::written) turns it into that of a restore.
+    /// The report of a plan. [`written`](RestoreReport::written) turns it into the report of a
+    /// restore.
     pub(super) fn planned(
         session: &OpenSession<'_>,
         done: Vec<GivenBack>,
     ) -> Result<RestoreReport> {
         let own = done.iter().position(|back| back.path == session.path());
-        // The session itself may not exist any more although its other files do.
+        // The session's own file may not exist any more, although its other files do.
         let own = own.or((!done.is_empty() && !session.place().exists()).then_some(0));
         let file = match own {
             Some(own) => RestoredFile::from_plan(&done[own]),
@@ -150,7 +152,8 @@ impl RestoreReport {
     }
 
     /// The report after the files were written. `generations` are those that archive the bytes
-    /// before the restore, each with its index in `done`. Reads nothing, so that it cannot fail.
+    /// before the restore, each with the index of its file in `done`. This reads nothing, so it
+    /// cannot fail.
     pub(super) fn written(mut self, generations: &[(usize, u64)]) -> RestoreReport {
         self.dry_run = false;
         for &(n, number) in generations {
@@ -191,7 +194,8 @@ impl RestoredFile {
         }
     }
 
-    /// The entry of a session that was never compacted, while files that belong to it were.
+    /// The entry of a session's own file that was never compacted, while files that belong to it
+    /// were.
     fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
         let loaded = session.loaded()?;
         let Digest { len, blake3 } = Digest::of_source(&loaded.source)?;

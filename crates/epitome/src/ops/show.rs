@@ -6,22 +6,41 @@ use crate::archive::{Archive, ReferencedBytes};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A removed text.
+/// A removed text that was found in the archive.
 #[derive(Debug)]
 pub struct ArchivedText {
-    /// Where it was, and its description.
+    /// Where it was found, and its description.
     pub found: ReferencedBytes,
-    /// Its bytes; base64 for a picture.
+    /// The bytes that were removed; of a picture, the base64.
     pub bytes: Vec<u8>,
 }
 
-/// The removed text with a reference, or with one that begins like it. Of several copies in the
-/// archive, the newest that is not damaged, preferring one with a description.
+/// The removed text with this reference; the reference may be abbreviated to its first digits. If
+/// the archive has several copies, the newest undamaged one is returned, preferably one with a
+/// description.
+///
+/// ```
+/// use epitome::ErrorKind;
+/// use epitome::ops::archived_text;
+/// use epitome_model::Ref;
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let config = epitome::Config::of_home(home.path());
+/// # let path = home.path().join("session.jsonl");
+/// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+/// # let run = config.begin_run("example");
+/// # let recipe = epitome::built_in("epitome").expect("a recipe");
+/// # let counter = epitome_tokens::Estimate::new();
+/// let unknown = Ref::from_bytes(b"nothing like this was removed");
+/// let err = archived_text(&config, &unknown).expect_err("an empty archive");
+/// assert_eq!(err.kind(), ErrorKind::NotFound);
+/// # Ok::<(), epitome::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// `NotFound` if there is none, `Ambiguous` if several references begin like it, `Archive` if every
-/// copy is damaged.
+/// `NotFound` if there is no such text, `Ambiguous` if several texts have references that begin so,
+/// `Archive` if all copies are damaged.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     let archive = config.archive();
     let found = archive.find(reference).map_err(Error::while_writing)?;
@@ -42,7 +61,7 @@ fn read(archive: &Archive, found: &ReferencedBytes) -> Result<Vec<u8>> {
     Ok(found.about.text_for_people(&raw))
 }
 
-/// The copies of the text: the same bytes removed twice are one text.
+/// The copies of one text: the same bytes, removed several times, are one text.
 fn copies_of_one(reference: &Ref, mut found: Vec<ReferencedBytes>) -> Result<Vec<ReferencedBytes>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();

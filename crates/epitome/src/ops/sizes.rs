@@ -1,4 +1,4 @@
-//! The sizes of a session before and after a compaction, in the order in which people read them.
+//! The sizes of a session before and after a compaction, in the order in which they are displayed.
 
 use std::fmt::Display;
 
@@ -7,21 +7,21 @@ use epitome_model::{Bytes, Tokens, percent_change, plural};
 use super::change::Change;
 use super::report::{CompactReport, CompactedFile};
 
-/// A size before and after, formatted.
+/// One size before and after a compaction, as numbers and as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeRow {
     /// What is measured: `messages`, `request`, `disk`, or `net`.
     pub name: &'static str,
-    /// Its unit, or what is counted; may be empty.
+    /// The unit of the numbers, or what they count; may be empty.
     pub unit: String,
-    /// The sizes as text, with their units.
+    /// The sizes as text, with their unit.
     pub words: Change<String>,
     /// The sizes as numbers.
     pub size: Change<u64>,
 }
 
 impl SizeRow {
-    /// The length of files.
+    /// The size of files on disk.
     pub fn disk(bytes: Change<Bytes>) -> SizeRow {
         SizeRow::of_bytes("disk", bytes, String::new())
     }
@@ -43,8 +43,9 @@ impl SizeRow {
 }
 
 impl CompactedFile {
-    /// The sizes of this file: the messages that a resume sends, the billed request, the file on
-    /// disk without and with its archive. `counter` is the name of the token counter.
+    /// The sizes of this file: its messages as a resume sends them, the request as the provider
+    /// bills it, the file on disk, and the file with its archive. `counter` is the name of the
+    /// token counter.
     pub fn sizes(&self, counter: &str) -> Vec<SizeRow> {
         let unit = format!("tokens ({counter})");
         let mut rows = vec![SizeRow::of_tokens("messages", self.context_tokens, unit)];
@@ -62,7 +63,8 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// The files that belong to the session, in words: `with 2 sub-agents`. None if there are none.
+    /// A description of the files that belong to the session: `with 2 sub-agents`. `None` if there
+    /// are none.
     pub fn parts(&self) -> Option<String> {
         let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
         match (self.files.len(), agents) {
@@ -72,7 +74,7 @@ impl CompactReport {
         }
     }
 
-    /// The sizes of the session with the files that belong to it; empty if there are none.
+    /// The sizes of the session with the files that belong to it, in sum; empty if there are none.
     pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
         let Some(parts) = self.parts() else { return Vec::new() };
         let (disk, net) = (self.disk_bytes(), self.net_bytes());

@@ -1,4 +1,4 @@
-//! Where the summary of a stored session comes from: a text, or a model that writes it.
+//! Where the summary of a stored session comes from: the caller, or a model that writes it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use crate::error::Result;
 use crate::session::Loaded;
 use crate::settings::Settings;
 
-/// The option value that selects a model of the session's own provider.
+/// The value of options and settings that selects a model of the session's own provider.
 pub const AUTO: &str = "auto";
-/// A window into which any question fits.
+/// A window, in tokens, into which any question fits.
 const ANY: Tokens = Tokens(1 << 40);
 
 /// Where a summary comes from.
 #[derive(Clone, Copy)]
 pub enum SummaryFrom<'a> {
-    /// This text.
+    /// From the caller: this text.
     Text(&'a str),
-    /// A model writes it.
+    /// From a model.
     Model {
-        /// Which model.
+        /// Which model is called.
         request: &'a ModelRequest,
-        /// Called with the address of the session before the model is called, and after it
+        /// Called with the address of the session: before the model is called, and after it has
         /// responded or failed.
         on: &'a (dyn Fn(&Path, ModelEvent) + Sync),
     },
@@ -42,28 +42,28 @@ pub enum SummaryFrom<'a> {
 /// What happens while a model writes a summary.
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
-    /// It is about to be called.
+    /// The model is about to be called.
     Asking {
-        /// Its name.
+        /// The name of the model.
         model: String,
         /// Tokens of the first question.
         tokens: Tokens,
     },
-    /// It responded, or all attempts failed.
+    /// The model has responded, or all attempts have failed.
     Asked {
         /// The calls that were made, and their usage.
         models: AskedModels,
-        /// The day of the list prices.
+        /// The date of the list prices.
         prices_of: String,
     },
 }
 
-/// The calls of models for one session, failed ones included.
+/// The calls of models for one session, including failed ones.
 #[derive(Clone, Debug, Serialize)]
 pub struct AskedModels {
-    /// The model that was called first.
+    /// The name of the model that was called first.
     pub model: String,
-    /// The usage of all calls.
+    /// The usage of all calls, in sum.
     #[serde(flatten)]
     pub spent: CallTotals,
 }
@@ -78,7 +78,7 @@ pub struct ModelRequest {
     tries: Option<u32>,
 }
 
-/// The questions that a model would be asked about a session. Its serde form is the JSON of
+/// The questions that a model would be asked about a session. The serde form is the JSON of
 /// `epitome compact --summarise --dry-run --json` (`docs/json.md`).
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldAsk {
@@ -88,29 +88,29 @@ pub struct WouldAsk {
     pub recipe: String,
     /// Always true.
     pub dry_run: bool,
-    /// The questions.
+    /// The questions, estimated.
     pub would_ask: Questions,
 }
 
-/// Questions to a model that were only estimated.
+/// The questions to a model, estimated before any is asked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Questions {
-    /// The model.
+    /// The name of the model.
     pub model: String,
     /// Why this model was chosen.
     pub because: Because,
-    /// The number of questions, and their tokens.
+    /// The number of questions and their tokens.
     #[serde(flatten)]
     pub forecast: Forecast,
-    /// The cost in millionths of a dollar, at list prices; none if they are unknown.
+    /// What the questions would cost at list prices; `null` if these are unknown.
     pub cost: Option<MicroDollars>,
     /// The date of these prices.
     pub prices_of: String,
 }
 
 impl ModelRequest {
-    /// The model of an option, or else of the settings: `""` selects none, `auto` one of the
-    /// session's provider. `address` and `fallback` are those of the call.
+    /// The model of an option or, without one, of the settings: `""` selects no model, `auto` a
+    /// model of the session's provider. `address` and `fallback` are options, too.
     pub fn new(
         settings: &Settings,
         model: &str,
@@ -137,10 +137,10 @@ impl ModelRequest {
     ) -> Result<ModelSelection<'n>> {
         let entries = session.transcript.entries();
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
-        // A model that is given by name is used whatever its window.
+        // A model that is given by name is used whatever its window is.
         let model = self.model.as_deref();
         let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
-            // Estimated as one question, which is the longest possible.
+            // The history is estimated as one question, which is the longest possible.
             let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
             SummaryJob::prepare(session, recipe, counter, whole)?
         } else {
@@ -157,7 +157,7 @@ impl ModelRequest {
         })
     }
 
-    /// Has the summary written. Returns an empty text if there is nothing to summarise.
+    /// Has the summary written by a model. The text is empty if there is nothing to summarise.
     pub(super) fn written<S: Source>(
         &self,
         config: &Config,
@@ -179,7 +179,7 @@ impl ModelRequest {
         Ok(written?.text)
     }
 
-    /// What a model would be asked. Calls no model, and needs no key.
+    /// Estimates what a model would be asked. Calls no model, and needs no key.
     pub(super) fn forecast<S: Source>(
         &self,
         config: &Config,

@@ -8,9 +8,9 @@ use crate::store::{Hold, Store};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most characters of a session's name that are in a file's name.
+/// The maximum number of characters of a session's name that its file's name contains.
 const NAME: usize = 80;
-/// The most bytes of a log that are read for its first line.
+/// The maximum number of bytes of a log that are read to find its first line.
 const HEAD: u64 = 64 << 10;
 
 /// A folder of logs, and the locks of those that are in use.
@@ -38,7 +38,7 @@ impl Logs {
         let mut numbers = self.numbers(&name);
         numbers.sort_unstable();
         let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
-        // A file's name is shortened: the log of another session may have a similar one.
+        // Names of files are shortened, so the log of another session may have a similar name.
         paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
             let session = epitome_model::short(session, NAME);
             let what = format!("there is no log of a session {session}");
@@ -57,7 +57,7 @@ impl Logs {
         self.folder.join(format!("{name}{number}.jsonl"))
     }
 
-    /// The numbers of the existing files with this name.
+    /// The numbers in the names of existing logs of a session.
     fn numbers(&self, name: &str) -> Vec<u64> {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
         let number = |file: std::fs::DirEntry| {
@@ -65,7 +65,7 @@ impl Logs {
             let rest = file.to_str()?.strip_suffix(".jsonl")?.strip_prefix(name)?;
             match rest.strip_prefix('-') {
                 None if rest.is_empty() => Some(1),
-                // Only numbers in their usual form: 2 and not 02.
+                // Only numbers without leading zeros count: 2 and not 02.
                 Some(digits) if !digits.starts_with(['0', '+']) => {
                     digits.parse().ok().filter(|number| *number > 1)
                 }
@@ -83,7 +83,7 @@ pub fn id(path: &Path) -> Option<String> {
     epitome_formats::epitome::id(&head)
 }
 
-/// A file name for a session of this name. It cannot lead out of the folder.
+/// The name of a file for a session with this name. It cannot lead out of the folder.
 fn file_name(session: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = session.chars().take(NAME).map(|c| if fits(c) { c } else { '_' }).collect();

@@ -1,5 +1,5 @@
-//! Requests: an operation and its members. An unknown member is refused, because a misspelt one
-//! would be silently ignored.
+//! Requests: each has an operation and members. An unknown member is an error, because otherwise a
+//! misspelt one would be ignored.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A limit above all possible counts of tokens.
+/// An upper limit for token counts in requests.
 const MOST: u64 = 1_000_000_000_000;
 
-/// A request of an agent.
+/// A request of a client.
 pub enum Request<'l> {
     Hello(Hello),
     Reset(Begin),
     Open(Open),
     Call(Call<'l>),
-    /// The whole list of messages instead of the new ones.
+    /// The request has the whole list of messages, not only new ones.
     View(Call<'l>),
     Force(Force<'l>),
     Usage,
@@ -43,7 +43,7 @@ pub struct Hello {
     pub summaries: Option<bool>,
 }
 
-/// Begins a session.
+/// The members of a request that begins a session.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begin {
@@ -55,7 +55,7 @@ pub struct Begin {
     pub writer_window: Option<u64>,
 }
 
-/// Continues a session.
+/// The members of a request that continues a session.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
@@ -87,7 +87,7 @@ pub struct Force<'l> {
 #[serde(deny_unknown_fields)]
 pub struct Compact {
     pub focus: Option<String>,
-    /// The target in tokens: with it, the context is compacted whatever its size.
+    /// The target in tokens. With a target, the context is compacted whatever its size.
     pub target: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ pub struct Recall {
     pub reference: Option<String>,
     /// A text to search for: only lines that contain it are returned.
     pub search: Option<String>,
-    /// The most lines to return.
+    /// The maximum number of lines that are returned.
     pub limit: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ pub struct Recall {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// What the provider counted for the last response among the messages.
+/// The tokens that the provider counted for the last response among the messages.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Billed {
@@ -147,7 +147,7 @@ enum Stop {
 
 impl<'l> Request<'l> {
     pub fn parse(line: &'l [u8]) -> Result<Request<'l>> {
-        // Some shells put a byte order mark before their output.
+        // Some shells write a byte order mark before their output.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
             .map_err(|err| usage(format!("this is no request: {err}")))?;
@@ -156,14 +156,15 @@ impl<'l> Request<'l> {
         let op: String = op
             .and_then(|op| serde_json::from_str(op).ok())
             .ok_or_else(|| usage(format!("`op` says what is asked: {OPS}")))?;
-        // Clients may number requests with `k`. The answers come in the order of the requests.
+        // The member `k` is ignored: clients may number requests with it. Answers come in the order
+        // of requests.
         said.retain(|(key, _)| *key != "k");
         let asked = match op.as_str() {
             "hello" => Request::Hello(members(&op, said)?),
             "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
-            // An empty list removes everything, so it must be given explicitly.
+            // An empty list removes all messages, so the member must be present.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));
             }
@@ -194,7 +195,7 @@ impl Begin {
 }
 
 impl Open {
-    /// The session to begin with these sizes, once its name is known.
+    /// The request to begin a session with these sizes, once the name of the session is known.
     pub fn begin(self, session: String) -> Result<Begin> {
         let Open { window, overhead, summaries, writer_window, .. } = self;
         let session = Some(session);
@@ -313,7 +314,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
     T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
-        // serde's line and column count within one member, so they are removed from the message.
+        // The line and column in serde's message count within one member, so they are removed.
         let err = err.to_string();
         let what = err.split(" at line ").next().unwrap_or_default();
         usage(format!("`{op}`: {what}"))

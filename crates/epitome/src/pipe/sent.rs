@@ -1,4 +1,4 @@
-//! The answer to a request: the view to send to the model, and what happened.
+//! The answer to a request: the view to send to the model, and what has happened.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The view to send to the model, and what happened.
+/// The view to send to the model, and what has happened since the last answer.
 pub struct Sent {
-    /// The name of the member with the view: the list of messages on Anthropic's API, the request
-    /// body on others.
+    /// The name of the member with the view: the list of messages for Anthropic's API, the body of
+    /// a request for others.
     name: &'static str,
     /// The view, as JSON.
     view: String,
@@ -43,12 +43,12 @@ impl Sent {
         Ok(Sent { name, view, others })
     }
 
-    /// The same, after the provider refused a request.
+    /// The answer after the provider refused a request.
     pub fn after(self, recovery: Recovery) -> Sent {
         Sent { others: Others { refused: Some(recovery), ..self.others }, ..self }
     }
 
-    /// The answer as one line. The view may be megabytes: it is JSON already, and is not parsed
+    /// The answer as one line. The view may have megabytes: it is JSON already, and is not parsed
     /// again.
     pub fn line(&self) -> Result<String> {
         let others = serde_json::to_string(&self.others)

@@ -1,4 +1,4 @@
-//! A folder of rendered sessions: their files, a manifest, and a page that leads to them.
+//! Folders of rendered sessions: the files of each, a manifest, and a page that links to them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const MANIFEST: &str = "manifest.json";
 const INDEX: &str = "index.html";
 /// The files in such a folder that are not sessions.
 pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
-/// The most bytes of a page that are read to find its facts.
+/// The number of bytes of a page that are read at most to find its facts.
 const HEAD: usize = 256 << 10;
 
 /// A form in which a session is rendered.
@@ -67,14 +67,14 @@ impl Rendered {
     }
 }
 
-/// Renders a session and its sub-agents into a folder, one page or more each. Files of an earlier
-/// rendering of the same session are replaced. Those of other sessions never are: neither of those
-/// in the manifest nor of the `earlier` ones, which are not in it yet. Returns the listings, and
-/// what was redacted.
+/// Renders a session and its sub-agents into a folder, as one page or more each. Files of an
+/// earlier rendering of the same session are replaced. Files of other sessions are never replaced:
+/// neither of those in the manifest nor of the `earlier` ones, which are not in it yet. Returns the
+/// entry of the session, and what was redacted.
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`; files that were written before the error stay.
+/// `Disk` or `NoPermission` if a file cannot be written. Files that were written before stay.
 pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
@@ -85,8 +85,8 @@ pub fn render_into(
     let mut known = ours(folder)?;
     known.extend_from_slice(earlier);
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
-    // `gc` cleans up only the archive and the agents' folders, so temporary files of a killed run
-    // are removed here.
+    // Temporary files of killed runs are removed here, because `gc` cleans up only the archive and
+    // the agents' folders.
     disk::sweep(folder, GcMode::Remove);
     let Names { main, parts, origin } = names(reading, &known);
     let (mut listings, mut found) = (Vec::new(), Vec::new());
@@ -145,7 +145,7 @@ fn write(
     (0..html.pages())
         .into_par_iter()
         .try_for_each(|n| put(&html.file(n), html.page(n).as_bytes()))?;
-    // Removes surplus pages of an earlier, longer rendering of the same session.
+    // Pages of an earlier and longer rendering of the same session are removed.
     let mut beyond = html.pages();
     while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
         beyond += 1;
@@ -158,7 +158,7 @@ fn write(
 ///
 /// # Errors
 ///
-/// `Disk`, `NoPermission`.
+/// `Disk` or `NoPermission` if a file cannot be written.
 pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     let _lock = lock(folder)?;
     let mut sessions = ours(folder)?;
@@ -166,13 +166,13 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     write_index(folder, Index::new(sessions))
 }
 
-/// Adds a session to a folder's manifest that another program rendered to `href` there. Other facts
-/// that the manifest has of the session are kept.
+/// Adds a session to a folder's manifest that another program rendered to `href` in the folder.
+/// Other facts about the session in the manifest are kept.
 ///
 /// # Errors
 ///
-/// `Refused` for an address outside of the folder; `Disk`, `NoPermission`; the errors of reading
-/// the session.
+/// `Refused` if the address is outside of the folder; `Disk` or `NoPermission` if the manifest
+/// cannot be written; the errors of reading the session.
 pub fn upsert(
     folder: &Path,
     reading: &RenderSource,
@@ -205,7 +205,7 @@ pub fn upsert(
 ///
 /// # Errors
 ///
-/// As [`RenderSource::with_stories`].
+/// The errors of [`RenderSource::with_stories`].
 pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listing> {
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
@@ -219,25 +219,26 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
 ///
 /// # Errors
 ///
-/// `NotFound`, `Disk`, `NoPermission`.
+/// `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
 pub fn rebuild_index(folder: &Path) -> Result<Index> {
     Ok(repair(folder, &mut |_| None)?.0)
 }
 
 /// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
-/// program: for each subfolder that is named after a session and holds pages, `session` returns the
-/// session's entry. Subfolders for which it returns none are skipped and counted.
+/// program: for each subfolder that is named after a session and contains pages, `session` returns
+/// the session's entry. Subfolders for which it returns `None` are skipped; their number is
+/// returned.
 ///
 /// # Errors
 ///
-/// `NotFound`, `Disk`, `NoPermission`.
+/// `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
 pub fn repair(
     folder: &Path,
     session: &mut dyn FnMut(&str) -> Option<Listing>,
 ) -> Result<(Index, u64)> {
     let entries = fs::read_dir(folder).map_err(|err| Error::reading(err, "the folder", folder))?;
     match ours(folder) {
-        // A damaged manifest is what this repairs.
+        // A damaged manifest is what this function repairs.
         Err(err) if err.kind() != ErrorKind::Unreadable => return Err(err),
         Ok(_) | Err(_) => {}
     }
@@ -273,8 +274,8 @@ pub fn repair(
     Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
 }
 
-/// The entries of an earlier manifest whose files still exist, each sub-agent's next to its
-/// session's.
+/// The entries of an earlier manifest whose files still exist, each sub-agent's next to that of its
+/// session.
 fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();
@@ -307,7 +308,8 @@ fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
     }
 }
 
-/// Puts sub-agents into their sessions: a sub-agent's name begins with that of its session.
+/// Moves sub-agents into the entries of their sessions: the name of a sub-agent begins with that of
+/// its session.
 fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     let (mut sessions, parts): (Vec<Listing>, Vec<Listing>) =
         found.into_values().partition(|listing| !listing.name.contains('.'));
@@ -321,21 +323,21 @@ fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     sessions
 }
 
-/// Locks a folder's manifest against other processes, so that of two updates neither is lost. The
-/// lock is on the folder itself, so that no lock file is needed.
+/// Locks a folder's manifest against other processes, so that no update is lost. The lock is on the
+/// folder itself, so that no lock file is needed.
 #[cfg(unix)]
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 fn lock(folder: &Path) -> Result<fs::File> {
     let failed = |err| Error::writing(err, "the manifest", folder);
     let file = fs::File::open(folder).map_err(failed)?;
     match file.lock() {
-        // A file system without locks.
+        // The file system does not support locks.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         locked => locked.map(|()| file).map_err(failed),
     }
 }
 
-/// On other systems a folder cannot be opened as a file.
+/// Does nothing: on other systems a folder cannot be opened as a file.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
 fn lock(_: &Path) -> Result<()> {
@@ -346,7 +348,7 @@ fn lock(_: &Path) -> Result<()> {
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
     let is_name = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-    // A colon may be that of a URL.
+    // A colon may be the one in a URL.
     !file.is_empty() && !file.contains([':', '"', '<', '>']) && path.components().all(is_name)
 }
 
@@ -354,7 +356,7 @@ fn is_there(folder: &Path, file: &str) -> bool {
     is_inside(file) && folder.join(file).is_file()
 }
 
-/// Whether a file is the session of this name in another form than HTML.
+/// Whether a file is the session with this name in another form than HTML.
 fn is_of(file: &str, name: &str) -> bool {
     let extension = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
     extension.is_some_and(|extension| {
@@ -377,12 +379,12 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
     Ok(index)
 }
 
-/// The sessions of a folder's manifest. Fails if the folder has a manifest or an index that epitome
-/// did not write.
+/// The sessions in a folder's manifest. Returns an error if the folder has a manifest or an index
+/// that epitome did not write.
 ///
 /// # Errors
 ///
-/// `Exists`; `NewerFormat`; `Unreadable` for a manifest that is damaged.
+/// `Exists` if another program wrote one; `NewerFormat`; `Unreadable` if the manifest is damaged.
 pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
     let foreign = |path: &Path| {
         Error::new(ErrorKind::Exists, "this file is not epitome's, and would be replaced")
@@ -423,7 +425,7 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
 }
 
 /// The files in a folder that epitome rendered: their names follow from those in its manifest, and
-/// only epitome chooses such names.
+/// no other program chooses such names.
 pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(sessions) = ours(folder) else { return Vec::new() };
     let names: Vec<String> = sessions
@@ -450,7 +452,8 @@ pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What follows a session's name in the name of a file: `.html`, `-2.html`, `.md`, `.json`.
+/// Whether a text is what follows a session's name in the name of a file: `.html`, `-2.html`,
+/// `.md`, `.json`.
 fn is_ending(rest: &str) -> bool {
     let Some((number, extension)) = rest.rsplit_once('.') else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());

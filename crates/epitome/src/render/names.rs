@@ -1,7 +1,7 @@
-//! File names of sessions in a folder of rendered sessions.
+//! Names of files for sessions in a folder of rendered sessions.
 //!
-//! An ordinary id is used as it is. Where two sessions would have the same name (even if only on a
-//! file system that ignores case), a hash is added: of the id, or, for copies of one session, of
+//! The name is made from the session's id. If two sessions would have the same name, even if only
+//! on a file system that ignores case, a hash is added: of the id or, for copies of one session, of
 //! the file's path as well.
 
 use std::path::Path;
@@ -12,11 +12,12 @@ use super::{Member, RenderSource};
 use crate::archive::Hash;
 use crate::place::Place;
 
-/// Digits of a hash in a name, and in a session's `origin` in a manifest. Few on purpose: a
-/// manifest is shared, and a short hash does not reveal a path.
+/// The number of digits of a hash in a name, and in a session's `origin` in a manifest. They are
+/// few on purpose: a manifest is shared, and a short hash does not reveal a path.
 const DIGITS: usize = 8;
 
-/// The most characters of a session's name: those of its sub-agents begin with it and are longer.
+/// The maximum number of characters in a session's name. Names of its sub-agents begin with it and
+/// are longer.
 const LONGEST: usize = 64;
 
 /// The names of the files of a session and of its sub-agents.
@@ -39,20 +40,20 @@ pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     Names { main, parts, origin }
 }
 
-/// The name of a session, different from those in `known`.
+/// A name for a session that no session in `known` has.
 fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageName {
     let is_free = |name: &PageName| {
         known.iter().all(|it| {
             let is_other = match (it.origin.as_deref(), origin) {
-                // A session from a pipe, or one rendered by an earlier version, has no origin: it
-                // is assumed to be the same.
+                // A session from a pipe has no origin, and neither has one that an earlier version
+                // rendered: such a session is assumed to be the same.
                 (None, _) | (_, None) => it.name != name.stem(),
                 (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
             };
             !is_other || !it.name.eq_ignore_ascii_case(name.stem())
         })
     };
-    // In a name, a dot separates the session from a sub-agent.
+    // A dot in a name separates the session from a sub-agent.
     let plain = PageName::exact(&format!("{agent}-{id}"))
         .filter(|name| !id.contains('.') && name.stem().len() <= LONGEST);
     if let Some(name) = plain.filter(&is_free) {

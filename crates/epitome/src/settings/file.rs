@@ -12,7 +12,7 @@ use super::{KEYS, Key, Set, SettingSource, find_key, keys, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
-/// The settings of a file, in its order, with other programs' names converted to our keys.
+/// The settings in a file, in their order. Names of other programs are converted to epitome's keys.
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
     let text =
         regular::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
@@ -22,7 +22,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
     reader.without_contradictions()
 }
 
-/// A value as it is given in the environment or on the command line.
+/// Parses a value from the environment or the command line.
 pub(super) fn value_of(key: &Key, text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
     if key.words.iter().any(|word| word == text) {
@@ -35,7 +35,7 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     let thousands = |text: &str| Some(text.strip_suffix(['k', 'K'])?.parse::<i64>().ok()? * 1_000);
     match thousands(text) {
         Some(number) => Value::Integer(number),
-        // Anything that is not a number, a boolean or a list is a text.
+        // Everything that is not a number, a boolean or a list is a text.
         None => {
             let parsed: Option<Table> = format!("value = {text}").parse().ok();
             parsed.and_then(|mut table| table.remove("value")).unwrap_or_else(plain)
@@ -43,12 +43,12 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     }
 }
 
-/// Converts another program's own settings file to a table for `epitome.toml`. Returns the name of
-/// the program, the table, and the settings that have no counterpart here.
+/// Converts the settings file of another program to a table for `epitome.toml`. Returns the name of
+/// the program, the table, and the settings that epitome does not have.
 ///
 /// # Errors
 ///
-/// `Settings` if it is neither TOML nor JSON, or holds nothing that is known.
+/// `Settings` if the file is neither TOML nor JSON, or contains no known setting.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
@@ -66,8 +66,8 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
         }
     };
     let found = knowing(&value, |foreign| &foreign.at, |_, _| true);
-    // Or the file holds the table's content at its top level, with a name that only one program
-    // has.
+    // The file may also contain the settings at its top level, if one of the names is used by one
+    // program only.
     let found = found.or_else(|| knowing(&value, |_| &[], is_its_own));
     let Some((foreign, table)) = found else {
         let names: Vec<&str> = FOREIGN.iter().map(|foreign| &*foreign.of).collect();
@@ -83,7 +83,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     Ok((format!("{}\n", named.to_string().trim_end()), left))
 }
 
-/// Of several programs that could have written this file, the one of which most names are in it.
+/// Of the programs that could have written this file, the one that most names in it belong to.
 fn knowing(
     value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [String],
@@ -100,7 +100,7 @@ fn knowing(
     best.map(|(_, foreign, table)| (foreign, table))
 }
 
-/// Whether only this program has that name, and it is unlikely in other kinds of files.
+/// Whether only this program uses the name, and it is unlikely in other files.
 fn is_its_own(foreign: &Foreign, name: &str) -> bool {
     let others = FOREIGN.iter().filter(|other| other.table != foreign.table);
     !matches!(name, "type" | "model" | "auto" | "keep")
@@ -203,8 +203,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Refuses two names of other programs that set one key to different values, unless our own key
-    /// is set as well.
+    /// Returns an error if two names of other programs set one key to different values, unless
+    /// epitome's own key is set as well.
     fn without_contradictions(self) -> Result<Vec<(&'static Key, Set)>> {
         for (n, (key, set)) in self.found.iter().enumerate() {
             let Some(by) = &set.by else { continue };
@@ -226,12 +226,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether there are keys below a name.
+/// Whether there are keys below this name.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// The position of a byte: line and column from 1, columns in characters.
+/// The position of a byte offset in a file: line and column from 1; columns are in characters.
 fn place_at(path: &Path, text: &str, byte: usize) -> SettingSource {
     let before = text.get(..byte).unwrap_or(text);
     let line = 1 + before.matches('\n').count() as u64;

@@ -1,4 +1,4 @@
-//! Setting names that users know from other programs, and the keys that they correspond to.
+//! Names of settings that users know from other programs, and the keys that correspond to them.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::nearest::nearest;
 
-/// The names of another program.
+/// The settings of another program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Foreign {
@@ -16,11 +16,11 @@ pub struct Foreign {
     pub table: String,
     /// The name of the program.
     pub of: String,
-    /// The recipe that works like that program.
+    /// The name of the recipe that works like that program.
     pub recipe: Option<String>,
-    /// The names.
+    /// The settings.
     pub names: Vec<Name>,
-    /// The path to them in that program's own file.
+    /// The keys that lead to the settings in that program's own file.
     pub at: Vec<String>,
 }
 
@@ -29,37 +29,37 @@ pub struct Foreign {
 pub struct Name {
     /// The name as that program spells it.
     pub name: String,
-    /// The corresponding setting here.
+    /// The corresponding setting of epitome.
     #[serde(flatten)]
     pub to: To,
 }
 
-/// Pairs of a word and a key.
+/// Pairs of a name and the key that corresponds to it.
 type Keys = Vec<(String, String)>;
 
 /// How a value of another program is converted.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum To {
-    /// The same value under this key.
+    /// This key gets the same value.
     Key(String),
-    /// The same number under this key; 0 is ignored.
+    /// This key gets the same number; 0 is ignored.
     Positive(String),
-    /// The number, multiplied, under this key.
+    /// This key gets the number, multiplied by this factor.
     Times(String, i64),
-    /// A table of names, the value of each under a key.
+    /// The value is a table: each name in it has a key, which gets its value.
     Within(Keys),
-    /// `{ type, value }`, or a number of the first type: the key depends on the type.
+    /// The value is `{ type, value }`, or a number of the first type: the key depends on the type.
     Typed(Keys),
-    /// For `true`, these keys with these values.
+    /// If the value is `true`, these keys get these values.
     IfTrue(Vec<(String, Value)>),
-    /// For `true` and `false`, this key with the first or the second text.
+    /// This key gets the first text for `true`, and the second for `false`.
     Either(String, String, String),
-    /// Only this text is allowed.
+    /// Only this text is allowed, and it sets nothing.
     Exactly(String),
 }
 
-/// All tables.
+/// The tables of all programs.
 pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Programs {
@@ -83,7 +83,7 @@ impl Foreign {
 }
 
 impl Name {
-    /// The settings that a value of this name corresponds to, or what is wrong with it.
+    /// The settings that a value of this name sets, or what is wrong with the value.
     pub fn set(&self, value: &Value) -> Result<Vec<(&str, Value)>, String> {
         let number = |value: &Value| value.as_integer().filter(|it| *it >= 0);
         let truth = |value: &Value| value.as_bool().ok_or_else(|| "is true or false".to_owned());
@@ -115,7 +115,7 @@ impl Name {
         }
     }
 
-    /// The corresponding settings, in words.
+    /// A description of the corresponding settings.
     pub fn message(&self) -> String {
         match &self.to {
             To::Key(key) | To::Positive(key) | To::Either(key, ..) => key.clone(),
@@ -134,7 +134,7 @@ impl Name {
 }
 
 impl Foreign {
-    /// The JSON Schema of the table, made from the schema of our own keys.
+    /// The JSON Schema of the table, made from the schema of epitome's own keys.
     pub(super) fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
         let names = self.names.iter().map(|name| (name.name.clone(), name.schema(ours)));
         let names: serde_json::Map<String, serde_json::Value> = names.collect();

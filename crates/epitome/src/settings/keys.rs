@@ -1,4 +1,4 @@
-//! The keys of the settings, collected from their JSON Schema.
+//! The keys of the settings, read from the JSON Schema of the settings.
 
 use std::sync::LazyLock;
 
@@ -10,23 +10,23 @@ use super::values::schema;
 /// A key that can be set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// Its name, with dots: `compaction.keep.results`.
+    /// The name of the key, with dots: `compaction.keep.results`.
     pub name: String,
-    /// Its description.
+    /// The description of the key.
     pub about: String,
-    /// Its default, if it does not depend on the recipe.
+    /// The default value, if it does not depend on the recipe.
     pub default: Option<Value>,
     /// Whether a project's file may set it only if the user trusts the project.
     pub yours: bool,
-    /// Whether its value is a path.
+    /// What the path may contain, if the value is a path.
     pub path: Option<PathKind>,
-    /// Whether its value is a list.
+    /// Whether the value is a list.
     pub list: bool,
     /// Single words that are accepted in place of a list.
     pub words: Vec<String>,
-    /// What its values are, in words: `a whole number from 1 to 100`.
+    /// A description of allowed values: `a whole number from 1 to 100`.
     pub takes: String,
-    /// Its schema.
+    /// The schema of the value.
     schema: Value,
 }
 
@@ -48,7 +48,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 });
 
 impl Key {
-    /// The variable of the environment that sets it.
+    /// The name of the environment variable that sets the key.
     pub fn variable(&self) -> String {
         format!("EPITOME_{}", self.name.replace('.', "_").to_uppercase())
     }
@@ -74,12 +74,12 @@ fn is_within(schema: &Value, value: &toml::Value) -> bool {
         }
 }
 
-/// The key of a name.
+/// The key with this name.
 pub fn named(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The values that a schema allows, in words.
+/// A description of the values that a schema allows.
 pub(super) fn takes(schema: &Value) -> String {
     let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
     let (names, one_of, any_of) =

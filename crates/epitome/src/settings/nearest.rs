@@ -1,15 +1,15 @@
-//! Finds the name that a misspelt one was probably meant to be.
+//! Finds the name that the user probably meant by a misspelt one.
 
 /// The most similar name, if one is similar enough.
 pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let likeness = |known: &str| {
-        // The last word may be right while the table is wrong.
+        // The last word of a name may be right although its table is wrong.
         let same_word = if last(name) == last(known) { 0.9 } else { 0.0 };
         strsim::jaro_winkler(name, known).max(same_word)
     };
     let scored = known.map(|known| (likeness(known), known)).filter(|(score, _)| *score > 0.75);
-    // Of equally similar names, the first.
+    // If several names are equally similar, the first.
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 

@@ -7,26 +7,25 @@ use super::values::{Compaction, Inputs, Summary, Trigger, Values};
 use crate::backup::BackupPlace;
 
 impl Settings {
-    /// The recipe for stored sessions, by name or path, if one is set.
+    /// The recipe for stored sessions, a name or a path, if one is set.
     pub fn recipe(&self) -> Option<&str> {
         self.values.compaction.recipe.as_deref()
     }
 
-    /// The recipe for live contexts, by name or path, if one is set.
+    /// The recipe for live contexts, a name or a path, if one is set.
     pub fn live_recipe(&self) -> Option<&str> {
         self.values.live.recipe.as_deref().or(self.recipe())
     }
 
-    /// Where a whole copy of a session is kept before it is compacted, if one is.
+    /// Where a whole copy of a session is kept before it is compacted; `None` if nowhere.
     pub fn backup(&self) -> Option<BackupPlace> {
         self.values.compaction.backup
     }
 }
 
 impl Values {
-    /// The recipe changed by these values; what is not set stays as it is in the recipe. To combine
-    /// two sets of values, apply the one with priority last. With `summarise`, a recipe without a
-    /// summary gets one.
+    /// The recipe with the changes that these values make. To combine two sets of values, apply the
+    /// one with priority last. With `summarise`, a recipe without a summary gets one.
     #[must_use]
     pub fn apply_to(&self, mut recipe: Recipe, summarise: bool) -> Recipe {
         let Values { compaction, live, .. } = self;

@@ -1,4 +1,4 @@
-//! Checks settings: each value alone, and values that limit each other.
+//! Checks settings: each value on its own, and values that limit each other.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Key, PathKind, Set, Settings, Values, put, trust, wrong};
 use crate::config::Config;
 use crate::error::Result;
 
-/// The most characters of a wrong value that are shown.
+/// The maximum number of characters of a wrong value that an error shows.
 const TOLD: usize = 60;
 
 /// Checks one value: it must match the schema of its key, and a recipe must exist.
@@ -53,11 +53,11 @@ fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
     })
 }
 
-/// One number must be less than another, if both are set.
+/// Two numbers of which one must be less than the other, if both are set.
 struct Bound {
     less: &'static str,
     than: &'static str,
-    /// Whether they may be equal.
+    /// Whether the two numbers may be equal.
     or_equal: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the settings file of a project, and limits what it may set.
+//! Finds the settings file of a project, and limits what the file may set.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::{Key, Scope, Set, wrong};
 use crate::error::Result;
 use crate::regular;
 
-/// The names of a project's settings file. Of two in one folder the first is read.
+/// The names of a project's settings file. If a folder has both, the first is read.
 const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 
-/// The nearest settings file of a project, from `here` upward. The search ends at the folder of a
-/// repository, and below the user's home folder. A link to a file outside of the project is
-/// ignored, and reported in `notes`.
+/// The nearest settings file of a project, from the folder `here` upward. The search ends at the
+/// folder of a repository, and below the user's home folder. A link to a file outside of the
+/// project is ignored and reported in `notes`.
 pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
     let is_repository = |folder: &&Path| folder.join(".git").exists();
     let repository = here.ancestors().take_while(|it| *it != home).find(is_repository);
@@ -35,7 +35,7 @@ pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) ->
     None
 }
 
-/// Whether the user trusts the project of a file.
+/// Who a settings file belongs to: the project, trusted by the user or not.
 pub(super) fn scope_of(file: &Path, trust: &Trust) -> Scope {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -52,7 +52,7 @@ pub(super) struct Ground<'a> {
     pub(super) scope: Scope,
 }
 
-/// Makes the paths of a value absolute: they are relative to the folder of their file. Paths of an
+/// Makes the paths in a value absolute: they are relative to the folder of their file. Paths of an
 /// untrusted project must stay in that folder.
 pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
@@ -96,8 +96,8 @@ pub(super) fn is_name(text: &str) -> bool {
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let climbs = path.components().any(|part| part == Component::ParentDir);
     let Ok(folder) = folder.canonicalize() else { return false };
-    // A path that does not exist yet is judged by its nearest existing ancestor. A dangling link
-    // counts as existing, because its target may be made later.
+    // A path that does not exist yet is judged by its nearest ancestor that exists. A dangling link
+    // counts as existing, because its target may be created later.
     let there = path.ancestors().find(|it| it.symlink_metadata().is_ok());
     let there = there.and_then(|there| there.canonicalize().ok());
     !climbs && there.is_some_and(|there| there.starts_with(folder))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use epitome_model::{Counter, Tokens};
 
-/// Texts that are shorter, in bytes, are not cached.
+/// The length in bytes below which the count of a text is not cached.
 const SHORT: usize = 32;
 
 /// A counter with a cache, which its clones share.

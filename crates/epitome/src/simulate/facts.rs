@@ -1,5 +1,5 @@
-//! The features of facts, and which of them were used later: the data to which the weights of a
-//! digest are fitted.
+//! The features of facts, and which facts were used later: the data that the weights of a digest
+//! are fitted to.
 
 use std::collections::HashSet;
 
@@ -13,22 +13,22 @@ use super::replay::say;
 use crate::Loaded;
 use crate::live::{Context, Setup};
 
-/// A fact in the context at a cut.
+/// A fact that a context contains at the time of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownFact {
     /// The fact.
     pub fact: FactId,
     /// Its features, from which a digest ranks it.
     pub features: Features,
-    /// Whether one of the next 40 responses uses it before anything brought it back.
+    /// Whether one of the next 40 responses uses the fact before any other text brings it back.
     pub is_used: bool,
 }
 
-/// The facts of a session at each of its cuts.
+/// The facts of a session at each point where a compaction is forced.
 ///
 /// # Errors
 ///
-/// Errors of a context in memory: these are bugs.
+/// The errors of a context in memory, which would be bugs.
 pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<KnownFact>>> {
     let counter = Estimate::new();
     let history = History::from_transcript(&session.transcript, &session.source, &counter);

@@ -1,4 +1,4 @@
-//! A forced compaction at each cut of a session.
+//! Forces a compaction at several points of a session.
 
 use epitome_measure::{CutFigures, ForcedCompaction, LineId, References, line_ids};
 use epitome_model::Tokens;
@@ -11,24 +11,25 @@ use crate::live::Context;
 /// What a forced compaction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forced {
-    /// The figures for what was used later.
+    /// The measured quality, by what was used later.
     pub figures: CutFigures,
-    /// The number of rule files, skills and marked texts of the user before it.
+    /// Number of rule files, skills and marked texts of the user in the context before the
+    /// compaction.
     pub pins: u64,
-    /// The number of those of which every rule is still there after it.
+    /// Number of these of which the context still contains every rule after the compaction.
     pub kept_pins: u64,
 }
 
 impl Forced {
-    /// The share of the tokens that stays.
+    /// The share of the tokens that stays (0 to 1).
     pub fn kept(&self) -> f64 {
         self.figures.after.0 as f64 / self.figures.before.0.max(1) as f64
     }
 }
 
 impl Job<'_> {
-    /// Forces a compaction with a recipe at every cut. Cuts after which nothing was used are
-    /// skipped.
+    /// Forces a compaction with a recipe at every point in `cuts`. A point after which nothing was
+    /// used is skipped.
     pub(super) fn forced(
         &self,
         recipe: &Recipe,
@@ -56,13 +57,13 @@ impl Job<'_> {
         let view = View::new(before.transcript(), before.source(), counter);
         let view = view.with_rule_files(&recipe.rule_files);
         let pins = pins(&view, &before.transcript().context);
-        // Of long pins only the rules are compared, as a digest keeps only these.
+        // Of long pins only the rules are compared, because a digest keeps only these.
         let pins = fitted(pins, Tokens(0), counter);
         let rules = pins.iter().filter(|pin| stands_as_it_is(pin.kind));
         let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
-        // Forced, so it compacts whatever the size.
+        // The compaction is forced, so it is made whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, counter);
         let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
@@ -74,8 +75,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether a pin is kept word for word. A plan and a list are arguments of a call, and a digest
-/// writes them in another form.
+/// Whether pins of this kind are kept word for word. A plan and a list are arguments of a call, and
+/// a digest writes them in another form.
 fn stands_as_it_is(kind: PinKind) -> bool {
     match kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Marked => true,

@@ -28,24 +28,24 @@ enum Bound {
     AtMost,
 }
 
-/// A figure that a condition can name.
+/// A figure of the report that a condition can name.
 #[derive(Debug)]
 struct Figure {
     name: &'static str,
     of: fn(&RecipeReport) -> Option<f64>,
     kind: Kind,
-    /// Why it was not measured although sessions are long enough.
+    /// The reason why the figure was not measured, although sessions were long enough.
     none: &'static str,
 }
 
 /// The kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A share, at forced compactions.
+    /// A share that is measured at forced compactions.
     Forced,
-    /// A share, in live contexts.
+    /// A share that is measured in live contexts.
     Live,
-    /// A bill relative to another: it may be above 1.
+    /// A cost relative to another, which may be above 1.
     Cost,
 }
 
@@ -61,7 +61,7 @@ const fn figure(
 const NO_LATER_USE: &str = "no later call uses a fact from before";
 const NO_PRICE: &str = "no call has a price";
 
-/// The figures that conditions can name, as in the JSON of the report.
+/// All figures that conditions can name, with the names that they have in the JSON of the report.
 const FIGURES: [Figure; 13] = [
     figure("kept", Kind::Forced, |it| it.kept, "nothing was compacted"),
     figure("recall", Kind::Forced, |it| it.recall, NO_LATER_USE),
@@ -89,9 +89,9 @@ const FIGURES: [Figure; 13] = [
 ];
 
 impl Gate {
-    /// The conditions that a recipe misses, each with the actual figure: `recall>=0.9 (is 0.8812)`.
-    /// A figure that was not measured misses its condition, and the text says why it was not.
-    /// `cuts` is the number of compactions that were forced with each recipe.
+    /// The conditions that a recipe does not meet, each with the actual figure: `recall>=0.9 (is
+    /// 0.8812)`. A figure that was not measured does not meet its condition, and the text says why
+    /// it was not. `cuts` is the number of compactions that were forced with each recipe.
     pub fn missed(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
         let missed = self.0.iter().filter_map(|condition| {
             let is = (condition.figure.of)(report);
@@ -108,7 +108,7 @@ impl Gate {
 }
 
 impl Figure {
-    /// Why it was not measured.
+    /// The reason why the figure was not measured.
     fn why_none(&self, cuts: u64) -> &'static str {
         match self.kind {
             Kind::Forced if cuts == 0 => "no session is long enough for a forced compaction",

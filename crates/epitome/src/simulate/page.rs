@@ -9,11 +9,12 @@ use super::{NO_COMPACTION, Simulated};
 
 /// The number of sessions whose context is plotted: those with the most calls.
 const PLOTTED: usize = 4;
-/// The most points of a line.
+/// The maximum number of points of a line.
 const POINTS: usize = 600;
 
 impl SimulateReport {
-    /// A page without scripts or external files. `simulated` are the sessions of the report.
+    /// A page without scripts and without external files. `simulated` are the sessions of the
+    /// report.
     pub fn page(&self, simulated: &[Simulated]) -> String {
         let mut longest: Vec<&Simulated> = simulated.iter().collect();
         longest.sort_by_key(|it| std::cmp::Reverse(it.report.calls));

@@ -1,5 +1,5 @@
-//! A session as it happened: its requests, their cost and its own compactions, as far as it records
-//! them.
+//! A session as it happened: its requests, their cost and the agent's own compactions, as far as
+//! the session records them.
 
 use epitome_llm::Catalogue;
 use epitome_model::{Block, Entry, Item, MicroDollars, Role, Tokens, Transcript};
@@ -13,15 +13,15 @@ use crate::render::ListPrices;
 pub struct Recorded {
     /// The number of requests whose tokens are recorded.
     pub requests: u64,
-    /// Their cost in millionths of a dollar; none if no price is known.
+    /// The cost of these requests, in millionths of a dollar; `null` if no price is known.
     pub micro_dollars: Option<MicroDollars>,
-    /// Whether the real cost was higher: an output, a price or a whole session is missing.
+    /// Whether the real cost was higher, because an output, a price or a whole session is missing.
     pub at_least: bool,
-    /// The cost relative to that of the same sessions without compaction.
+    /// The cost, relative to the cost of the same sessions without compaction.
     pub cost: Option<f64>,
-    /// The mean tokens of a request.
+    /// The mean number of tokens in a request.
     pub context: Tokens,
-    /// The share of the requests that exceed the window.
+    /// The share of requests that exceed the window (0 to 1).
     pub over: f64,
     /// The number of compactions that the sessions record.
     pub compactions: u64,
@@ -34,12 +34,12 @@ pub struct Recorded {
 struct Sums {
     input: Tokens,
     over: u64,
-    /// The cost without compaction of the sessions whose own cost is known.
+    /// The cost without compaction, of those sessions whose real cost is known.
     uncompacted: MicroDollars,
 }
 
 impl Recorded {
-    /// What a session records; none if it has no request with its tokens.
+    /// The sums of one session; `None` if the session records the tokens of no request.
     pub(super) fn in_session(
         transcript: &Transcript,
         prices: &Catalogue,
@@ -104,14 +104,14 @@ impl Recorded {
         }
     }
 
-    /// The cost as text: `≥ $1.20` if it was higher.
+    /// The cost as text; `≥ $1.20` if the real cost was higher.
     pub fn dollars(&self) -> Option<String> {
         let sign = if self.at_least { "≥ " } else { "" };
         self.micro_dollars.map(|dollars| format!("{sign}{dollars}"))
     }
 }
 
-/// How often the history was replaced: by a summary, or by a copy of a part of it.
+/// How often the history was replaced by a summary or by a copy of a part of it.
 fn compactions(transcript: &Transcript) -> u64 {
     let replaces = |entry: &Entry| {
         entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
@@ -128,7 +128,7 @@ fn compactions(transcript: &Transcript) -> u64 {
     count
 }
 
-/// Rounds to four decimals, so that equal figures have equal texts.
+/// A share rounded to four decimals, so that equal figures have equal texts.
 pub(super) fn rounded(share: f64) -> f64 {
     (share * 10_000.0).round() / 10_000.0
 }

@@ -11,23 +11,23 @@ use epitome_render::moment;
 use super::Job;
 use crate::live::{Context, Speaker};
 
-/// A call of a session under one recipe.
+/// One call of a session, replayed under a recipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCall {
-    /// Its cost in tokens, and the facts that its response lacked.
+    /// Tokens of the call, and the facts that the context did not contain.
     pub figures: CallFigures,
-    /// Its cost if any prefix of an earlier request is cached.
+    /// The cost of the call if any beginning of an earlier request is cached.
     pub cost: MicroDollars,
-    /// Its cost if only whole earlier requests are cached.
+    /// The cost of the call if only whole earlier requests are cached.
     pub cost_requests: MicroDollars,
-    /// The cost of reading again what its edits lacked.
+    /// The cost of reading again what the call's edits needed and the context did not contain.
     pub rereads: MicroDollars,
-    /// The number of compactions between the call before and this one.
+    /// The number of compactions between the previous call and this one.
     pub compactions: u64,
 }
 
 impl Job<'_> {
-    /// The session without any compaction.
+    /// Replays the session without any compaction.
     pub(super) fn uncompacted(&self) -> Vec<LiveCall> {
         let mut replay = self.replay();
         let calls = 0..self.history.calls.len();
@@ -35,7 +35,7 @@ impl Job<'_> {
         calls.map(|call| self.call(&mut replay, call, view(call), 0)).collect()
     }
 
-    /// The session under a recipe, which may compact before every call.
+    /// Replays the session under a recipe, which may compact before every call.
     pub(super) fn live(&self, recipe: &Recipe) -> crate::Result<Vec<LiveCall>> {
         let mut replay = self.replay();
         let mut pool = self.pool();
@@ -80,8 +80,8 @@ impl Job<'_> {
         }
     }
 
-    /// Whether the call before was so long ago that the cache has expired. Never, if the session
-    /// records no times.
+    /// Whether the cache has expired since the previous call. False if the session records no
+    /// times.
     fn is_cold(&self, call: usize) -> bool {
         let time = |call: usize| moment(self.history.calls[call].time.as_deref()?);
         let Some(before) = call.checked_sub(1) else { return false };

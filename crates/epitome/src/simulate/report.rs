@@ -8,12 +8,12 @@ use super::recorded::{Recorded, rounded};
 use super::replay::LiveCall;
 use super::{Job, NO_COMPACTION, PROMPT, Simulate, Simulated};
 
-/// A simulation of sessions. See `docs/json.md`.
+/// The report of a simulation of several sessions. `docs/json.md` describes its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulateReport {
-    /// The figures of each recipe over all sessions; the first is no compaction.
+    /// The figures of each recipe over all sessions. The first entry is without compaction.
     pub recipes: Vec<RecipeReport>,
-    /// The sessions as they happened, if they record their usage.
+    /// The sessions as they happened; absent if they do not record their usage.
     pub recorded: Option<Recorded>,
     /// The number of calls of models.
     pub calls: u64,
@@ -23,28 +23,29 @@ pub struct SimulateReport {
     pub cuts: u64,
     /// The context window.
     pub window: Tokens,
-    /// The tokens of every request in addition to the messages, as configured for the engine.
+    /// The tokens of everything in a request that is not in messages, as the engine is configured.
     pub overhead: Tokens,
-    /// The same in the bill, for sessions that do not record enough requests.
+    /// The tokens of prompt and tools that are billed for sessions that do not record enough
+    /// requests.
     pub prompt: Tokens,
-    /// For how many seconds a request is cached.
+    /// For how many seconds a provider caches a request.
     pub ttl: u64,
     /// The date of the prices.
     pub prices: String,
-    /// How tokens are counted.
+    /// The name of the counter of tokens.
     pub counter: &'static str,
-    /// Each session.
+    /// The report of each session.
     pub sessions: Vec<SessionReport>,
 }
 
-/// A session under each recipe.
+/// One session under each recipe.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionReport {
-    /// Its file.
+    /// The path of the session.
     pub session: String,
-    /// Its agent.
+    /// The agent of the session.
     pub agent: &'static str,
-    /// Calls of the model.
+    /// The number of calls of the model.
     pub calls: u64,
     /// The tokens of all messages.
     pub tokens: Tokens,
@@ -52,9 +53,9 @@ pub struct SessionReport {
     pub cuts: u64,
     /// The model whose prices are used.
     pub priced_as: String,
-    /// The tokens of every request in addition to the messages, as billed.
+    /// The tokens of prompt and tools in every request, as billed.
     pub prompt: Tokens,
-    /// The session as it happened, if it records its usage.
+    /// The session as it happened; absent if it does not record its usage.
     pub recorded: Option<Recorded>,
     /// The session's figures with each recipe.
     pub recipes: Vec<RecipeReport>,
@@ -63,39 +64,41 @@ pub struct SessionReport {
 /// The figures of a recipe. Shares are from 0 to 1; a figure that was not measured is absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecipeReport {
-    /// Its name; `none` for no compaction.
+    /// The name of the recipe; `none` without compaction.
     pub recipe: String,
-    /// Of forced compactions: the share of the tokens that stays.
+    /// At forced compactions: the share of the tokens that stays.
     pub kept: Option<f64>,
-    /// The share of the facts used by the next calls, weighted by rarity, that the context holds.
+    /// At forced compactions: the share of the facts used by later calls that the context contains,
+    /// weighted by rarity.
     pub recall: Option<f64>,
-    /// The same for facts that are still in their whole line.
+    /// The same share, of facts that are still in a whole line.
     pub in_line: Option<f64>,
-    /// The same, including facts that can be recalled or read again.
+    /// The same share, including facts that can be recalled or read again.
     pub recoverable: Option<f64>,
-    /// The share of the pins (texts that set rules) of which every line is kept.
+    /// The share of pins (texts that set rules) of which every line is kept.
     pub pins: Option<f64>,
-    /// The share of later edits for which a file has to be read again.
+    /// The share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
-    /// Live: the cost relative to no compaction, if any prefix of a request is cached.
+    /// In live contexts: the cost relative to no compaction, if any beginning of an earlier request
+    /// is cached.
     pub cost: Option<f64>,
-    /// The same if only whole earlier requests are cached.
+    /// The same cost, if only whole earlier requests are cached.
     pub cost_bp: Option<f64>,
-    /// `cost`, including that of reading again what edits lacked.
+    /// The same as `cost`, including the cost of reading again what edits needed.
     pub cost_rereads: Option<f64>,
-    /// The cost in millionths of a dollar.
+    /// The cost that `cost` is computed from, in millionths of a dollar.
     pub micro_dollars: MicroDollars,
-    /// The cost for `cost_bp`.
+    /// The cost that `cost_bp` is computed from, in millionths of a dollar.
     pub micro_dollars_bp: MicroDollars,
-    /// The share of the facts used by each response that the context held.
+    /// The share of the facts used by each response that its context contained.
     pub call_recall: Option<f64>,
-    /// The same for facts that last occurred more than ten calls before.
+    /// The same share, of facts that had last occurred more than ten calls before.
     pub far_recall: Option<f64>,
-    /// The mean tokens of a request.
+    /// The mean number of tokens in a request.
     pub context: Tokens,
-    /// The share of the calls whose request exceeds the window.
+    /// The share of calls whose request exceeds the window.
     pub over: f64,
-    /// The share of the edits for which a file had to be read again.
+    /// The share of edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
     /// The number of compactions.
     pub compactions: u64,
@@ -147,7 +150,7 @@ impl SessionReport {
 }
 
 impl RecipeReport {
-    /// The headings of a table of recipes: the columns of [`cells`](RecipeReport::cells).
+    /// The headings of a table of recipes, for the columns of [`cells`](RecipeReport::cells).
     pub const HEADS: [&str; 14] = [
         "recipe",
         "kept",
@@ -165,7 +168,7 @@ impl RecipeReport {
         "re-reads",
     ];
 
-    /// The meaning of each column but the first.
+    /// The meaning of each column except the first.
     pub const LEGEND: [(&str, &str); 13] = [
         ("kept", "of forced compactions, tokens after of those before"),
         ("recall", "facts that the next 40 calls use and the compacted context holds"),
@@ -182,7 +185,7 @@ impl RecipeReport {
         ("re-reads", "edits for which a file has to be read again"),
     ];
 
-    /// Its row of a table.
+    /// The cells of the recipe's row in a table.
     pub fn cells(&self) -> Vec<String> {
         let is_none = self.recipe == NO_COMPACTION;
         vec![
@@ -249,7 +252,7 @@ impl RecipeReport {
         report.finished()
     }
 
-    /// Combines several sessions: means of shares, sums of counts.
+    /// Combines the figures of several sessions: means of shares, sums of counts.
     fn over_all(of: &[&RecipeReport]) -> RecipeReport {
         let shares = |share: fn(&RecipeReport) -> Option<f64>| {
             mean(of.iter().filter_map(|report| share(report)))
@@ -309,8 +312,8 @@ impl RecipeReport {
 }
 
 impl SimulateReport {
-    /// The rows of a table under [`RecipeReport::HEADS`]: the sessions as they happened, no
-    /// compaction, and each recipe.
+    /// The rows of a table with the headings [`RecipeReport::HEADS`]: the sessions as they
+    /// happened, without compaction, and with each recipe.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let recorded = self.recorded.iter().map(|it| {
             let mut cells = vec!["-".to_owned(); RecipeReport::HEADS.len()];
@@ -329,7 +332,7 @@ impl SimulateReport {
         recorded.chain(self.recipes.iter().map(RecipeReport::cells)).collect()
     }
 
-    /// The result for the first recipe, and how the sessions went, in two sentences.
+    /// The result for the first recipe, and the sessions as they happened, in two sentences.
     pub fn finding(&self) -> String {
         let [none, first, ..] = self.recipes.as_slice() else { return String::new() };
         let share = |share: f64| format!("{:.0}%", share * 100.0);
@@ -352,7 +355,7 @@ impl SimulateReport {
         format!("{found}{}", self.as_it_happened())
     }
 
-    /// The cost that the sessions record, in a sentence.
+    /// The cost that the sessions record, as a sentence.
     fn as_it_happened(&self) -> String {
         let Some(recorded) = &self.recorded else { return String::new() };
         let Some(dollars) = recorded.micro_dollars else { return String::new() };
@@ -393,7 +396,7 @@ impl SimulateReport {
     }
 }
 
-/// Sets the cost of each recipe relative to the first, which is no compaction.
+/// Sets the cost of each recipe relative to the first entry, which is without compaction.
 fn compare(recipes: &mut [RecipeReport]) {
     let Some(MicroDollars(none)) = recipes.first().map(|none| none.micro_dollars) else { return };
     let ratio = |cost: u64| (none > 0).then(|| rounded(cost as f64 / none as f64));

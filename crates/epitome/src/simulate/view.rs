@@ -1,4 +1,4 @@
-//! The context that is sent, as measured blocks.
+//! The context that is sent, as a list of measured blocks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,22 +9,23 @@ use epitome_model::Counter;
 use super::Pieces;
 use crate::live::Outgoing;
 
-/// Blocks that were measured before, by id.
+/// Blocks that have been measured, by id.
 #[derive(Clone)]
 pub struct Pool {
     known: HashMap<u64, Arc<MeasuredBlock>>,
-    /// The blocks of each item in one context's log: an item's content never changes.
+    /// For each item in one context's log, its blocks: the content of an item never changes.
     items: Vec<Option<Pieces>>,
 }
 
 impl Pool {
-    /// A pool that begins with the blocks of a history: most blocks that are sent are unchanged.
+    /// A pool that begins with the blocks of a history, because most blocks that are sent are
+    /// unchanged.
     pub fn from_blocks(pieces: &[Arc<MeasuredBlock>]) -> Pool {
         let known = pieces.iter().map(|piece| (piece.id, piece.clone())).collect();
         Pool { known, items: Vec::new() }
     }
 
-    /// The same pool for another context.
+    /// The same blocks, for another context.
     pub fn for_another(&mut self) -> &mut Pool {
         self.items.clear();
         self

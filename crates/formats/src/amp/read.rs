@@ -10,7 +10,7 @@ use epitome_model::{
 /// The statuses of a run that failed.
 const FAILED: [&str; 3] = ["error", "cancelled", "rejected-by-user"];
 
-/// Whether it is an object with `messages`, a number `v` and a time `created`.
+/// Whether the bytes begin an object with `messages`, a number `v` and a time `created`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let is_thread = seen.has("v") && seen.has("created") && seen.has("id");
@@ -33,7 +33,7 @@ fn thread(body: &mut Body<'_>, root: &Value<'_>) {
     }
 }
 
-/// The directory of the first tree in which the thread was started.
+/// The working directory: that of the first tree in which the thread was started.
 fn folder(root: &Value<'_>) -> Option<String> {
     let trees = root.at(&["env", "initial"])?.list_of("trees");
     let uri = trees.first()?.word("uri")?;
@@ -126,7 +126,7 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
     })
 }
 
-/// Values that only the editor shows: open files and the like.
+/// Values of a message that only the editor shows: open files and the like.
 fn copies(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
     let copy = |value: &Value<'_>| HiddenField {

@@ -1,22 +1,22 @@
-//! Reasoning that other programs need to count a response as they did.
+//! Reasoning that must be kept so that other programs still count a response as they did.
 //!
-//! A record repeats the usage of its response. `claude-code-log` counts the first record that has
-//! content: without its reasoning, a record that holds nothing else is passed over, and the next
-//! one is counted. In some versions of Claude Code that one has another usage, because it was
-//! written when more of the response was there; a response that was interrupted has no other
-//! record.
+//! Every record of a response repeats the usage of the response. The program `claude-code-log`
+//! counts the first record that has content. If a record holds nothing but reasoning and the
+//! reasoning is removed, that program counts the next record instead. Some versions of Claude Code
+//! wrote another usage into the next record, because more of the response was there by then; and an
+//! interrupted response has no next record.
 
 use std::collections::HashMap;
 
 use epitome_model::{Block, Entry, Item, Transcript, Usage};
 
-/// The records of a session with their usage as it is written, by item.
+/// The usage that each record states, with the item of the record.
 pub(super) type Usages = Vec<(usize, Usage)>;
 
-/// Marks the reasoning that has to stay so that each response is counted with the same usage.
+/// Marks the reasoning that must be kept so that each response is counted with the same usage.
 ///
-/// Reasoning that is bound to what precedes it goes with the first edit nevertheless: a provider
-/// would refuse the session.
+/// Reasoning that is bound to everything before it is not marked: after an edit before it a
+/// provider would refuse it.
 pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     for item in counted_alone(transcript, usages) {
         let Item::Entry(entry) = &mut transcript.items[item] else { continue };
@@ -28,8 +28,7 @@ pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     }
 }
 
-/// The items that hold only reasoning, and come before what else a response says with another
-/// usage.
+/// The items that hold only reasoning, of responses in which the next record states another usage.
 fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
     let mut responses: HashMap<&str, Response> = HashMap::new();
     for &(item, usage) in usages {
@@ -65,7 +64,7 @@ impl Response {
         }
     }
 
-    /// All records of reasoning or none: which of them go depends on the recipe.
+    /// All records of reasoning, or none: which of them would be removed depends on the recipe.
     fn counted_alone(self) -> Vec<usize> {
         let is_same = |(_, usage): &(usize, Usage)| Some(*usage) == self.said;
         if self.reasoning.iter().all(is_same) {

@@ -3,10 +3,11 @@
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-/// What is written so that a program is called.
+/// The hook that calls a program when a session ends.
 pub const HOOK: Hook = Hook {
     file: "settings.json",
-    // In seconds. Without a timeout, all hooks together have 1.5 seconds when the program ends.
+    // The timeout in seconds. Without one, all hooks together have 1.5 seconds when the program
+    // ends.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10) },
     afterwards: None,
 };

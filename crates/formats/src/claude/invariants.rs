@@ -4,9 +4,9 @@ use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
 /// The values that `ccusage`, `claude-code-log` and other programs read from records: the usage of
-/// every response (each record repeats it, and some programs add up the first, others the last),
-/// the ids of records, and where they were made. In the `data` of `progress`, and in the result of
-/// a sub-agent, it is the sub-agent's usage.
+/// every response, the ids of records, and the directory and time of each. Each record of a
+/// response repeats the usage; some programs add up the first records, others the last. The usage
+/// in the `data` of `progress` and in the result of a sub-agent is the sub-agent's.
 pub const ACCOUNTING: &[Path] = &[
     "type",
     "uuid",
@@ -44,8 +44,8 @@ pub const ACCOUNTING: &[Path] = &[
     "data.message.message.usage",
 ];
 
-/// Claude Code drops the other half of a broken pair itself, but a session that relies on this
-/// loses what is dropped: a broken pair is a violation here, as it is for the API.
+/// Claude Code repairs a broken pair by dropping its other half, so the session would lose it: a
+/// broken pair is a violation here, as it is for the API.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, source| {
         let mut violations = pairing::violations(transcript);

@@ -1,4 +1,4 @@
-//! The kinds that present and past versions of Claude Code write.
+//! The kinds of records and blocks that present and past versions of Claude Code write.
 
 use super::raw;
 use crate::place::Place;

@@ -20,7 +20,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
     all.finish(records.lines.join("\n") + "\n", n)
 }
 
-/// Records, each the parent of the next.
+/// The records of the new session, each the parent of the next.
 struct Records<'g> {
     given: &'g Given<'g>,
     lines: Vec<String>,
@@ -72,7 +72,7 @@ impl Records<'_> {
         );
     }
 
-    /// Marks that what precedes a summary is not sent.
+    /// Adds a record that ends what is sent: nothing before the summary is sent.
     fn boundary(&mut self) {
         self.push(
             "system",
@@ -128,7 +128,7 @@ fn result(answer: &PortedResult<'_>) -> String {
     )
 }
 
-/// A single text as a string, anything else as blocks.
+/// The content of a message: a single text as a string, anything else as blocks.
 fn words(pieces: &[TextOrImage<'_>]) -> String {
     if let [TextOrImage::Text(words)] = pieces {
         return encode(words);

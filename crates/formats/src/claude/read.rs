@@ -64,7 +64,8 @@ pub fn sniff(head: &[u8]) -> bool {
     known || torn_first_line(head)
 }
 
-/// The head may end within the first line: a session may begin with a long record.
+/// The head may end within the first line: the first record of a session may be longer than the
+/// head.
 fn torn_first_line(head: &[u8]) -> bool {
     !head.contains(&b'\n')
         && head.starts_with(b"{")
@@ -77,7 +78,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     records::read::<Reader>(source, faults)
 }
 
-/// A record, and what is in it, independent of the others.
+/// A parsed record and its content, which depends on no other record.
 struct Parsed {
     raw: raw::Record,
     entry: Option<Entry>,
@@ -101,8 +102,8 @@ impl ParseLine<'_> for Parsed {
     }
 }
 
-/// A list has room for four when its first element is added, and most have one: in a long session
-/// that would be a third of what a transcript takes.
+/// Frees the unused capacity of lists. A list gets room for four elements with its first one, and
+/// most lists have one: in a long session that would be a third of the transcript's memory.
 fn without_spare_room(mut entry: Entry) -> Entry {
     for block in &mut entry.blocks {
         match block {
@@ -124,13 +125,13 @@ struct Reader {
     /// The nodes that can be a leaf, each with its time.
     leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
-    /// What programs count of each record.
+    /// The usage that each record states.
     usages: Usages,
 }
 
 /// The part of the history that the newest compaction kept after its summary.
 struct Preserved {
-    /// The entry that it follows.
+    /// The id of the entry that these entries follow.
     anchor: Option<Box<str>>,
     ids: Vec<Box<str>>,
 }
@@ -160,7 +161,7 @@ impl Records for Reader {
         let Some(mut entry) = entry else { return RecordContent::nothing(copies) };
         let usage = raw.message.as_ref().and_then(raw::Message::usage);
         self.usages.extend(usage.map(|usage| (session.next(), usage)));
-        // Without an id no resume reaches it, but it may hold text that is nowhere else.
+        // An entry without an id is reached by no resume, but its text may be stored nowhere else.
         entry.id = value(&raw.uuid);
         entry.parent = value(&raw.parent);
         entry.time = value(&raw.timestamp);
@@ -170,7 +171,7 @@ impl Records for Reader {
     fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         match current {
             None => Some(title_in(&message()?)),
-            // A command says less of a session than the next words.
+            // A command without arguments is a poor title: the next message may give a better one.
             Some(command) if is_bare_command(command) => {
                 Some(title_in(&message()?)).filter(|title| !is_bare_command(title))
             }
@@ -182,7 +183,7 @@ impl Records for Reader {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
         if self.leaves.is_empty() {
-            // The file of a sub-agent is one side chain.
+            // A file of a sub-agent consists of one side chain only.
             self.leaves = (0..nodes.len())
                 .filter(|&node| items[nodes[node].item].entry().is_some())
                 .map(|node| (Box::default(), node))
@@ -215,8 +216,8 @@ impl Reader {
         session.node(at.text(uuid), at.maybe(raw.parent.as_ref()));
     }
 
-    /// Reminders are children of the message they are sent with. Those of a compaction have an
-    /// earlier time than the message.
+    /// The last reminder that is sent with a message. Reminders are children of the message; those
+    /// of a compaction have an earlier time than the message.
     fn last_reminder(&self, session: &SessionReader<'_>, leaf: usize) -> usize {
         let mut last = leaf;
         for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
@@ -228,8 +229,9 @@ impl Reader {
         last
     }
 
-    /// The path to the leaf, with the nodes next to it: the other chunks of its responses, and the
-    /// results of their calls (the results of parallel calls are leaves themselves).
+    /// The items that a resume from `leaf` sends: the path to the leaf; the other records of its
+    /// responses; and the results of their calls (the results of parallel calls are leaves
+    /// themselves).
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
@@ -255,7 +257,7 @@ impl Reader {
         self.with_preserved(session, context)
     }
 
-    /// A compaction may keep the end of what it summarised: it is sent after the summary.
+    /// The context with the messages that a compaction kept: they are sent after its summary.
     fn with_preserved(&self, session: &SessionReader<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;
@@ -277,7 +279,7 @@ impl Reader {
     }
 }
 
-/// Adds the results of calls that are sent without one.
+/// Adds the results of calls that are sent without a result.
 fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
     let items = &session.transcript.items;
     let mut open: HashMap<&str, bool> = HashMap::new();
@@ -328,7 +330,7 @@ fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
 }
 
 fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
-    // A response that was still being written has the usage of its beginning.
+    // A response that was cut off while it was written states the usage of its beginning.
     let is_unfinished = at.literal(&message.stop_reason) == Some(b"null");
     Entry {
         role: Role::Assistant,
@@ -343,13 +345,13 @@ fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
     }
 }
 
-/// A reminder that the agent puts into the prompt.
+/// An entry with a reminder, which the agent puts into the prompt.
 fn attachment(at: &Place<'_>, raw: &raw::Record) -> Entry {
     let blocks = raw.rendered.iter().map(|place| Block::Opaque(at.span(place))).collect();
     Entry { role: Role::System, blocks, ..Entry::default() }
 }
 
-/// The content of a message that is one string.
+/// The position of a message's content, if the content is one string.
 fn whole_text<'m>(at: &Place<'_>, message: &'m raw::Message) -> Option<&'m Range<usize>> {
     message.content.whole.as_ref().filter(|place| at.line[place.start] == b'"')
 }
@@ -407,7 +409,8 @@ fn output(at: &Place<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
     }
 }
 
-/// Claude Code's Read starts each line with its number, followed by `→` or a tab.
+/// Whether each line begins with its number: Claude Code's Read puts it there, followed by `→` or a
+/// tab.
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -426,8 +429,8 @@ fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenF
     let request = || raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
         Some(b"\"user\"") => ("toolUseResult", raw.tool_use_result.as_ref(), Left::Nothing),
-        // Output that a tool showed while it ran. The record itself must stay: it is a link of the
-        // chain.
+        // Output that a tool showed while it ran. The record itself must be kept: other records
+        // name it as their parent.
         Some(b"\"progress\"") => ("data", raw.data.as_ref(), Left::EmptyObject),
         Some(b"\"api-request-blob\"") => ("message", request(), Left::EmptyObject),
         Some(b"\"api-request-shape\"") => ("shape", request(), Left::EmptyObject),
@@ -438,9 +441,9 @@ fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenF
     place.map(copies).unwrap_or_default()
 }
 
-/// What of a user's first words names the session.
+/// The title that the text of a user message gives a session.
 fn title_in(words: &str) -> String {
-    /// What Claude Code itself writes before a plan that it carries out in a new session.
+    /// The text that Claude Code writes before a plan that is carried out in a new session.
     const PLAN: &str = "Implement the following plan:";
     if let Some(command) = typed_command(words) {
         return command;
@@ -452,7 +455,7 @@ fn title_in(words: &str) -> String {
     }
 }
 
-/// `/mode`: a command without words.
+/// Whether a title is a command without arguments: `/mode`.
 fn is_bare_command(title: &str) -> bool {
     title.starts_with('/') && !title[1..].contains(['/', ' '])
 }

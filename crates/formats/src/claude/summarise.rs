@@ -8,7 +8,7 @@ use epitome_model::{Entry, Source, Summary, Transcript, encode};
 
 use crate::port::uuid;
 
-/// The two records.
+/// The two records: the boundary and the summary.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    // The id of the message alone is not enough: two summaries may follow the same message.
+    // The id must depend on the summary, too: two summaries may follow the same message.
     let of = format!("{} {} {}", newest.id, source.len(), summary.text);
     let (boundary, anchor) = (uuid(&of, "boundary"), uuid(&of, "summary"));
     let preserved = match (kept.first(), kept.last()) {
@@ -84,7 +84,7 @@ const LEAD_IN: &str = "This session goes on from a longer conversation. What cam
 /// The newest message, which the summary continues.
 struct Newest {
     id: Box<str>,
-    /// Members for place and time as stored, each preceded by a comma.
+    /// The members of the message that say where and when, as stored, each preceded by a comma.
     circumstances: String,
 }
 

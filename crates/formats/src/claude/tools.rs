@@ -37,7 +37,7 @@ const SEARCH: Roles = Roles::target("pattern query path");
 const FETCH: Roles = Roles::target("url query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt message");
 
-/// The tool of Claude Code for an action, and its input.
+/// The tool of Claude Code that carries out an action, and its input.
 pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
     Some(match deed {
         ToolAction::Read { path, part } => {
@@ -49,7 +49,7 @@ pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
             ("Write", object(&[("file_path", encode(path)), ("content", encode(content))]))
         }
         ToolAction::Edit { path, pairs, reach } => {
-            // The tool replaces one text per call.
+            // The tool replaces one text per call: several replacements cannot be expressed.
             let [(old, new)] = &pairs[..] else { return None };
             let mut members = vec![
                 ("file_path", encode(path)),

@@ -1,9 +1,9 @@
-//! Writes Codex's own record of a replaced history, with everything that is still sent.
+//! Writes Codex's own record of a replaced history, which contains everything that is still sent.
 //!
-//! Codex writes `compacted` with a `replacement_history` when it compacts by itself. After it Codex
-//! writes the world state and the turn context again: without them it would send the model its
-//! environment once more. It also writes the new size of the context, by which a resume decides
-//! whether the context is full.
+//! Codex writes `compacted` with a `replacement_history` when it compacts by itself. After that
+//! record it writes the world state and the turn context again: without them it would send its
+//! environment to the model once more. It also writes the new size of the context, from which a
+//! resume computes whether the context is full.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub fn append(
     behind(source, "", &history).map_err(lost)
 }
 
-/// The lines that set what is sent from now on: items, separated by commas.
+/// The lines that replace the history. `history` are items, separated by commas.
 ///
 /// # Errors
 ///
@@ -83,15 +83,15 @@ pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u
     if let Some(turn) = &last.turn {
         lines.push("turn_context", turn);
     }
-    // Four bytes per token: Codex estimates the same way.
+    // Codex, too, estimates four bytes per token.
     if let Some(count) = last.count.and_then(|count| count.with(history.len() as u64 / 4)) {
         lines.push("event_msg", &count);
     }
     Ok(lines.bytes)
 }
 
-/// A `token_count` line for a context of at most this many tokens, if the rollout has such a line.
-/// The number billed before is also an upper bound.
+/// A `token_count` line that sets the size of the context to `tokens`, or to the size before if
+/// that is smaller; `None` if the rollout has no such line.
 pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     let last = Last::read(source);
     let count = last.count?;
@@ -110,9 +110,9 @@ pub const MALFORMED: &str = "an item of the session is not as Codex writes it";
 
 /// An item of the history.
 pub enum HistoryItem {
-    /// A value of the file.
+    /// A value that is in the file.
     Value(Span),
-    /// The summary of an old compaction, which is not an item: its literal.
+    /// The string literal of the summary of an old compaction, which is not stored as an item.
     Summary(String),
 }
 
@@ -124,9 +124,9 @@ pub fn summary(literal: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":{content},{passthrough}}}"#)
 }
 
-/// The positions of the items that are sent.
+/// The position of each sent item in its record.
 pub struct Nth {
-    /// For each item, the number of items before it in its record.
+    /// For each item, the number of items before it in the same record.
     before: HashMap<usize, usize>,
 }
 
@@ -147,7 +147,7 @@ impl Nth {
         Nth { before }
     }
 
-    /// The item as a separate value, if Codex can read it.
+    /// The JSON of an item as a separate value; `None` if Codex could not read it.
     pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);
@@ -170,7 +170,7 @@ impl Nth {
     }
 }
 
-/// Whether Codex can read the item: one that it cannot read makes the whole record unreadable.
+/// Whether Codex can read the item. One item that it cannot read makes the whole record unreadable.
 fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
     let is = |place: &Option<Range<usize>>, first: u8| {
         place.as_ref().is_some_and(|place| line[place.start] == first)
@@ -198,12 +198,12 @@ fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
     }
 }
 
-/// The content of the newest records.
+/// The newest records of the kinds that have to be written again.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,
     ordinal: Option<u64>,
-    /// The last full state, and the later records with what changed.
+    /// The last record with the full world state, and the later records with changes.
     world: Vec<String>,
     turn: Option<String>,
     count: Option<Count>,
@@ -251,7 +251,7 @@ impl Last {
     }
 }
 
-/// A `token_count`, and the position of the last request's tokens in it.
+/// A `token_count` line, and the position in it of the tokens of the last request.
 struct Count {
     text: String,
     usage: Range<usize>,
@@ -265,7 +265,7 @@ impl Count {
         epitome_json::integer(usage, &place)
     }
 
-    /// The same line for a context of this many tokens.
+    /// The same line, for a context of `tokens` tokens.
     fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();
         Cursor::new(self.text.get(self.usage.clone())?.as_bytes())

@@ -3,10 +3,10 @@
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-/// What is written so that a program is called.
+/// The hook that calls a program when a session ends.
 pub const HOOK: Hook = Hook {
     file: "hooks.json",
-    // In seconds.
+    // The timeout is in seconds.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10) },
     afterwards: Some("Codex runs it once you have trusted it: type /hooks in Codex"),
 };

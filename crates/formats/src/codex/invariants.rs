@@ -5,8 +5,8 @@ use epitome_model::{Block, Invariant, Role, Transcript, Violation};
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// Values that other programs read from a rollout. If reasoning is removed, the id of its item is
-/// removed with it.
+/// Values that other programs read from a rollout. The id of a reasoning item is not among them: it
+/// is removed together with the reasoning.
 const ACCOUNTING: &[Path] = &[
     "type",
     "timestamp",
@@ -27,8 +27,8 @@ const ACCOUNTING: &[Path] = &[
     "payload.cli_version",
 ];
 
-/// Codex answers a call without a result itself ("aborted") and leaves out a result without its
-/// call, but a session that relies on this loses what is left out.
+/// Codex adds the result "aborted" to a call without a result and leaves out a result without its
+/// call, so the session would lose it: both are violations here.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         let mut violations = pairing::violations(transcript);
@@ -38,8 +38,8 @@ pub const INVARIANTS: RecordInvariants = RecordInvariants {
     accounting: ACCOUNTING,
 };
 
-/// Reasoning belongs to the next message or call of the model: without it the service answers
-/// "provided without its required following item".
+/// Finds reasoning that no message or call of the model follows. The service refuses such
+/// reasoning: "provided without its required following item".
 fn lonely_reasoning(transcript: &Transcript) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut open = None;

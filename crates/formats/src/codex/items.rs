@@ -58,7 +58,7 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
     at.literal(&item.kind).is_none_or(|kind| !KNOWN.contains(&kind))
 }
 
-/// Whether Codex wrote it to tell the model its permissions, its environment, and the project's
+/// Whether an item is a message in which Codex states permissions, the environment or the project's
 /// instructions.
 pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
@@ -136,7 +136,8 @@ fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// Newer versions record the kind of each part; in older ones its first words tell.
+/// Whether a part of a message was written by the user. Newer versions of Codex record the kind of
+/// each part; in older ones the first words decide.
 fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
     let by_codex = |text: &str| {
         text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
@@ -203,7 +204,7 @@ fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
             }
             whole
         }
-        // Tools that were found by a search: without them a later call is refused.
+        // Tools that a tool search found: a later call of such a tool is refused without them.
         (None, Some(tools)) => {
             parts.push(Part::Opaque(at.span(tools)));
             at.span(tools)

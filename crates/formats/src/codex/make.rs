@@ -1,6 +1,6 @@
 //! Makes a rollout of Codex from another agent's transcript.
 //!
-//! Codex shows and lists a thread by its events: each turn has its own, with the messages of the
+//! Codex lists and shows a thread by its events, so each turn gets events with the messages of the
 //! user and the model.
 
 use epitome_api::{Arguments, Conversation, LeftBehind, RequestBody, TextOrImage};
@@ -28,7 +28,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
     all.finish(rollout.lines.join("\n") + "\n", rollout.items)
 }
 
-/// Records, each with its number.
+/// The records of the new rollout, each with its number.
 struct Rollout<'g> {
     given: &'g Given<'g>,
     lines: Vec<String>,
@@ -120,7 +120,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Writes an event, which a person sees.
+    /// Writes an event: a record that is shown and not sent.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
         let (thread, id) = (self.given.id, format!("shown {}", self.lines.len()));
@@ -139,7 +139,7 @@ impl Rollout<'_> {
     }
 
     fn message(&mut self, role: &str, content: &str, kind: Option<&str>) {
-        // The kind of each part, by which Codex distinguishes the user's text from its own.
+        // The kind of each part: Codex uses it to distinguish the user's text from its own.
         let kinds = kind.map_or(String::new(), |kind| {
             let n = content.matches(r#"{"type":"input_"#).count().max(1);
             let kinds = vec![format!("\"{kind}\""); n].join(",");
@@ -180,8 +180,8 @@ impl Rollout<'_> {
         let id = encode(&answer.id);
         let item = format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#);
         self.item(&item);
-        // On a resume Codex truncates the middle of long results, unless they have a limit of their
-        // own, in tokens. Every token has at least one byte.
+        // A resume truncates the middle of long results, unless a result has a limit of its own, in
+        // tokens. The limit is its length in bytes, because every token has at least one byte.
         let limit = format!(r#","metadata":{{"fallback_token_limit_override":{}}}}}"#, item.len());
         if let Some(line) = self.lines.last_mut() {
             line.pop();

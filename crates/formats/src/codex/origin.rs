@@ -7,22 +7,23 @@ use crate::place::Place;
 /// References to other rollouts in the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The session whose sub-agent wrote it.
+    /// The id of the session whose sub-agent wrote the rollout.
     pub parent: Option<Box<str>>,
-    /// The rollout that it continues: it contains nothing of that itself.
+    /// The rollout that this one continues. None of its records are repeated in this file.
     pub base: Option<Base>,
 }
 
-/// The beginning of another rollout.
+/// The first part of another rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// The id in the name of that rollout.
+    /// The id in the file name of that rollout.
     pub rollout: Box<str>,
-    /// The length of that beginning in bytes; it ends with a record.
+    /// The length of the part in bytes; it ends with a record.
     pub bytes: u64,
 }
 
-/// The origin of the rollout that begins with this line; `None` if it is not one.
+/// The origin of the rollout that begins with `line`; `None` if `line` is not the first line of a
+/// rollout.
 ///
 /// ```
 /// use epitome_formats::codex::origin;
@@ -39,7 +40,7 @@ pub fn origin(line: &[u8]) -> Option<Origin> {
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
     let meta = raw::Meta::at(line, &payload).ok()?;
     let parent = meta.source.sub_agent.and_then(|sub_agent| {
-        // Sub-agents of sub-agents have the id of the session, too.
+        // A sub-agent of a sub-agent has the id of the session, too.
         let session = at.maybe(meta.session.as_ref());
         let own = at.maybe(meta.id.as_ref());
         let parent = at.maybe(sub_agent.spawned.parent.or(meta.parent).as_ref());

@@ -92,7 +92,7 @@ fields! {
         passthrough: b"internal_chat_message_metadata_passthrough" => inside<Passthrough>,
     }
 
-    /// What Codex notes of an item.
+    /// What Codex records about an item in addition to the item itself.
     pub struct Passthrough {
         /// The kind of each part of a message: `user.text`, `environments.environment_context`.
         part_kinds: b"content_item_kinds" => texts,
@@ -112,7 +112,7 @@ fields! {
         info: b"info" => inside<Info>,
     }
     else event_member {
-        /// Members of the event or of its item.
+        /// The members of the event, or of the item in it.
         what: EventItem,
     }
 
@@ -131,22 +131,22 @@ fields! {
     }
     else item_member {
         structured: Found,
-        /// Texts that repeat the output of a command, by name.
+        /// The texts that repeat the output of a command, each with its key.
         printed: Vec<(&'static str, Range<usize>)>,
     }
 }
 
 impl Item {
-    /// The parts of its content or of its output.
+    /// The parts of the item's content or of its output.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         self.content.items.iter().chain(&self.output.items)
     }
 }
 
 impl Tokens {
-    /// Input and output, if it has both.
+    /// The input and output tokens, if both are stated.
     pub fn usage(&self) -> Option<Usage> {
-        // Cache writes are not reported: they count as other input here.
+        // Writes to the cache are not reported: they are counted as other input.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
         let (input, output) = self.input.zip(self.output)?;
         Some(Usage { input, output, cache, cost: None })
@@ -157,7 +157,7 @@ impl Event {
     /// The tokens of the last request.
     pub fn usage(&self) -> Option<Usage> {
         let usage = self.info.last.as_ref()?.usage();
-        // Without either it is the size of the context after a compaction.
+        // If both counts are zero, the record states the size of the context after a compaction.
         usage.filter(|usage| usage.input > 0 || usage.output > 0)
     }
 }
@@ -173,7 +173,7 @@ fn item_member(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Resu
     /// Members that repeat the output of a command.
     const PRINTED: [&str; 4] = ["aggregated_output", "formatted_output", "stderr", "stdout"];
     if key == b"result" {
-        // `{"Ok": {"content": […]}}`, and without the `Ok` in newer versions.
+        // The value is `{"Ok": {"content": […]}}`; newer versions leave out the `Ok`.
         value.object(|value, key| match key {
             b"Ok" => value.object(|value, key| returned(item, key, value)).map(drop),
             _ => returned(item, key, value),
@@ -186,7 +186,7 @@ fn item_member(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Resu
     Ok(())
 }
 
-/// The result of a tool of an MCP server.
+/// Reads the result of a tool of an MCP server.
 fn returned(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
     match key {
         b"content" => {

@@ -14,7 +14,7 @@ use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
-/// Records that no model sees, other than those that are read here.
+/// Types of records that no model sees, except those that this reader reads.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
 
 /// Whether the first line is a `session_meta` with a payload.
@@ -34,19 +34,19 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 #[derive(Default)]
 struct Reader {
-    /// The model of the turn.
+    /// The model of the current turn.
     model: Option<Box<str>>,
-    /// The number of responses so far, and whether one is open.
+    /// The number of responses so far.
     responses: u64,
     in_response: bool,
     last_said: Option<usize>,
-    /// Whether each response has a usage record of its own.
+    /// Whether usage is read from the records of each response, not from events.
     usage_recorded: bool,
-    /// Whether calls failed, according to the events.
+    /// For each call id, whether the call failed according to the events.
     failed: HashMap<Box<str>, bool>,
-    /// Calls that ask the user.
+    /// The ids of calls that ask the user.
     asked: HashSet<Box<str>>,
-    /// Items in which Codex tells the model its permissions and environment.
+    /// The items in which Codex states permissions and the environment.
     told: HashSet<usize>,
     has_meta: bool,
 }
@@ -60,7 +60,7 @@ impl Records for Reader {
         at: &Place<'_>,
         record: raw::Record,
     ) -> RecordContent {
-        // The line is valid JSON, so its values are, too.
+        // The line was parsed before, so its values are valid JSON.
         self.content(session, at, &record).unwrap_or_default()
     }
 
@@ -69,7 +69,7 @@ impl Records for Reader {
         let is_user = |item: &&usize| {
             transcript.items[**item].entry().is_some_and(|entry| entry.role == Role::User)
         };
-        // Within a turn the service requires the reasoning that led to a call.
+        // The service requires the reasoning of the current turn.
         let turn = transcript.context.iter().rev().find(is_user).copied();
         for (idx, item) in transcript.items.iter_mut().enumerate() {
             let Item::Entry(entry) = item else { continue };
@@ -85,7 +85,7 @@ impl Records for Reader {
                 }
             }
         }
-        // Later ones only contain changes.
+        // Only those before the first response are part of the prompt: later ones contain changes.
         let silent = |(_, entry): &(usize, &Entry)| entry.role != Role::Assistant;
         let before = transcript.context().take_while(silent).map(|(item, _)| item);
         transcript.head.prompt = before.filter(|item| self.told.contains(item)).collect();
@@ -129,7 +129,7 @@ impl Reader {
             }
             "session_meta" => {
                 let meta = raw::Meta::at(at.line, payload)?;
-                // A fork also contains the meta record of its origin.
+                // A fork also contains the `session_meta` of the session it was made from.
                 if !std::mem::replace(&mut self.has_meta, true) {
                     let value = |found: &Found| at.maybe(found.as_ref());
                     session.head(|| value(&meta.id), || value(&meta.cwd), || value(&meta.version));
@@ -158,7 +158,7 @@ impl Reader {
         self.told.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Completes the entries of a record, which a model sees: they are sent at the end of the
+    /// Completes the entries of a record that a model sees. They are sent at the end of the
     /// context.
     fn entries(
         &mut self,
@@ -192,7 +192,7 @@ impl Reader {
         RecordContent { entries, copies: Vec::new(), sent: Sent::Adds }
     }
 
-    /// A compaction replaces everything before it.
+    /// Reads a compaction, which replaces everything before it.
     fn compacted(
         &mut self,
         session: &mut SessionReader<'_>,
@@ -213,7 +213,7 @@ impl Reader {
             self.in_response = false;
             return Ok(content);
         }
-        // Old rollouts: the user's messages, and a summary.
+        // In old rollouts a compaction keeps the messages of the user and adds a summary.
         let Transcript { items, context, .. } = &mut session.transcript;
         context.retain(|&item| items[item].entry().is_some_and(|it| it.role == Role::User));
         if let Some(message) = &compacted.message {
@@ -223,8 +223,8 @@ impl Reader {
         Ok(self.entries(session, at, record, entries))
     }
 
-    /// Reads what an event says of calls and tokens. Returns the values that it repeats for
-    /// display.
+    /// Reads from an event which calls failed and how many tokens were used. Returns the values
+    /// that the event repeats for display.
     fn event(
         &mut self,
         session: &mut SessionReader<'_>,

@@ -9,15 +9,15 @@ use super::{SHAPES, append};
 
 /// The replacements that apply `edits`.
 ///
-/// On a resume, Codex decides by the last `token_count` whether the context is full, and then
-/// summarises it. The tokens billed are accounting and must not change, so a `token_count` for the
-/// smaller context is appended, as Codex does when it compacts by itself. None is appended where
-/// the edits save less than that record takes: the old count is then off by a hundred tokens at
-/// most.
+/// On a resume, Codex computes from the last `token_count` whether the context is full, and if so,
+/// summarises it. The billed tokens are accounting and must not change, so a new `token_count` with
+/// the size of the smaller context is appended, as Codex does when it compacts by itself. If the
+/// edits save less than that record takes, none is appended, and the old count is wrong by at most
+/// a hundred tokens.
 ///
 /// # Errors
 ///
-/// [`Unwritable`], as for every format.
+/// [`Unwritable`] if an edit cannot be written into the records.
 pub fn rewrite(
     transcript: &Transcript,
     source: &dyn Source,
@@ -25,7 +25,7 @@ pub fn rewrite(
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = write::splices(transcript, source, edits, &SHAPES)?;
     let mut context: Vec<Span> = transcript.context().map(|(_, entry)| entry.record.span).collect();
-    // Items may share a record.
+    // Several items may share a record.
     context.sort_unstable();
     context.dedup();
     let known: HashSet<Span> = context.iter().copied().collect();
@@ -40,7 +40,7 @@ pub fn rewrite(
     let is_sent = |at: &At| known.contains(&transcript.items[at.item()].record().span);
     let Some((_, at)) = splices.iter().find(|(_, at)| is_sent(at)) else { return Ok(splices) };
     let at = *at;
-    // Four bytes per token: Codex estimates the same way.
+    // Codex, too, estimates four bytes per token.
     if let Some(line) = append::count(source, sent / 4).filter(|it| (it.len() as u64) < saved) {
         let span = Span { start: source.len(), end: source.len() };
         splices.push((Splice { span, with: line.into() }, at));

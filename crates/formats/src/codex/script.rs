@@ -1,8 +1,8 @@
 //! Finds string literals in a script of Codex's code mode: JavaScript that calls `tools.<name>(…)`.
 //!
 //! This is not a parser: it knows enough of ECMAScript's tokens to find literals, and the call and
-//! member each belongs to. A script that it misreads loses nothing: a text that is wrongly taken
-//! for a literal, or is not, remains the same text.
+//! member that each belongs to. A misread script loses nothing: edits replace whole literals, and
+//! all other text stays as it is.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ enum Token {
     Call(Range<usize>),
 }
 
-/// The token before: it determines what a slash, a colon and a bracket mean.
+/// The previous token, which determines what a slash, a colon or a bracket means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -122,7 +122,7 @@ impl Scan<'_> {
         None
     }
 
-    /// A word; one that follows `tools.` names a tool.
+    /// The token of a word; a word after `tools.` is the name of a tool.
     fn word(&self, place: Range<usize>) -> Last {
         if self.script[..place.start].ends_with(b"tools.") {
             Last::Tool(place)
@@ -131,8 +131,8 @@ impl Scan<'_> {
         }
     }
 
-    /// A literal in these quotes, if it is one: a template with substitutions, or with a tag, is
-    /// not.
+    /// The range of a literal in these quotes. `None` for a template with substitutions or a tag,
+    /// which is not a literal.
     fn text(&mut self, quote: u8) -> Option<Range<usize>> {
         let start = self.pos;
         let tagged = quote == b'`' && matches!(self.last, Last::Word(_) | Last::Tool(_));
@@ -149,7 +149,7 @@ impl Scan<'_> {
                     self.pos += 1;
                     let place = start..self.pos;
                     let before = std::mem::replace(&mut self.last, Last::Text(place.clone()));
-                    // A quoted name before a colon is not a text.
+                    // A quoted name before a colon is a key, not a text.
                     let rest = self.script[self.pos..].trim_ascii_start();
                     let is_key =
                         rest.first() == Some(&b':') && matches!(before, Last::Mark(b'{' | b','));
@@ -163,7 +163,7 @@ impl Scan<'_> {
             }
             self.pos += 1;
         }
-        // It is not closed.
+        // The literal is not closed before the script ends.
         self.pos = self.script.len().min(self.pos);
         self.last = Last::Mark(quote);
         None
@@ -183,7 +183,7 @@ impl Scan<'_> {
         true
     }
 
-    /// After a value a slash divides; elsewhere a regular expression begins.
+    /// Whether a slash here may begin a regular expression. After a value it is a division.
     fn may_be_regex(&self) -> bool {
         match &self.last {
             Last::Nothing => true,
@@ -213,7 +213,7 @@ impl Scan<'_> {
             }
             at += 1;
         }
-        // It is not a regular expression.
+        // The slash does not begin a regular expression.
         self.pos = start + 1;
     }
 }

@@ -1,7 +1,8 @@
 //! Writes Codex's own record of a summarised history: the user's messages and the summary.
 //!
 //! Codex 0.169 writes the same when it compacts without the help of the service: its introduction
-//! for the model, the newest messages of the user, the summary. The kept end follows.
+//! for the model, the newest messages of the user, and the summary. Here the kept end of the
+//! context follows.
 
 use std::collections::HashSet;
 
@@ -64,7 +65,8 @@ pub fn summarise(
     append::behind(source, &message, &history.join(","))
 }
 
-/// The newest user messages before the kept end, as many as Codex keeps. No message is cut.
+/// The newest user messages before the kept end, up to the limit that Codex has. No message is
+/// truncated.
 fn newest_words(
     transcript: &Transcript,
     source: &dyn Source,
@@ -89,8 +91,8 @@ fn newest_words(
     words
 }
 
-/// Whether it belongs to Codex's introduction of a conversation: its rules, its tools, its
-/// environment. Codex would not send it again, because a `world_state` records it as sent.
+/// Whether an entry is part of Codex's introduction of a conversation: rules, tools, environment.
+/// Codex would not send it again, because a `world_state` records that it was sent.
 fn introduces(entry: &Entry, value: &str) -> bool {
     const IN_THE_PLACE_OF_THE_USER: [&str; 3] =
         ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions for "];

@@ -73,7 +73,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCal
     if kind == ToolKind::Patch {
         return (kind, patched(&decode(literal)), None, whole(FieldRole::Patch));
     }
-    // A stub that a recipe left is not a script.
+    // A stub that a recipe left in place of a script is not a script.
     if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
         let inner = Inner::decode(literal, at.span(place).start);
         let known = scripted(&inner);
@@ -85,7 +85,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCal
     (kind, None, None, whole(role))
 }
 
-/// Classifies a script: as the one tool that it calls, or else as a command.
+/// Classifies a script: as the tool that it calls, if it calls only one; otherwise as a command.
 fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
@@ -132,7 +132,7 @@ fn role(
 ) -> Option<FieldRole> {
     let is_patch = || text_of(inner, literal).starts_with("*** Begin Patch");
     match (roles, member) {
-        // A text that is the whole argument, or is assembled elsewhere in the script.
+        // A text that is the whole argument of a call, or that another part of the script uses.
         (_, None) | (None, Some(_)) => {
             Some(if is_patch() { FieldRole::Patch } else { FieldRole::Command })
         }
@@ -147,7 +147,7 @@ fn text_of(inner: &Inner<'_>, literal: &Literal) -> String {
     decode(&like.as_bytes()[1..like.len() - 1]).into_owned()
 }
 
-/// The file that a patch changes, if it is one.
+/// The file that a patch changes; `None` if the text is not a patch.
 fn patched(patch: &str) -> Option<Text> {
     const HEADS: [&str; 3] = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
     let mut files =
@@ -158,8 +158,8 @@ fn patched(patch: &str) -> Option<Text> {
     }
 }
 
-/// The tool of Codex for an action, and its arguments. `shows`: whether its result contains a
-/// picture, which distinguishes reading one.
+/// The tool of Codex that carries out an action, and its arguments. `shows` is whether the result
+/// contains a picture: Codex reads pictures with another tool than text.
 pub fn call(deed: &ToolAction, shows: bool) -> Option<(&'static str, Arguments)> {
     Some(match deed {
         ToolAction::Shell { command, why } => {
@@ -171,7 +171,8 @@ pub fn call(deed: &ToolAction, shows: bool) -> Option<(&'static str, Arguments)>
         ToolAction::Read { path, part } if shows && part.is_empty() => {
             ("view_image", Arguments::Object(object(&[("path", encode(path))])))
         }
-        // Codex reads files by commands, and changes them by patches.
+        // Codex has no tools for these actions: it reads files by commands, and changes them by
+        // patches.
         ToolAction::Read { .. }
         | ToolAction::Write { .. }
         | ToolAction::Edit { .. }

@@ -14,7 +14,7 @@ use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
-/// A log begins with `session.start`.
+/// Whether the first event is `session.start`, as in every log.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -26,7 +26,7 @@ pub fn sniff(head: &[u8]) -> bool {
                 let has_data = event.root.get("data").is_some_and(Value::is_object);
                 event.root.is("type", "session.start") && has_data
             }
-            // The head ends within a long first event.
+            // The head ends within a first event that is longer.
             Err(_) => {
                 let start = br#"{"type":"session.start","data":{"#;
                 !line.ended && line.bytes.starts_with(start)
@@ -151,13 +151,13 @@ fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
 
 fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
     let (id, name) = (request.boxed("toolCallId")?, request.string("name")?);
-    // A call without arguments gets an empty range after its name.
+    // A call without arguments gets an empty range after its name instead.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The text and the signature of the reasoning: both, if they are adjacent.
+/// The span of the text and the signature of the reasoning, if they are next to each other.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

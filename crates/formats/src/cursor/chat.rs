@@ -13,9 +13,11 @@ use crate::database::folder;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, SessionReader};
 
-/// Messages are identified by a hash of their bytes, so that a repeated message is stored once. A
-/// message of at most this length is sent as often as the state lists it; a longer one, which no
-/// user types twice, only once, so that a small state cannot expand to a huge context.
+/// The length in bytes up to which a message is sent as often as the state lists it.
+///
+/// Messages are identified by a hash of their bytes, so a repeated message is stored once. A longer
+/// message is sent only once, because no user types it twice, and a small state must not expand to
+/// a huge context.
 const OFTEN: u64 = 1 << 10;
 
 /// Reads a chat.
@@ -63,7 +65,8 @@ impl Records for Reader {
         content
     }
 
-    /// The default name of every chat is less useful than its first words, which are in tags.
+    /// No message gives a title here: the title is set at the end, from the text in tags. All chats
+    /// have the same default name.
     fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }

@@ -19,8 +19,8 @@ use crate::lines;
 /// The model name when none was chosen.
 const NO_MODEL: &str = "default";
 
-/// Members of a result that contain the tool's output, in order of preference; the others are
-/// metadata.
+/// Members of a result that contain the output of the tool, in order of preference. All other
+/// members are metadata.
 const SAYS: [&str; 4] = ["output", "contents", "content", "modelVisibleErrorMessage"];
 
 /// Reads a composer.
@@ -39,11 +39,11 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Default)]
 struct Reader {
     transcript: Transcript,
-    /// The ids of bubbles in the order of the conversation, as the composer lists them.
+    /// The ids of the bubbles, in the order of the conversation, as the composer lists them.
     order: Vec<Box<str>>,
-    /// Bubbles inside the composer.
+    /// The items of bubbles that are inside the composer.
     inline: Vec<usize>,
-    /// Bubbles in separate rows, in the order in which they were last written.
+    /// The items of bubbles in separate rows, in the order in which they were last written.
     rows: Vec<usize>,
     by_id: HashMap<Box<str>, usize>,
     summary: Option<Summary>,
@@ -54,12 +54,12 @@ struct Reader {
     named: bool,
 }
 
-/// Cursor's own summary of what came before.
+/// Cursor's own summary of the earlier conversation.
 struct Summary {
     item: usize,
-    /// The first bubble that is sent after it.
+    /// The id of the first bubble that is sent after the summary.
     from: Option<Box<str>>,
-    /// The last bubble that it replaces.
+    /// The id of the last bubble that the summary replaces.
     through: Option<Box<str>>,
 }
 
@@ -121,7 +121,7 @@ impl Reader {
         }
     }
 
-    /// Reads the facts in a composer, or in its header.
+    /// Reads facts about the session from a composer, or from its header.
     fn facts(&mut self, data: &Value<'_>) {
         let head = &mut self.transcript.head;
         if let Some(name) = data.word("name").and_then(|name| title(&name)) {
@@ -180,7 +180,7 @@ impl Reader {
         }))
     }
 
-    /// A message of the model: reasoning, text, one call and its result.
+    /// The blocks of a message of the model: reasoning, text, and one call with its result.
     fn response(&mut self, data: &Value<'_>, id: &str) -> Vec<Block> {
         let mut blocks = Vec::new();
         if let Some(thinking) = data.get("thinking") {
@@ -197,7 +197,7 @@ impl Reader {
         };
         let name = match former.word("name").filter(|name| !name.is_empty()) {
             Some(name) => Some(Box::from(name)),
-            // Numbers of tools, from before they had names.
+            // Older versions have numbers of tools instead of names.
             None => former.get("tool").map(|tool| match tool.text() {
                 Some(name) => name.into(),
                 None => format!("tool {}", String::from_utf8_lossy(tool.raw())).into(),
@@ -206,7 +206,8 @@ impl Reader {
         if let Some(name) = name {
             let mut arguments = ["rawArgs", "params"].iter().filter_map(|key| former.get(key));
             let arguments = arguments.find(|it| it.is_object() || !is_blank(it));
-            // A bubble contains one call, so its own id distinguishes calls with the same id.
+            // A bubble contains one call, so the bubble's id distinguishes calls that have the same
+            // id.
             let own = former.word("toolCallId").filter(|own| !own.is_empty());
             let own: Box<str> = own.map_or_else(|| id.into(), Box::from);
             let own = if self.called.insert(own.clone()) { own } else { id.into() };
@@ -252,7 +253,7 @@ impl Reader {
     }
 }
 
-/// A message of the user: text and attachments.
+/// The blocks of a message of the user: text and attachments.
 fn request(data: &Value<'_>) -> Vec<Block> {
     let words = data.get("text").and_then(|words| message::text(words));
     let attached = ["attachedCodeChunks", "images"].iter().filter_map(|key| data.get(key));
@@ -277,7 +278,7 @@ fn output(former: &Value<'_>) -> Option<Output> {
     })
 }
 
-/// The text in a result that is a JSON string; if it is not JSON, all of it.
+/// The text in a result that is a JSON string; the whole string if it does not contain JSON.
 fn result_text(literal: &Value<'_>) -> Text {
     let inner = Inner::decode(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {
@@ -300,7 +301,7 @@ struct Stored<'v, 'a> {
     through: Option<Box<str>>,
 }
 
-/// Newer versions store it in a separate object.
+/// The summary of a composer. Newer versions store it in a separate object.
 fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
     let inner = value.get("summary")?;
     let (all, words) =

@@ -95,7 +95,7 @@ pub static HEADED: Database = Database {
     }],
 };
 
-/// `state.vscdb` before that.
+/// `state.vscdb` of earlier versions, without a table of headers.
 pub static COMPOSERS: Database = Database {
     agent: "cursor",
     tables: &["cursorDiskKV"],

@@ -13,8 +13,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds a call and returns its id, which is made up if it has none. `asks`: whether a user
-    /// answers it.
+    /// Adds a call and returns its id; a call without an id gets a new one. `asks` is whether a
+    /// user answers the call.
     pub fn begin(&mut self, id: Option<Box<str>>, asks: bool) -> Box<str> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
             self.made += 1;
@@ -24,8 +24,8 @@ impl Calls {
         id
     }
 
-    /// The call of a result, by its id or else the first open call without one, and whether a user
-    /// answered it.
+    /// The id of the call that a result answers, and whether a user answered it. A result without
+    /// an id answers the first call that has no result yet.
     pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
         let id = id.filter(|id| !id.is_empty());
         let at = match &id {
@@ -58,7 +58,7 @@ pub fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// Both spellings: that of the chats (`tool-call`), and that of transcripts (`tool_use`).
+/// Reads a block. Chats and transcripts spell its kind differently: `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     let id = |keys: &[&str]| block.any(keys).and_then(Value::text).map(|id| id.into());
     match block.word("type").as_deref() {
@@ -109,7 +109,7 @@ pub fn call(
     Call { id, name, kind, target, part, fields, arguments }
 }
 
-/// Reasoning: its text, if any, and the whole block.
+/// A block of reasoning from its text, if there is one, and the value of the whole block.
 pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     Block::Thinking(Thinking {
         text: words.filter(|words| words.is_text()).map(|words| words.source()),

@@ -1,4 +1,4 @@
-//! Finds out which of Cursor's formats a source has.
+//! Recognises which of Cursor's formats a source has, and reads it.
 
 use epitome_model::{Faults, Source, Transcript};
 
@@ -19,7 +19,7 @@ enum Shape {
     Text,
 }
 
-/// Whether it is rows as lines, or a transcript.
+/// Whether the bytes begin rows as lines, or a transcript.
 pub fn sniff(head: &[u8]) -> bool {
     shape(head).is_some()
 }

@@ -9,8 +9,8 @@ use crate::lines::record;
 /// The tags that Cursor puts around what a user typed.
 const QUERY: [&str; 2] = ["<user_query>", "</user_query>"];
 
-/// Parses a line of JSON and passes it to `each`, which pushes its items. A malformed line is kept,
-/// and so is one for which nothing was pushed.
+/// Parses a line of JSON and passes it to `each`, which pushes the items of the line. A malformed
+/// line is kept as a hidden record, and so is a line for which `each` pushes nothing.
 pub fn line(
     line: &Line<'_>,
     items: &mut Vec<Item>,
@@ -37,7 +37,7 @@ pub fn title(words: &str) -> Option<Box<str>> {
     (!words.is_empty()).then(|| epitome_model::title(words))
 }
 
-/// What a user typed, if it is in tags.
+/// The text that a user typed, if Cursor's tags are around it.
 pub fn typed(words: &str) -> Option<&str> {
     let [open, close] = QUERY;
     let (_, rest) = words.split_once(open)?;

@@ -6,9 +6,9 @@
 pub struct State {
     /// The hashes of the messages, in the order in which they are sent (field 1).
     pub messages: Vec<Box<str>>,
-    /// The directories it was run in, as URLs (field 9).
+    /// The working directories of the chat, as URLs (field 9).
     pub folders: Vec<Box<str>>,
-    /// Whether all of it could be read.
+    /// Whether the whole state could be parsed.
     pub is_whole: bool,
 }
 

@@ -15,8 +15,8 @@
 //! …
 //! ```
 //!
-//! A line with a speaker begins an entry, one in brackets a part of it; only the next such line
-//! ends a result.
+//! A line with a speaker begins an entry. A line in brackets begins a part of an entry. A result
+//! ends only at the next line of either kind.
 
 use epitome_model::{
     Block, Call, Entry, Fault, Faults, Item, Output, Part, Record, Role, Source, Span, Text,
@@ -48,7 +48,7 @@ enum Kind {
     Result,
 }
 
-/// Whether it begins with a user in Cursor's notation.
+/// Whether the text begins with a user message in Cursor's notation.
 pub fn begins(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"user:") else { return false };
     let query = rest.trim_ascii_start().starts_with(b"<user_query>");
@@ -79,10 +79,10 @@ struct Reader {
     calls: Calls,
 }
 
-/// A part of an entry, as far as it was read.
+/// A part of an entry, as far as it has been read.
 struct Piece {
     kind: Kind,
-    /// From its first word to its last.
+    /// The span from the first word of the part to its last.
     span: Span,
     bytes: Vec<u8>,
 }
@@ -180,12 +180,12 @@ impl Reader {
     }
 }
 
-/// The marker at the beginning of a line, and the rest.
+/// The marker at the beginning of a line, and the rest of the line.
 fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T, &'l [u8])> {
     marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
 }
 
-/// A call: its tool's name, and arguments as lines `name: value`, which cannot be parsed back.
+/// A call: the name of its tool, and arguments in lines `name: value`, which cannot be parsed back.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
     let (kind, ..) = tools::classify(name, None);

@@ -9,7 +9,7 @@ use crate::lines;
 use crate::place::Place;
 use crate::records::{self, RecordContent, Records, Sent, SessionReader};
 
-/// Whether the first line is a message as transcripts have it.
+/// Whether the first line is a message in the form that transcripts have.
 pub fn begins(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -18,7 +18,7 @@ pub fn begins(head: &[u8]) -> bool {
         }
         known = match Document::parse(line.bytes) {
             Ok(document) => is_message(&document.root),
-            // The head ends within a long first message.
+            // The head ends within a first message that is longer.
             Err(_) => {
                 !line.ended
                     && line.bytes.starts_with(b"{\"role\":\"user\",\"message\":{\"content\":")
@@ -56,8 +56,9 @@ impl Records for Reader {
     }
 }
 
-/// The first text that the user typed: the tags around it distinguish it from what Cursor writes in
-/// the user's role. Without tags, the first text of the user.
+/// The first text that the user typed. Cursor puts tags around such a text, which distinguish it
+/// from texts that Cursor writes in the user's role. If no text has tags, the first text in the
+/// user's role.
 pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<str>> {
     let users = transcript.context().filter(|(_, entry)| entry.role == Role::User);
     let texts = users.flat_map(|(_, entry)| &entry.blocks).filter_map(|block| match block {

@@ -8,7 +8,7 @@ use epitome_model::{Cut, Edit, Ref, Source, Span, Splice, Summary, Transcript, V
 
 use super::{Log, SHAPES};
 
-/// The origin of a batch of edits.
+/// What a batch of edits is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
     /// Results truncated on ingest, before they are first sent. They cannot be undone.
@@ -17,7 +17,7 @@ pub enum Batch<'a> {
     Compaction(Option<&'a str>),
 }
 
-/// Whether an edit can refer to an item: it is sent, and has an id.
+/// Whether an edit can refer to an item: the item is sent and has an id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.id.is_some())
         && !transcript.head.prompt.contains(&item)
@@ -27,7 +27,7 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an entry has no id, or one that repeats.
+/// [`Unwritable`] if an edited entry has no id, or an id that another entry has, too.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -36,12 +36,12 @@ pub fn append(
     batch(transcript, source, edits, Batch::Compaction(None))
 }
 
-/// The lines of a batch of edits: one for each cut and summary, and one with the new content of
-/// each entry of which blocks are edited.
+/// The lines of a batch of edits: one for each cut and each summary, and one with the new content
+/// of all entries whose blocks are edited.
 ///
 /// # Errors
 ///
-/// The same as `append`.
+/// The same as of `append`.
 pub fn batch(
     transcript: &Transcript,
     source: &dyn Source,
@@ -85,7 +85,7 @@ fn edits_line(
     let items: Vec<usize> = edited.keys().copied().collect();
     let times = times(transcript, &items);
     let mut said = Vec::new();
-    // Items may share a line, which may be long: it is parsed once.
+    // Several items may share a line, which may be long: each line is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
     for (&item, edits) in edited {
         let lost = |why| Unwritable { at: edits[0].at, why };
@@ -173,7 +173,8 @@ fn cut_line(
     Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }
 
-/// A line of a compaction that continues the one before it: both are undone together.
+/// A line of a compaction that continues the compaction of the line before: both are undone
+/// together.
 pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
     if line.ends_with(b"}\n") {
         line.truncate(line.len() - 2);
@@ -185,13 +186,13 @@ pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
 /// The reason for which a compaction is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// The user wants to get back what was removed.
+    /// The user requested it.
     Asked,
-    /// The engine takes it back, because it was of no use.
+    /// The engine takes the compaction back because it did not help.
     Refused,
 }
 
-/// The line that undoes the last compaction.
+/// The line that undoes the last compaction. `by` is the reason.
 pub fn undo(by: Undone) -> &'static str {
     match by {
         Undone::Asked => "{\"type\":\"undo\",\"asked\":true}\n",
@@ -199,9 +200,9 @@ pub fn undo(by: Undone) -> &'static str {
     }
 }
 
-/// The line that goes back to an earlier number of client messages, including its line feed: the
-/// items in `said` no longer belong to the conversation. It cannot be undone. An older epitome
-/// reads it as entries that became empty.
+/// The line that goes back to an earlier number of client messages, including its line feed. The
+/// items in `said` are then no longer part of the conversation, and this cannot be undone. Older
+/// versions of epitome read the line as an edit that emptied these entries.
 ///
 /// # Errors
 ///
@@ -221,14 +222,14 @@ pub fn back(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &
     Ok(format!("{{\"type\":\"birth\",\"back\":{messages},\"edits\":[{edits}]}}\n"))
 }
 
-/// Ends an incomplete last line first.
+/// A line feed if the last line is incomplete, so that it ends before new lines; otherwise nothing.
 fn before(source: &dyn Source) -> &'static [u8] {
     let end = source.len();
     let ended = source.read(end.saturating_sub(1)..end);
     if end == 0 || *ended == *b"\n" { b"" } else { b"\n" }
 }
 
-/// How often the ids of these items are sent.
+/// How often the id of each of these items occurs among the items that are sent.
 fn times<'t>(transcript: &'t Transcript, items: &[usize]) -> HashMap<&'t str, usize> {
     let id = |item: usize| transcript.items[item].entry()?.id.as_deref();
     let mut times: HashMap<&str, usize> =
@@ -258,7 +259,7 @@ fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
     places
 }
 
-/// The splices within a range: they are sorted.
+/// The splices within a range. `splices` are sorted.
 fn inside(splices: &[Splice], place: Span) -> &[Splice] {
     let from = splices.partition_point(|splice| splice.span.start < place.start);
     let to = splices.partition_point(|splice| splice.span.start < place.end);

@@ -1,4 +1,4 @@
-//! What every API refuses: a log may be sent to any of them.
+//! What every API refuses.
 
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};

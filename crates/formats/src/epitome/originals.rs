@@ -1,4 +1,4 @@
-//! Finds the original entries of a history, so that a summary is made of these and not of what
+//! Finds the original entries of a history: a summary is made of these, and not of the stubs that
 //! edits left.
 
 use std::collections::HashSet;
@@ -15,8 +15,8 @@ pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usiz
     (first_said(&log, kept), as_said(log.transcript(), kept))
 }
 
-/// The original items of the context up to `kept`, including those that edits emptied. Summaries
-/// are included as they are.
+/// The items to summarise: the context up to `kept`, with the original of each item, including
+/// those that edits emptied. Earlier summaries are included as they are.
 pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
     let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
     let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
@@ -25,7 +25,7 @@ pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
 }
 
 /// All original items up to `kept`, including those that earlier summaries replaced. The first item
-/// with an id is the original, later ones are edited versions.
+/// with an id is the original; later items with that id are edited versions.
 pub fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
     let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();

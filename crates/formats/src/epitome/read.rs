@@ -15,13 +15,13 @@ use crate::Line;
 use crate::lines::{self, lines, record};
 use crate::place::Place;
 
-/// The maximum number of edits in a line that are looked up in the context one by one.
+/// The number of edits in a line up to which each is looked up in the context on its own.
 const FEW: usize = 16;
 
 /// Kinds of reasoning in the APIs.
 const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
 
-/// Whether the first line is a header of epitome's.
+/// Whether the first line is the header of a log.
 pub fn sniff(head: &[u8]) -> bool {
     id(head).is_some()
 }
@@ -36,7 +36,7 @@ pub fn origin(head: &[u8]) -> Option<Origin> {
     in_header(head, origin_in)
 }
 
-/// The origin in the last line of a log that says one; `None` if it is not a log.
+/// The origin that the last line with an origin states; `None` if the bytes are not a log.
 pub fn last_origin(log: &[u8]) -> Option<Origin> {
     let mut origin = origin(log)?;
     lines(&log, |line| {
@@ -54,7 +54,7 @@ fn origin_in(root: &Value<'_>) -> Origin {
     Origin { cwd: word("cwd"), model: word("model"), recipe: word("recipe") }
 }
 
-/// What `read` finds in the first line of a log; `None` if it is not a log.
+/// The value that `read` finds in the first line of a log; `None` if the bytes are not a log.
 fn in_header<T>(head: &[u8], read: impl Fn(&Value<'_>) -> T) -> Option<T> {
     lines::first(head, |line| {
         let header = Document::parse(line.bytes).ok()?.root;
@@ -74,28 +74,29 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     transcript: Transcript,
-    /// The items that hold the current content of each entry, in the order they are sent; also
-    /// those that are now empty.
+    /// The items with the current content of each entry, in the order in which they are sent.
+    /// Entries that edits emptied are included.
     slots: Vec<usize>,
-    /// For each entry's id, its index in `slots`.
+    /// The index in `slots` of each entry, by its id.
     places: HashMap<Box<str>, usize>,
-    /// Items whose content was removed completely by an edit.
+    /// The items whose content an edit removed completely.
     emptied: HashSet<usize>,
-    /// For each item made by an edit, the original item.
+    /// The original item of each item that an edit made.
     said: HashMap<usize, usize>,
-    /// For each item that replaces a cut, the items that were cut.
+    /// The items that were cut, for each item that replaces a cut.
     cuts: BTreeMap<usize, Vec<usize>>,
-    /// How to undo each compaction that is in effect.
+    /// How to undo each compaction that is in effect, the oldest first.
     undo: Vec<Undo>,
-    /// For each of them, whether it continues the one before it.
+    /// For each element of `undo`, whether it continues the compaction before it.
     continues: Vec<bool>,
-    /// If the user undid the last compaction: the number of entries sent then.
+    /// The number of entries that were sent when the user undid the last compaction; `None` if the
+    /// last compaction is in effect.
     undone: Option<usize>,
-    /// The number of the last client message in it.
+    /// The number of the last client message in the log.
     messages: u64,
     /// The items of each client message.
     message_items: Vec<Vec<usize>>,
-    /// The items added after these.
+    /// The items that were added after the last client message.
     unnumbered: Vec<usize>,
     /// The current origin of the conversation.
     origin: Origin,
@@ -104,21 +105,21 @@ pub struct Log {
 /// How to undo a compaction.
 #[derive(Clone, Debug)]
 enum Undo {
-    /// These slots had these items.
+    /// Edits: each slot, and the item it had before.
     Edits(Vec<(usize, usize)>),
-    /// The first slot replaced these items.
+    /// A summary: the items that the first slot replaced.
     Summary(Vec<usize>),
-    /// The item of this slot replaced these items of these slots.
+    /// A cut: the slot of its text, and the slots and items that it replaced.
     Cut(usize, Vec<(usize, usize)>),
 }
 
 impl Log {
-    /// The transcript so far.
+    /// The transcript of all lines read so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// The number of compactions that can be undone; each step of one counts.
+    /// The number of compactions that can be undone. Each step of a compaction counts as one.
     pub fn compactions(&self) -> usize {
         self.undo.len()
     }
@@ -129,8 +130,8 @@ impl Log {
         (before + 1).min(self.undo.len())
     }
 
-    /// The number of entries that were sent when the user undid a compaction; `None` if there was
-    /// another one since.
+    /// The number of entries that were sent when the user undid a compaction; `None` if none was
+    /// undone, or if there was another compaction after that.
     pub fn undone(&self) -> Option<usize> {
         self.undone
     }
@@ -140,12 +141,12 @@ impl Log {
         &self.slots
     }
 
-    /// The original item of an item made by an edit.
+    /// The original item of `item`: the item itself, unless an edit made it.
     pub fn as_said(&self, item: usize) -> usize {
         self.said.get(&item).copied().unwrap_or(item)
     }
 
-    /// The original items that were cut at this item, earlier cuts included.
+    /// The original items that the cut at this item removed, including those of earlier cuts in it.
     pub fn cut_out(&self, item: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for &gone in self.cuts.get(&item).into_iter().flatten() {
@@ -158,7 +159,7 @@ impl Log {
         found
     }
 
-    /// The items that replace a cut.
+    /// The items that hold the texts of cuts.
     pub fn cuts(&self) -> impl Iterator<Item = usize> {
         self.cuts.keys().copied()
     }
@@ -168,7 +169,7 @@ impl Log {
         &self.origin
     }
 
-    /// The number of complete client messages in it.
+    /// The number of complete client messages in the log.
     pub fn messages(&self) -> u64 {
         self.messages
     }
@@ -183,8 +184,8 @@ impl Log {
         &self.unnumbered
     }
 
-    /// The number of compactions to undo, from the last one on, so that none is left that changed
-    /// these items.
+    /// The number of compactions that must be undone, from the last one back, so that none is in
+    /// effect that changed one of these items.
     pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
         let is_about = |undo: &Undo| {
             let items: Vec<usize> = match undo {
@@ -311,7 +312,7 @@ impl Log {
             .map(|text| epitome_model::title(text.trim()));
     }
 
-    /// Sets the new content of these entries. Returns the previous items of their slots.
+    /// Sets the new content of entries. Returns each slot with the item it had before.
     fn edits(
         &mut self,
         root: &Value<'_>,
@@ -358,7 +359,7 @@ impl Log {
         held
     }
 
-    /// Replaces everything before the first kept entry with a summary.
+    /// Reads a summary, which replaces everything before the first kept entry.
     fn summary(&mut self, root: &Value<'_>, record: Record) {
         let Some(text) = root.string("text") else { return };
         let kept = root.word("kept").and_then(|id| self.places.get(&*id).copied());
@@ -368,7 +369,7 @@ impl Log {
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
-        // The prompt is not part of the conversation, and is not summarised.
+        // The prompt is not part of the conversation and is not summarised.
         let told = |item: &usize| self.transcript.head.prompt.contains(item);
         let prompt = self.slots[..from].iter().take_while(|item| told(item)).count();
         let mut slots = self.slots[..prompt].to_vec();
@@ -381,7 +382,7 @@ impl Log {
         self.send();
     }
 
-    /// Replaces some entries with a text.
+    /// Reads a cut, which replaces entries by a text.
     fn cut(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
         let Some(text) = root.string("text") else { return };
         let mut gone = BTreeMap::new();
@@ -416,8 +417,8 @@ impl Log {
         self.send();
     }
 
-    /// Goes back to an earlier number of client messages: these entries no longer belong to the
-    /// conversation, and are not read again.
+    /// Reads a line that goes back to an earlier number of client messages: the entries after them
+    /// are no longer part of the conversation, and are not read again.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
         let gone: HashSet<usize> =
@@ -483,9 +484,9 @@ impl Log {
         }
     }
 
-    /// Replaces items in the context by others. Returns false if that is not possible, or if making
-    /// the context again is as fast: the search begins at the end, where a new result is found at
-    /// once however long the context is.
+    /// Replaces items of the context by others. Returns false if that is not possible, or if
+    /// building the context again is as fast. The search begins at the end, where a new result is
+    /// found at once, however long the context is.
     fn replace(&mut self, replaced: &[(usize, usize)]) -> bool {
         let context = &mut self.transcript.context;
         replaced.len() <= FEW
@@ -501,7 +502,7 @@ impl Log {
             })
     }
 
-    /// Makes the context again, without entries that edits emptied.
+    /// Builds the context again, without entries that edits emptied.
     fn send(&mut self) {
         let sent = self.slots.iter().copied();
         self.transcript.context = sent.filter(|item| !self.emptied.contains(item)).collect();
@@ -535,7 +536,7 @@ fn block(value: &Value<'_>) -> Block {
     piece(value).into()
 }
 
-/// A block in an API's own format.
+/// Reads a block in the format of an API.
 fn api_block(value: &Value<'_>, kind: &str) -> Block {
     let whole = value.span();
     if !REASONING.contains(&kind) {
@@ -543,7 +544,7 @@ fn api_block(value: &Value<'_>, kind: &str) -> Block {
     }
     let summary = value.list_of("summary").first().and_then(|it| it.get("text"));
     let text = value.get("thinking").or(summary).filter(|text| text.is_text());
-    // OpenAI's Responses refuses a call whose reasoning item is gone.
+    // OpenAI's Responses API refuses a call whose reasoning item was removed.
     let removable = kind != "reasoning";
     Block::Thinking(Thinking { text: text.map(|it| it.source()), whole, removable })
 }
@@ -553,7 +554,7 @@ fn call(value: &Value<'_>) -> Option<Call> {
     let arguments = value.get("arguments")?;
     let mut call = epitome_api::call(&id, &name, arguments);
     let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
-    // If only the caller knows the tool, the table does not know its arguments either.
+    // If the kind is known only from the caller, the table has no roles for the arguments either.
     if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
         call.kind = kind;
     }

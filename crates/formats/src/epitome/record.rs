@@ -13,17 +13,17 @@ use epitome_model::{
 pub enum Said<'a> {
     /// Text.
     Text(Cow<'a, str>),
-    /// Reasoning of which only the text is known.
+    /// Reasoning without a signature: only its text is known.
     Thinking(Cow<'a, str>),
     /// A call of a tool.
     Call {
-        /// The id that links it to its result.
+        /// The id that the result of the call names.
         id: Cow<'a, str>,
         /// The tool's name.
         name: Cow<'a, str>,
-        /// The kind of the tool, if its name does not tell.
+        /// The kind of the tool, if its name does not determine it.
         kind: Option<ToolKind>,
-        /// The arguments: the text of a JSON value, or any text if the tool takes that.
+        /// The arguments: the text of a JSON value, or any text if the tool takes one text.
         arguments: Cow<'a, str>,
     },
     /// The result of a call.
@@ -37,13 +37,13 @@ pub enum Said<'a> {
     },
     /// A picture.
     Image {
-        /// Its media type: `image/png`.
+        /// The media type: `image/png`.
         media: Cow<'a, str>,
-        /// Its bytes in base64.
+        /// The picture in base64.
         data: Cow<'a, str>,
     },
-    /// A block in an API's own format: signed reasoning, a document. The text of a JSON object with
-    /// a `type`; it is sent again to that API only.
+    /// A block in the format of an API, such as signed reasoning or a document: the text of a JSON
+    /// object with a `type`. It is sent to that API only.
     Wire(Cow<'a, str>),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Said<'a> {
         Said::Text(words.into())
     }
 
-    /// A call of a tool whose name tells its kind.
+    /// A call of a tool whose name determines its kind.
     pub fn call(
         id: impl Into<Cow<'a, str>>,
         name: impl Into<Cow<'a, str>>,
@@ -79,36 +79,36 @@ impl<'a> Said<'a> {
 pub struct Speaker<'a> {
     /// The role.
     pub role: Role,
-    /// Whether it is sent before the conversation.
+    /// Whether the entry is sent before the conversation.
     pub prompt: bool,
-    /// The model that wrote it.
+    /// The model that wrote the entry.
     pub model: Option<&'a str>,
-    /// The tokens that the provider counted for the request that it answers.
+    /// The tokens that the provider counted for the request that the entry answers.
     pub usage: Option<Usage>,
-    /// The id of its response, if that has several entries.
+    /// The id of the model response that the entry is part of, if the response has several entries.
     pub group: Option<&'a str>,
-    /// The number of the client message that ends with it, from 1: a message may have several
-    /// entries.
+    /// The number of the client message whose last entry this is, from 1. A client message may have
+    /// several entries.
     pub message: Option<u64>,
 }
 
 /// The beginning of a line that sets the origin.
 pub(super) const ORIGIN: &str = r#"{"type":"origin""#;
 
-/// The origin of a conversation: its folder, model and recipe. It is in the first line of a log;
-/// later lines have what has changed since.
+/// The origin of a conversation: its folder, model and recipe. The first line of a log states it;
+/// later lines state what has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The working folder of the agent.
+    /// The working directory of the agent.
     pub cwd: Option<String>,
     /// The model of the conversation.
     pub model: Option<String>,
-    /// The recipe.
+    /// The name of the recipe.
     pub recipe: Option<String>,
 }
 
 impl Origin {
-    /// Its members as JSON, each preceded by a comma.
+    /// The members of the origin as JSON, each preceded by a comma.
     fn members(&self) -> String {
         let all = [("cwd", &self.cwd), ("model", &self.model), ("recipe", &self.recipe)];
         let member = |(name, value): (&str, &Option<String>)| {
@@ -117,7 +117,7 @@ impl Origin {
         all.into_iter().filter_map(member).collect()
     }
 
-    /// Takes over the members that another one sets.
+    /// Replaces the members that `later` has.
     pub fn update(&mut self, later: Origin) {
         let Origin { cwd, model, recipe } = later;
         self.cwd = cwd.or(self.cwd.take());
@@ -132,13 +132,13 @@ pub fn header(id: &str, origin: &Origin) -> String {
     format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{members}}}\n", encode(id))
 }
 
-/// The line that changes the origin from here on, including its line feed.
+/// The line that changes the origin for everything after it, including its line feed.
 pub fn origin_line(origin: &Origin) -> String {
     format!("{ORIGIN}{}}}\n", origin.members())
 }
 
-/// The line that replaces the text of an entry (a prompt) from here on, including its line feed. It
-/// cannot be undone.
+/// The line that replaces the text of a prompt entry for everything after it, including its line
+/// feed. The replacement cannot be undone.
 pub fn said_again(id: &str, text: &str) -> String {
     let (id, text) = (encode(id), encode(text));
     format!("{{\"type\":\"birth\",\"edits\":[{{\"of\":{id},\"blocks\":[{{\"text\":{text}}}]}}]}}\n")
@@ -151,7 +151,7 @@ pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
     String::from_utf8(line).expect("JSON of texts is text")
 }
 
-/// Adds the line of an entry to a log.
+/// Appends the line of an entry to a log.
 pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) {
     let role = match speaker.role {
         _ if speaker.prompt => "prompt",
@@ -187,7 +187,7 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Sai
     line.extend_from_slice(b"}\n");
 }
 
-/// Adds a list of blocks. They may have hundreds of megabytes, and are copied only once.
+/// Appends a list of blocks. Blocks may have hundreds of megabytes, and are copied only once.
 fn list(line: &mut Vec<u8>, said: &[Said<'_>]) {
     line.push(b'[');
     for (idx, said) in said.iter().enumerate() {
@@ -242,7 +242,7 @@ fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// Adds a valid JSON value unchanged, and anything else as a string.
+/// Appends a valid JSON value unchanged, and any other text as a string.
 fn value(line: &mut Vec<u8>, text: &str) {
     if epitome_json::check(text.as_bytes()).is_ok() {
         one_line(line, text)
@@ -251,7 +251,7 @@ fn value(line: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Adds JSON on one line: a line feed in it is white space.
+/// Appends JSON on one line: line feeds between values become spaces.
 fn one_line(line: &mut Vec<u8>, json: &str) {
     let from = line.len();
     line.extend_from_slice(json.trim().as_bytes());
@@ -262,7 +262,7 @@ fn one_line(line: &mut Vec<u8>, json: &str) {
     }
 }
 
-/// The blocks of any entry, as blocks of a log.
+/// The blocks of an entry of any session, as blocks of a log.
 pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
     let picture = |image: &'t epitome_model::Image| Said::Image {
         media: Cow::Borrowed(&image.media),
@@ -302,13 +302,13 @@ pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> 
         Block::Output(output) => Some(result(output)),
         Block::Image(image) => Some(picture(image)),
         Block::Opaque(span) => Some(wire(*span)),
-        // Repeated content was sent before.
+        // A repeated result was sent before.
         _ => None,
     });
     blocks.collect()
 }
 
-/// The arguments of a call; those stored in a string are decoded.
+/// The arguments of a call. Arguments that are stored as a string are decoded.
 fn arguments<'t>(bytes: &[u8]) -> Cow<'t, str> {
     let text = match bytes.first() {
         Some(b'"') => epitome_model::decode(bytes).into_owned(),
@@ -317,7 +317,7 @@ fn arguments<'t>(bytes: &[u8]) -> Cow<'t, str> {
     Cow::Owned(text)
 }
 
-/// The base64 of a picture: from a `data:` URL, or the literal itself.
+/// The base64 of a picture, from a `data:` URL or a plain literal.
 fn base64<'t>(literal: &[u8]) -> Cow<'t, str> {
     let text = epitome_model::decode(literal).into_owned();
     let data = text.split_once(";base64,").map(|(_, data)| data.to_owned());

@@ -18,8 +18,8 @@ use super::read::THANKS;
 use super::write::{part, write};
 use crate::{Unwritable, lines};
 
-/// Gemini CLI's tags around a summary: if it finds them, its own compaction asks the model to carry
-/// the content over.
+/// The tags that Gemini CLI puts around a summary. If a history contains them, its own compaction
+/// asks the model to include the old summary in the new one.
 const SNAPSHOT: [&str; 2] = ["<state_snapshot>", "</state_snapshot>"];
 
 /// The messages that `edits` change, in their new form.
@@ -39,7 +39,7 @@ pub fn append(
     let mut bytes = end.line_feed();
     let mut written: HashSet<Span> = HashSet::new();
     for edit in edits {
-        // A response and its results share a record.
+        // A response and its results may share a record.
         let message = transcript.items[edit.at.item()].record().span;
         if !written.insert(message) {
             continue;
@@ -53,11 +53,11 @@ pub fn append(
 }
 
 /// Gemini CLI's own record of a summarised history: the summary as a user message, the model's
-/// thanks, and what is kept.
+/// thanks for it, and the items that are kept.
 ///
 /// # Errors
 ///
-/// The reason, if the session is not a log, or if what is kept begins within a message.
+/// The reason, if the session is not a log, or if the kept items begin within a message.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -72,7 +72,8 @@ pub fn summarise(
         return Err("what is kept begins with results of calls that are not kept");
     }
     let time = last.time.as_deref().unwrap_or("1970-01-01T00:00:00.000Z");
-    // The same summary may be used again after another one.
+    // The id must depend on the position, too: the same summary may be used again after another
+    // one.
     let place = source.len().to_string();
     let message = |what, kind, text: &str| {
         let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, &summary.text]);
@@ -99,7 +100,7 @@ pub fn summarise(
     Ok(bytes)
 }
 
-/// The spans of the records of some items: a response and its results share one.
+/// The spans of the records of some items, each once: a response and its results may share one.
 fn record_spans(transcript: &Transcript, items: &[usize]) -> Vec<Span> {
     let mut spans: Vec<Span> =
         items.iter().map(|&item| transcript.items[item].record().span).collect();
@@ -107,7 +108,7 @@ fn record_spans(transcript: &Transcript, items: &[usize]) -> Vec<Span> {
     spans
 }
 
-/// A summary in the form that Gemini CLI recognises, and does not take for one of its commands.
+/// A summary in the form that Gemini CLI recognises as a summary and not as a command.
 fn snapshot(text: &str) -> String {
     let [open, close] = SNAPSHOT;
     if text.contains(open) && is_sent(text) {
@@ -117,7 +118,7 @@ fn snapshot(text: &str) -> String {
     }
 }
 
-/// Whether Gemini CLI puts this entry before every conversation.
+/// Whether the entry is the context that Gemini CLI puts before every conversation.
 fn is_context(entry: &Entry, source: &dyn Source) -> bool {
     let first = entry.blocks.first().and_then(|block| match block {
         Block::Text(text) => Some(text),
@@ -127,7 +128,7 @@ fn is_context(entry: &Entry, source: &dyn Source) -> bool {
         && first.is_some_and(|text| text.read(source).trim_start().starts_with(CONTEXT))
 }
 
-/// An id in the form of those that Gemini CLI derives, the same in every run.
+/// An id in the form that Gemini CLI uses, derived from `of`: the same in every run.
 fn id(of: &[&str]) -> String {
     let digits = (0..5).map(|part| {
         let seed = format!("{part} {}", of.join(" "));
@@ -136,7 +137,7 @@ fn id(of: &[&str]) -> String {
     digits.collect::<String>()[..32].to_owned()
 }
 
-/// The end of a log.
+/// The end of a log, to which records are appended.
 struct End {
     ended: bool,
 }

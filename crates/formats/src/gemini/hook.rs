@@ -2,10 +2,10 @@
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-/// What is written so that a program is called.
+/// The hook that calls a program when a session ends.
 pub const HOOK: Hook = Hook {
     file: "settings.json",
-    // In milliseconds.
+    // The timeout is in milliseconds.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10_000) },
     afterwards: None,
 };

@@ -1,14 +1,15 @@
 //! What Google's API refuses in the turns of a session.
 //!
-//! From <https://ai.google.dev/gemini-api/docs/function-calling> and from responses of the API: the
-//! turn after a turn of calls contains a result for each, and there are no results without calls.
+//! The rules are from <https://ai.google.dev/gemini-api/docs/function-calling> and from responses
+//! of the API: the turn after a turn with calls must have a result for each call, and no result may
+//! be without a call.
 
 use epitome_model::{Block, Invariant, RepeatedOutput, Role, Source, Transcript, Violation};
 
 use crate::accounting::Path;
 use crate::pairing::RecordInvariants;
 
-/// Values that other programs read from messages, wherever these are.
+/// Values that other programs read from messages. The paths are relative to a message.
 const ACCOUNTING: &[Path] = &[
     "id",
     "type",
@@ -26,7 +27,7 @@ const ACCOUNTING: &[Path] = &[
     "$set.messages.*.tokens",
 ];
 
-/// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a
+/// Gemini CLI joins consecutive messages of the same role into one turn, and repairs nothing on a
 /// resume.
 pub const INVARIANTS: RecordInvariants = RecordInvariants { check, accounting: ACCOUNTING };
 
@@ -39,7 +40,7 @@ fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
         if turn.calls.is_empty() {
             continue;
         }
-        // Without a later turn, the calls may still be running.
+        // If no turn follows, the calls may still be running.
         if let Some(after) = turns.get(idx + 1) {
             violations.extend(answers(turn, after));
         }
@@ -50,7 +51,7 @@ fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     violations
 }
 
-/// Neighbouring entries of one side.
+/// Consecutive entries of the same role.
 struct Turn<'a> {
     by_model: bool,
     line: u64,
@@ -83,7 +84,7 @@ fn turns(transcript: &Transcript) -> Vec<Turn<'_>> {
     turns
 }
 
-/// Results without their calls.
+/// Finds results without their calls.
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
     let known = |call: &&&str| before.is_some_and(|before| before.calls.contains(call));
     let foreign = turn.results.iter().filter(|call| !known(call));
@@ -96,7 +97,7 @@ fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
         .collect()
 }
 
-/// Calls without a result in the next turn, or with two.
+/// Finds calls that have no result in the next turn, or two.
 fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     for call in &turn.calls {
@@ -110,7 +111,7 @@ fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
     violations
 }
 
-/// One empty text among the parts makes Gemini CLI leave out the model's whole turn.
+/// Finds empty texts: one of them makes Gemini CLI leave out the model's whole turn.
 fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let entries = transcript.context().filter(|(_, entry)| entry.role == Role::Assistant);
     entries

@@ -1,19 +1,19 @@
 //! Replays the log: finds the messages that are valid at its end, and their order.
 //!
-//! Like `loadConversationRecord` of Gemini CLI 0.61.0: a map that keeps the order in which ids were
-//! first inserted.
+//! It works as `loadConversationRecord` of Gemini CLI 0.61.0 does: as a map that keeps the order in
+//! which ids were first inserted.
 
 use std::collections::HashMap;
 
-/// Messages by id; the reader numbers them.
+/// The messages of a log, by id. Messages are numbered by the reader.
 #[derive(Default)]
 pub struct Log {
-    /// In the order in which their ids first appeared.
+    /// The numbers of the messages, in the order in which their ids first occurred.
     order: Vec<usize>,
     at: HashMap<Box<str>, usize>,
-    /// The newest message of each id, whether it is still valid or not.
+    /// For each id, the number of its newest message, valid or not.
     newest: HashMap<Box<str>, usize>,
-    /// The number of the first message after the last replacement of the history.
+    /// The number of the first message after the history was last replaced.
     cleared: usize,
 }
 
@@ -37,7 +37,8 @@ impl Log {
         self.cleared = next;
     }
 
-    /// Removes a message and all after it. For an unknown id, removes everything.
+    /// Removes the message with this id and all after it. If the id is unknown, removes all
+    /// messages.
     pub fn rewind(&mut self, id: &str) {
         let from = self.at.get(id).copied().unwrap_or(0);
         self.order.truncate(from);

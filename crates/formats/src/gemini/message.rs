@@ -1,7 +1,7 @@
 //! Converts one message into what a resume sends for it.
 //!
-//! Like `convertSessionToClientHistory` of Gemini CLI 0.61.0: a message of the model becomes a turn
-//! of the model and, if its calls have results, a turn of the user.
+//! It works as `convertSessionToClientHistory` of Gemini CLI 0.61.0 does: a message of the model
+//! becomes a turn of the model and, if its calls have results, a turn of the user.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::raw::{self, Content};
 use super::tools::{self, TOOLS};
 use crate::place::Place;
 
-/// A description of a call that is longer than this repeats its arguments.
+/// The length in bytes from which the description of a call is taken to repeat its arguments.
 const DESCRIPTION: u64 = 200;
 
 /// Beginnings of texts in the user's role that a resume leaves out.
@@ -32,22 +32,22 @@ pub fn is_sent(text: &str) -> bool {
 
 /// A message of the file.
 pub struct Message {
-    /// Its id.
+    /// The id of the message.
     pub id: Box<str>,
-    /// Its position.
+    /// The position of the message.
     pub record: Record,
-    /// Its content: an item, or two that share the record.
+    /// The content of the message: one item, or two that share the record.
     pub items: Vec<Item>,
-    /// What can be removed if a later record repeats it.
+    /// Parts that can be removed if a later record repeats the message.
     pub outdated: Vec<HiddenField>,
-    /// Whether a resume sends it.
+    /// Whether a resume sends the message.
     pub sent: bool,
 }
 
-/// Put before the name of a tool in place of a missing id.
+/// Marks a placeholder id: it precedes the name of the tool if a call or result has no id.
 const NO_ID: char = '\0';
 
-/// Assigns ids to calls and results that have none: those of one tool are numbered.
+/// Assigns ids to calls and results without one: those of the same tool are numbered.
 #[derive(Default)]
 pub struct Numbers {
     calls: HashMap<Box<str>, usize>,
@@ -55,12 +55,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The id of a call.
+    /// Sets the id of a call, if it is a placeholder.
     pub fn call(&mut self, id: &mut Box<str>) {
         name(&mut self.calls, id);
     }
 
-    /// The id that a result answers.
+    /// Sets the id of the call that a result answers, if it is a placeholder.
     pub fn result(&mut self, id: &mut Box<str>) {
         name(&mut self.results, id);
     }
@@ -78,8 +78,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. Results are treated as repeated: which of them is the first is known only
-/// when the whole session is.
+/// Converts a message. All results are converted as repeated ones: only after the whole session is
+/// read is it known which of them is the first.
 pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
@@ -114,7 +114,7 @@ pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
 
-/// The text of a user message, as far as it decides whether it is sent.
+/// The beginning of a user message's text: enough to decide whether a resume sends it.
 fn words(at: &Place<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {
@@ -122,7 +122,7 @@ fn words(at: &Place<'_>, content: Option<&Content>) -> String {
         Kind::Array | Kind::Object => {
             let text = |part: &raw::Part| match &part.text {
                 Some(text) if !part.thought && part.response.is_none() => at.text(text),
-                // Such parts are shown as `[Function Response: …]`.
+                // Gemini CLI shows such a part as `[Function Response: …]`.
                 Some(_) | None => "[".into(),
             };
             content.parts.iter().map(text).collect()
@@ -135,13 +135,13 @@ fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let answers = parts.iter().any(|part| part.response.is_some());
     let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
-    // The stub of a picture does not make it a user message.
+    // A picture's stub does not make a message one of the user: it must have text of its own.
     let speaks = raw.content.as_ref().is_some_and(|content| content.kind == Kind::String)
         || texts.any(|text| !is_left_by_recipe(&at.text(text)));
     let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();
     for part in parts {
         blocks.push(match convert_part(at, part, None) {
-            // Without its results it would be a user message: they are kept.
+            // The results of this message are kept: without them it would become a user message.
             Block::Repeated(again) if speaks => Block::Output(again.output),
             block => block,
         });
@@ -166,7 +166,8 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     entry.blocks.extend(whole_text(at, raw.content.as_ref()));
     for part in parts {
         if part.thought {
-            // Never sent. But without it the calls next to the content would be.
+            // A thought in the content is never sent. But as long as it is there, calls next to the
+            // content are not sent either: it is removed only if that changes nothing.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
                 entry.copies.push(HiddenField { name: "thought", value, left: Left::Nothing });
@@ -193,7 +194,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     entry
 }
 
-/// Parts of a call that are never sent.
+/// Parts of a call that a resume never sends.
 fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let is_long = |place: &Range<usize>| place.len() as u64 > DESCRIPTION;
     let description = call.description.clone().filter(is_long);
@@ -234,7 +235,7 @@ fn results(at: &Place<'_>, calls: &[raw::ToolCall]) -> Entry {
     entry
 }
 
-/// A text that is not in a list of parts.
+/// The text of a content that is a string, not a list of parts.
 fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
     let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
     Some(Block::Text(at.source(&content.whole)))
@@ -242,7 +243,8 @@ fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
 
 fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
     let opaque = || Block::Opaque(at.span(&part.whole));
-    // Without its signature an empty text would remove the whole turn.
+    // An empty text with a signature must be kept: without the signature, Gemini CLI would leave
+    // out the whole turn.
     let holds_signature =
         part.text.as_ref().is_some_and(|text| text.len() == 2) && part.signature.is_some();
     if part.other || part.thought || holds_signature {
@@ -281,7 +283,7 @@ fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<
     let place = name.as_ref()?;
     let name = at.text(place);
     let id = at.maybe(id.as_ref()).unwrap_or_else(|| no_id(&name));
-    // A call without arguments has no range for them.
+    // A call without arguments gets an empty range before its name instead.
     let args = args.clone().unwrap_or(place.start..place.start);
     Some(Block::Call(at.call(TOOLS, id, name, &args)))
 }
@@ -303,11 +305,12 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
         parts.push(Part::Opaque(whole));
     }
     parts.extend(raw.parts.items.iter().map(|part| match convert_part(at, part, None) {
-        // The stub of a picture is put into the text: without one, the picture is kept.
+        // A picture's stub is written into the text of the result: without a text the picture is
+        // kept.
         Block::Image(image) if text.is_some() => Part::Image(image),
         _ => Part::Opaque(at.span(&part.whole)),
     }));
-    // A value that is not a list of parts.
+    // A value that is not a list of parts is opaque.
     let other = raw.parts.whole.iter().filter(|place| at.line[place.start] != b'[');
     parts.extend(other.map(|place| Part::Opaque(at.span(place))));
     Output {
@@ -320,8 +323,8 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
     }
 }
 
-/// What can be removed from a message that a later record repeats. Its id is kept, because it
-/// determines the position.
+/// Parts that can be removed from a message that a later record repeats. The id of the message is
+/// kept, because it determines the position.
 fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     if let Some(content) = &raw.content {

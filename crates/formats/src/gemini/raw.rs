@@ -8,7 +8,7 @@ use epitome_model::{CacheUse, Usage};
 use crate::fields::{Found, List, fields};
 
 fields! {
-    /// A record of the log, or the one object of older versions.
+    /// A record of the log; or the one object of older versions.
     pub struct Record {
         rewind_to: b"$rewindTo" => text,
         set: b"$set" => object<Set>,
@@ -18,9 +18,9 @@ fields! {
         messages: b"messages" => list<Message>,
     }
     else record_member {
-        /// The members of a message, which a record with an id is.
+        /// The members of a message, if the record is one: then it has an id.
         message: Message,
-        /// The name of another operation on the log.
+        /// The name of an operation on the log, if the record is one.
         operation: Option<Box<str>>,
     }
 
@@ -51,7 +51,7 @@ fields! {
         cached: b"cached" => number,
     }
 
-    /// What Gemini CLI stores of a call in addition to what it sends.
+    /// The data of a call that Gemini CLI stores but does not send.
     pub struct ToolCall {
         id: b"id" => text,
         name: b"name" => text,
@@ -71,7 +71,7 @@ fields! {
         inline: b"inlineData" => inside<InlineData>,
     }
     else other_member {
-        /// Whether it is of another kind.
+        /// Whether the part is of a kind that is not read.
         other: bool,
     }
 
@@ -93,7 +93,7 @@ fields! {
         id: b"id" => text,
         name: b"name" => text,
         body: b"response" => value<Body>,
-        /// Pictures and the like, next to the body.
+        /// Pictures and other parts next to the body.
         parts: b"parts" => by<List<Part>>(siblings),
     }
 
@@ -102,7 +102,7 @@ fields! {
     else body_member {
         output: Found,
         error: Found,
-        /// The number of its members.
+        /// The number of members of the response.
         members: usize,
     }
 }
@@ -116,7 +116,8 @@ pub struct Content {
 }
 
 impl Record {
-    /// Whether it describes the session. Gemini CLI tests for other kinds of records first.
+    /// Whether the record describes the session. Gemini CLI tests for the other kinds of records
+    /// first.
     pub fn is_header(&self) -> bool {
         let Record { message, rewind_to, set, session, project, .. } = self;
         let is_other = rewind_to.is_some() || message.id.is_some() || set.is_some();
@@ -128,7 +129,8 @@ impl Tokens {
     /// The tokens of a request.
     pub fn usage(&self) -> Usage {
         let output = self.output.unwrap_or(0).saturating_add(self.thoughts.unwrap_or(0));
-        // Cache writes cost the same as other input.
+        // Writes to the cache are not reported: they are counted as other input, which costs the
+        // same.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
         Usage { input: self.input.unwrap_or(0), output, cache, cost: None }
     }
@@ -175,7 +177,7 @@ fn other_member(part: &mut Part, _: &[u8], value: &mut Cursor<'_>) -> Result<(),
     value.skip().map(drop)
 }
 
-/// Parts next to a result: they contain no results, however deep a file nests them.
+/// Reads parts next to a result. They contain no results themselves, whatever a file nests in them.
 fn siblings(value: &mut Cursor<'_>) -> Result<List<Part>, Malformed> {
     let mut parts = List::default();
     parts.read(value, |value| {

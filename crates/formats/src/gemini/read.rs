@@ -17,10 +17,11 @@ use crate::place::Place;
 use crate::unknown::Unknown;
 use crate::{Line, lines};
 
-/// The text before the list of directories in the text that Gemini CLI puts before a conversation.
+/// The text that precedes the list of directories, in the context that Gemini CLI puts before a
+/// conversation.
 const FOLDERS: &str = "Workspace Directories:**\n  - ";
 
-/// The model's reply to a summary that Gemini CLI writes.
+/// The model's reply to a summary, which Gemini CLI writes itself.
 pub const THANKS: &str = "Got it. Thanks for the additional context!";
 
 /// Types of messages.
@@ -61,7 +62,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     reader.finish(source)
 }
 
-/// A session of older versions: one object over all lines.
+/// Reads a session of an older version: one object over all lines.
 fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     if source.read(0..1).as_ref() != b"{" {
         return None;
@@ -84,9 +85,9 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
 
 /// A record of the file.
 enum Slot {
-    /// One that no model sees.
+    /// A record that no model sees.
     HiddenRecord(HiddenRecord),
-    /// Messages, by number.
+    /// Messages, by their numbers.
     Messages(Range<usize>),
     /// A list of messages that replaces the history.
     List { record: Record, messages: Range<usize> },
@@ -112,7 +113,7 @@ impl Reader {
         self.slots.push(slot);
     }
 
-    /// In the order in which Gemini CLI tests the kind of a record.
+    /// Reads a record. The kinds are tested in the order in which Gemini CLI tests them.
     fn record(&mut self, line: &Line<'_>, raw: raw::Record, faults: &mut dyn Faults) -> Slot {
         let at = Place::from_line(line);
         if let Some(operation) = &raw.operation {
@@ -254,8 +255,8 @@ fn kept(line: &Line<'_>) -> HiddenRecord {
     HiddenRecord { record: line.record, copies: Vec::new() }
 }
 
-/// The items of a message: copies, if a later record repeats it. It has as many items as before, so
-/// that appending to a log does not change the items at its beginning.
+/// The items of a message. If a later record repeats the message, they are hidden records, but as
+/// many: appending to a log must not change the items at its beginning.
 fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;
@@ -270,14 +271,15 @@ fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     std::mem::take(&mut message.items)
 }
 
-/// Whether a later record replaces a list of messages and repeats all of them.
+/// Whether a list of messages was replaced, and later records repeat all of them.
 fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
     log.was_replaced_after(messages.start)
         && messages.clone().all(|message| log.is_outdated(&all[message].id, message))
 }
 
-/// Results were read as repeated: this restores the first result of each call, and those with other
-/// content. Pictures of these are kept: without them the contents may be the same.
+/// Restores results that were converted as repeated ones: the first result of each call, and later
+/// ones with other content. A picture in a later one is kept, because without it the contents might
+/// be equal.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];
@@ -309,7 +311,7 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     }
 }
 
-/// Restores a result: the first of its call, or one with other content.
+/// Restores a result if it is the first of its call, or has other content than earlier ones.
 fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     if !first.contains_key(&output.call) {
         first.insert(output.call.clone(), spans(output));
@@ -322,7 +324,7 @@ fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     }
 }
 
-/// The spans of a result: its text, and pictures next to it.
+/// The spans of the content of a result: its text, and pictures next to it.
 fn spans(output: &Output) -> Vec<Span> {
     let beside = output.parts.iter().filter_map(|part| match part {
         Part::Image(image) => Some(image.whole),
@@ -337,8 +339,8 @@ fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
-/// Whether all that is left of a result is a count or a few words: two such results look the same,
-/// whatever they were.
+/// Whether the text of a result is only a count or a few words, as recipes leave: two such results
+/// look equal, whatever they replaced.
 fn is_counted(output: &Output, source: &dyn Source) -> bool {
     let small = output.whole.len() < 1024;
     small && {
@@ -347,8 +349,8 @@ fn is_counted(output: &Output, source: &dyn Source) -> bool {
     }
 }
 
-/// Gemini CLI's own compaction writes a summary in the user's role, and thanks for it in the
-/// model's: both are the agent's.
+/// Marks a summary that Gemini CLI wrote in the user's role, and the model's thanks for it, as
+/// texts of the agent.
 fn summary(transcript: &mut Transcript, source: &dyn Source) {
     let says = |item: usize| match transcript.items[item].entry()?.blocks.as_slice() {
         [Block::Text(text)] => Some(text.clone()),

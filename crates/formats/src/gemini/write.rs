@@ -13,7 +13,7 @@ const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: G
 ///
 /// # Errors
 ///
-/// [`Unwritable`], as for every format.
+/// [`Unwritable`] if an edit cannot be written into the records.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
@@ -27,7 +27,8 @@ pub fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-/// Pictures next to the text of a result: Google's API accepts no text in their place.
+/// The replacements for pictures next to the text of a result: Google's API accepts no text in
+/// their place.
 fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -42,7 +43,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
         }
         At::Part { part, .. } => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // After the text of the result, where the model looks for them.
+            // At the end of the result's text, where the model looks for it.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();

@@ -6,8 +6,8 @@ use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Transcript, 
 
 use crate::trajectory::{self, Calls};
 
-/// Whether it is an object with `messages` and either the name of this format or the `info` of a
-/// run.
+/// Whether the bytes begin an object with `messages`, and with either the name of this format or
+/// the `info` of a run.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");
@@ -35,7 +35,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
 #[derive(Default)]
 struct Reader {
     calls: Calls,
-    /// The number of responses read.
+    /// The number of responses that have been read.
     n: usize,
 }
 
@@ -73,7 +73,7 @@ impl Reader {
                 None if self.n > 0 => body.say(message, Role::System, words()),
                 None => body.say(message, Role::User, words()),
             },
-            // How the run ended, which is not sent.
+            // A message that says how the run ended, which is not sent.
             Some(_) | None => {
                 body.keep(message, copies);
                 return;
@@ -90,7 +90,7 @@ impl Reader {
         if message.list_of("tool_calls").is_empty()
             && let Some(command) = fenced(&said)
         {
-            // It is counted as text.
+            // The command is part of the text, so it is counted there.
             let id = format!("step {}", self.n).into();
             blocks.push(self.calls.command(id, command, trajectory::nothing(message)));
         }
@@ -98,8 +98,8 @@ impl Reader {
     }
 }
 
-/// The command between fences: the run's configuration sets which fences count, so other fences are
-/// used if there are none of the usual ones.
+/// The command between fences. A run's configuration decides which fences count: others are used if
+/// the text has none of the usual ones.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));
@@ -110,7 +110,7 @@ fn fenced(words: &str) -> Option<&str> {
     Some(command.trim()).filter(|command| !command.is_empty())
 }
 
-/// The text of a content: a string, or a list of parts with texts.
+/// The text of a message's content: a string, or the joined texts of a list of parts.
 fn text(content: &Value<'_>) -> String {
     let parts = || content.list().iter().filter_map(|part| part.word("text"));
     content.text().map_or_else(|| parts().collect(), Into::into)

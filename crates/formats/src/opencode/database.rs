@@ -3,7 +3,7 @@
 use super::summarise;
 use crate::database::{Database, Document, ListedBy, Table};
 
-/// The rows of a conversation, of which the first has these members, too.
+/// Selects the rows of a conversation. The first row has these additional members.
 macro_rules! conversation {
     ($members:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! conversation {
     };
 }
 
-/// The rows of a log, each of which has these members, too.
+/// Selects the rows of a log. Each row has these additional members.
 macro_rules! events {
     ($members:literal) => {
         concat!(
@@ -52,7 +52,7 @@ pub static DATABASE: Database = Database {
     documents: &[CONVERSATION, EVENTS],
 };
 
-/// `kilo.db` of Kilo Code, a fork: the same tables and more. The rows are marked as its own.
+/// `kilo.db` of Kilo Code, a fork: the same tables and more. Its rows are marked as Kilo Code's.
 pub static KILO: Database = Database {
     agent: "kilo",
     tables: &["session", "message", "part", "kilo_board"],
@@ -73,8 +73,8 @@ const SESSIONS: &str = "
 
 /// Messages in the order in which OpenCode sends them, each followed by its parts.
 ///
-/// Only the columns of the session that do not change while the agent runs: appending must not
-/// change earlier lines.
+/// Of the session's row, only columns that do not change while the agent runs are selected:
+/// appending must not change earlier lines.
 const CONVERSATION: Document = Document {
     name: "",
     rows: conversation!(""),
@@ -112,8 +112,8 @@ const CONVERSATION: Document = Document {
     is_made: summarise::is_made,
 };
 
-/// Every version of every message and part, about twice the size of the conversation. OpenCode
-/// reads it to synchronise another machine.
+/// The versions of all messages and parts, which are about twice the size of the conversation.
+/// OpenCode reads them to synchronise another machine.
 const EVENTS: Document = Document {
     name: "events",
     rows: events!(""),

@@ -10,8 +10,8 @@ use super::raw;
 use crate::accounting;
 use crate::place::Place;
 
-/// The bulky values of a logged version. The rest is still a valid version: OpenCode reads the log
-/// again when another machine asks for it, and refuses what it does not know.
+/// The bulky values of a logged version. The rest must be a valid version: OpenCode reads the log
+/// again when another machine asks for it, and refuses events that it does not know.
 pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
     let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
     let mut copies = Vec::new();

@@ -1,6 +1,6 @@
 //! Exports of `opencode export`: one JSON document with the session, its messages and their parts.
 //!
-//! Records are counted instead of lines: the document may be one line, and edits can remove lines.
+//! Lines are numbered by records here: the document may be one line, and edits can remove lines.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub fn sniff(head: &[u8]) -> bool {
     raw::is_export(head)
 }
 
-/// Reads an export. Its records are the messages and the parts, wherever lines end.
+/// Reads an export. Each message and each part is a record, wherever lines end.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let bytes = source.read(0..source.len());
     let at = Place { line: &bytes, base: 0 };
@@ -36,7 +36,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut records: Vec<(Range<usize>, Kind)> = Vec::new();
     records.extend(info.map(|place| (place, Kind::Session)));
     for message in messages.items {
-        // The info of a message comes before its parts, wherever it is in the document.
+        // The `info` of a message is read before its parts, wherever it is in the document.
         let Some(place) = message.info else { continue };
         let apart = message.parts.items.iter().all(|part| place.end <= part.start);
         records.push((place, Kind::Message));
@@ -60,7 +60,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
         if bytes[place.start] != b'{' {
             session.fault("no record: it is no object");
         }
-        // It was parsed before, so it is valid JSON.
+        // The value was parsed before, so it is valid JSON.
         session.add::<Reader>(&at, record(number, &place), content.unwrap_or_default());
     }
     session.finish(reader)

@@ -1,9 +1,9 @@
 //! OpenCode's hook after each answer: a plugin, documented at <https://opencode.ai/docs/plugins>.
-//! OpenCode has no end of a session.
+//! OpenCode has no event for the end of a session.
 
 use crate::hook::{Hook, Setting, script};
 
-/// What is written so that a program is called.
+/// The hook that calls a program after each answer.
 pub const HOOK: Hook =
     Hook { file: "plugins/epitome.js", setting: Setting::Own(text), afterwards: None };
 

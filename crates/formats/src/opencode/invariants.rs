@@ -8,8 +8,8 @@ use super::raw;
 use crate::accounting::{self, Path};
 use crate::pairing;
 
-/// The position of a message or part in a record: the record itself (in an export), a row with it,
-/// or an event with it.
+/// The keys that lead to a message or part in a record: none (in an export), or those of a row or
+/// of an event.
 const HELD: [Path; 3] = ["data", "data.info", "data.part"];
 
 /// Values that other programs read from rows, messages and parts. The type of a part may change: a
@@ -45,11 +45,11 @@ const ACCOUNTING: &[Path] = &[
     "state.metadata.model",
 ];
 
-/// Such values in the metadata of a call: the session and model of a sub-agent.
+/// Values in the metadata of a call that other programs read: the session and model of a sub-agent.
 pub(super) const IN_METADATA: &[Path] = &["sessionId", "model"];
 
-/// OpenCode answers a call without a result itself, and stores both in one part. If a part lacks a
-/// required member, OpenCode cannot read the session any more.
+/// OpenCode stores a call and its result in one part, and adds a result where none is. If a part
+/// lacks a required member, OpenCode cannot read the session any more.
 pub struct OpencodeInvariants;
 
 impl Invariants for OpencodeInvariants {
@@ -82,7 +82,7 @@ impl Invariants for OpencodeInvariants {
     }
 }
 
-/// Members without which OpenCode does not read a part (`ToolState…` in its schema).
+/// The required members (`ToolState…` in OpenCode's schema) that a part lacks.
 fn missing(record: &[u8]) -> Vec<&'static str> {
     let part = raw::part_of(record);
     let Some(state) = part.and_then(|part| part.state) else { return Vec::new() };

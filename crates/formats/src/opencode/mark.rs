@@ -11,8 +11,8 @@ use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcr
 use super::raw;
 use crate::Unwritable;
 
-/// Whether a result can be marked: it completed, and nothing in it has to be sent. A mark keeps no
-/// evidence of a failed command, and the user's text must be kept.
+/// Whether a result can be marked. The call must have completed, and no part of the result may be
+/// needed: not evidence of a failed command, and not text of the user.
 pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
     let Some((output, record)) = output(transcript, at) else { return false };
     let is_opaque = |part: &Part| matches!(part, Part::Opaque(_));
@@ -21,19 +21,19 @@ pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
         && markable(&source.at(record)).is_some_and(|state| !state.has_failed)
 }
 
-/// The replacements that mark results. The time of the mark is that of the newest message, because
-/// there is no clock here.
+/// The replacements that mark results. The time of each mark is that of the newest message, because
+/// pure code has no clock.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] where no mark is possible.
+/// [`Unwritable`] if a result cannot be marked.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
     edits: &[Edit],
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let times = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref());
-    // Zero would not be a mark.
+    // A mark with time zero would count as none.
     let newest = times.filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or(1).max(1);
     let mut splices = Vec::new();
     for edit in edits {
@@ -49,7 +49,8 @@ pub fn write(
     Ok(splices)
 }
 
-/// A result as a whole, and the record that contains it.
+/// The tool result at a position and the span of its record. `None` if the position is not that of
+/// a whole tool result.
 fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     let At::Block { item, block } = at else { return None };
     let entry = transcript.items.get(item)?.entry()?;

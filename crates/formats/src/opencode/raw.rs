@@ -8,21 +8,21 @@ use epitome_model::{CacheUse, Usage};
 use crate::fields::{Found, List, fields};
 
 fields! {
-    /// A line: what identifies a row, and its JSON.
+    /// A line: a row's identity and its JSON.
     pub struct Row {
         table: b"table" => text,
         id: b"id" => text,
         message_id: b"message_id" => text,
-        /// The id of the session, or of the session of an event.
+        /// The id of the session, also in events.
         session: b"session" => text,
         directory: b"directory" => text,
         title: b"title" => text,
         version: b"version" => text,
         time: b"time_created" => number,
         data: b"data" => any,
-        /// Of an exported session.
+        /// Only in an exported session.
         revert: b"revert" => any,
-        /// Of a session in a file of its own.
+        /// Only in a session in a file of its own.
         parent: b"parentID" => text,
     }
 
@@ -32,15 +32,15 @@ fields! {
         messages: b"messages" => list<Exported>,
     }
 
-    /// An exported message: its position, and those of its parts.
+    /// An exported message: the position of its `info`, and those of its parts.
     pub struct Exported {
         info: b"info" => any,
         parts: b"parts" => by<List<Range<usize>>>(ranges),
     }
 
-    /// A row of `message`, or the `info` of an exported one.
+    /// A row of `message`, or the `info` of an exported message.
     pub struct Message {
-        /// In an export only: a row has it in a column.
+        /// Only in an export: a row has its id in a column.
         id: b"id" => text,
         role: b"role" => text,
         parent: b"parentID" => text,
@@ -94,7 +94,7 @@ fields! {
         tail: b"tail_start_id" => text,
     }
 
-    /// The `metadata` of a part: what a provider needs to have back.
+    /// The `metadata` of a part: values that a provider requires to be sent back.
     pub struct Metadata {
         openai: b"openai" | b"azure" => any,
     }
@@ -117,7 +117,7 @@ fields! {
         is_interrupted: bool,
         /// `output`.
         shown: Found,
-        /// All members, by their keys.
+        /// All members, each with its key.
         all: Vec<(Box<[u8]>, Range<usize>)>,
     }
 
@@ -130,9 +130,9 @@ fields! {
     /// The directory, agent and model of a message.
     pub struct Circumstances {
         agent: b"agent" => text,
-        /// For a user message: an object.
+        /// In a user message: an object.
         model: b"model" => by<Found>(object),
-        /// For an assistant message.
+        /// In an assistant message.
         model_id: b"modelID" => text,
         provider_id: b"providerID" => text,
         path: b"path" => by<Found>(object),
@@ -152,7 +152,7 @@ fields! {
 }
 
 impl Message {
-    /// The tokens of a message in these bytes, and what it cost.
+    /// The tokens and cost of a message whose positions are in `bytes`.
     pub fn usage(&self, bytes: &[u8]) -> Option<Usage> {
         let tokens = self.tokens.as_ref()?;
         let cache = tokens.cache.as_ref().map(|cache| CacheUse {
@@ -170,17 +170,17 @@ impl Message {
 }
 
 impl State {
-    /// Whether OpenCode pruned its output: any value counts that is true in JavaScript.
+    /// Whether OpenCode pruned the output. As in JavaScript, any value counts that is truthy.
     pub fn is_compacted(&self, bytes: &[u8]) -> bool {
         let compacted = self.time.as_ref().and_then(|time| time.compacted.clone());
         compacted.is_some_and(|place| !matches!(&bytes[place], b"0" | b"null" | b"false"))
     }
 }
 
-/// Whether bytes begin like an export: with the `info` of a session, which has an id.
+/// Whether bytes begin an export: an object with the `info` of a session that has an id.
 pub fn is_export(head: &[u8]) -> bool {
     let mut known = false;
-    // The head may end anywhere: what was found so far counts.
+    // The head may end anywhere, so an error is ignored: the keys before it count.
     let _ = Cursor::new(head).object(|value, key| {
         if key == b"info" {
             value.object(|value, key| {
@@ -194,7 +194,7 @@ pub fn is_export(head: &[u8]) -> bool {
     known
 }
 
-/// The JSON of a record: the content of a row, or the record itself in an export.
+/// The range of the JSON in a record: the content of a row, or in an export the record itself.
 pub fn data_of(record: &[u8]) -> Range<usize> {
     match Row::parse(record) {
         Ok(Row { table: Some(_), data: Some(data), .. }) => data,

@@ -1,7 +1,7 @@
 //! Converts records into a transcript.
 //!
-//! A record is a message or a part of one; what a resume sends is determined as in OpenCode 1.18.33
-//! (`MessageV2.filterCompacted`, `MessageV2.toModelMessages`).
+//! A record is a message or a part of one. What a resume sends is computed as OpenCode 1.18.33 does
+//! it (`MessageV2.filterCompacted`, `MessageV2.toModelMessages`).
 
 mod part;
 
@@ -32,7 +32,7 @@ const PARTS: [&str; 12] = [
     "retry",
 ];
 
-/// The ids of a part and of its message, if they are next to it.
+/// The ids of a part and of its message, if they are stored next to the part.
 type Ids<'r> = (Option<&'r Range<usize>>, Option<&'r Range<usize>>);
 
 /// A message, without the content of its parts.
@@ -44,24 +44,25 @@ struct Message {
     time: Option<Box<str>>,
     model: Option<Box<str>>,
     usage: Option<Usage>,
-    /// Whether it is marked as a summary.
+    /// Whether the message is marked as a summary.
     is_summary: bool,
-    /// Whether the history begins with it: a summary that finished without an error.
+    /// Whether the history begins with this message: a summary that was completed without an error.
     summarises: bool,
-    /// Whether it failed before it had content.
+    /// Whether the message failed before it had content.
     is_failed: bool,
     was_aborted: bool,
-    /// Its parts with content, as items.
+    /// The items of the message's parts that a model sees.
     said: Vec<usize>,
-    /// All of its parts, by id: a session may be reverted to one of them.
+    /// All parts of the message, by id: a session may be reverted to one of them.
     parts: Vec<(Box<str>, usize)>,
-    /// If it requests a summary: where the kept part of the history begins.
+    /// If the message requests a summary: the id of the first message that is kept, if it names
+    /// one.
     compaction: Option<Option<Box<str>>>,
-    /// Whether one of its parts counts although it failed.
+    /// Whether a part of the message is sent although the message failed.
     counts: bool,
 }
 
-/// Collects records in their order.
+/// Reads records in their order.
 #[derive(Default)]
 pub struct Reader {
     messages: Vec<Message>,
@@ -101,7 +102,7 @@ impl Records for Reader {
         content.unwrap_or_default()
     }
 
-    /// Only the row of a session names it.
+    /// Messages give no title: only the row of a session has one.
     fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }
@@ -149,7 +150,7 @@ impl Reader {
         session.unknown("a role", &role, &ROLES);
         let summary = at.literal(&raw.summary).unwrap_or_default();
         let is_summary = summary == b"true";
-        // The files that changed while the user was answered: only displayed.
+        // The files that changed while the user's message was answered: they are only displayed.
         let changed = raw.summary.clone().filter(|_| summary.starts_with(b"{"));
         let copies = at.hidden("summary", &changed, Left::Nothing).into_iter().collect();
         let error = raw.error.as_ref().filter(|error| at.line[error.whole.clone()] != *b"null");
@@ -175,7 +176,7 @@ impl Reader {
         Ok(RecordContent::nothing(copies))
     }
 
-    /// A part of a message.
+    /// Reads a part of a message.
     pub fn part(
         &mut self,
         session: &mut SessionReader<'_>,
@@ -203,7 +204,7 @@ impl Reader {
         entry.time.clone_from(&message.time);
         if message.role == Role::Assistant {
             entry.model.clone_from(&message.model);
-            // All parts of a message come from one request.
+            // All parts of a message are from one request.
             if message.said.is_empty() {
                 entry.usage = message.usage;
             }
@@ -212,7 +213,7 @@ impl Reader {
         Ok(RecordContent { entries: vec![entry], ..RecordContent::default() })
     }
 
-    /// With its next prompt OpenCode deletes the messages that a revert covers.
+    /// Removes the messages that a revert covers: OpenCode deletes them with its next prompt.
     fn taken_back(&mut self) {
         let Some((id, part)) = &self.revert else { return };
         let Some(&idx) = self.by_id.get(id) else { return };
@@ -229,7 +230,8 @@ impl Reader {
     }
 }
 
-/// The messages that are sent, in order: from the newest summary on, followed by what it kept.
+/// The messages that are sent, in order: the newest summary, then the messages that it kept and
+/// those after it.
 fn compacted(messages: &[Message]) -> Vec<usize> {
     let mut back: Vec<usize> = Vec::new();
     let mut summarised: Vec<&str> = Vec::new();
@@ -260,7 +262,7 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// Puts the request for a summary and the summary before what was kept.
+/// Moves the request for a summary and the summary before the messages that were kept.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let asks = |idx: usize| match &messages[idx] {
         Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),

@@ -1,5 +1,5 @@
-//! Writes OpenCode's own records of a summarised history: a user message that requests it, and the
-//! summary as the answer (`SessionCompaction.create` and `.process`).
+//! Writes OpenCode's own records of a summarised history: a user message that requests the summary,
+//! and the summary as the model's answer (`SessionCompaction.create` and `.process`).
 //!
 //! The request names the first message that is sent after the summary.
 
@@ -15,7 +15,7 @@ use crate::{Line, lines};
 ///
 /// # Errors
 ///
-/// The reason, if OpenCode could not tell what is kept, or would not keep the summary.
+/// The reason, if OpenCode could not tell which messages are kept, or would not keep the summary.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -84,7 +84,7 @@ pub fn summarise(
     Ok(format!("{before}{}\n", rows.join("\n")).into_bytes())
 }
 
-/// Whether a line is a row that [`summarise`] made: its id ends with digits that are derived from
+/// Whether a line is a row that [`summarise`] made. The last digits of its id are derived from
 /// those before them.
 pub fn is_made(line: &[u8]) -> bool {
     let Ok(raw::Row { id: Some(id), .. }) = raw::Row::parse(line) else { return false };
@@ -95,14 +95,15 @@ pub fn is_made(line: &[u8]) -> bool {
     begins.len() == BEGINNING && checked(begins) == ends
 }
 
-/// `msg_`, twelve digits of the time, and seven of epitome's.
+/// The length of the part of an id before the derived digits: `msg_`, twelve digits of the time,
+/// and seven of epitome's reference.
 const BEGINNING: usize = 4 + 12 + Ref::DIGITS;
 
 fn checked(begins: &str) -> String {
     Ref::from_bytes(format!("{begins} epitome").as_bytes()).digits().to_owned()
 }
 
-/// What new rows need to know of the existing ones.
+/// What new rows take from the existing ones.
 #[derive(Default)]
 struct Session {
     id: Box<str>,
@@ -116,7 +117,7 @@ struct Session {
     ended: bool,
 }
 
-/// The directory, agent and model for new messages, as JSON.
+/// The directory, agent and model of the newest messages, as JSON: new messages have the same.
 struct Newest {
     agent: String,
     model: String,
@@ -215,7 +216,8 @@ impl Session {
         })
     }
 
-    /// An id in OpenCode's form, the same in every run: the time, a number, and digits.
+    /// An id in OpenCode's form: the time, a number, and digits derived from `what`. It is the same
+    /// in every run.
     fn id(&self, kind: &str, time: u64, what: &str) -> String {
         let stamp = (time.wrapping_mul(0x1000) + 1) & 0xffff_ffff_ffff;
         let own = Ref::from_bytes(format!("{} {time} {what}", self.id).as_bytes());

@@ -3,7 +3,7 @@
 use epitome_api::arguments::{Roles, Rule};
 use epitome_model::{FieldRole, ToolKind};
 
-/// Tools by name, of 1.18 and before. Those of MCP servers are named `<server>_<tool>`.
+/// Tools by name, of version 1.18 and earlier. Tools of MCP servers are named `<server>_<tool>`.
 pub const TOOLS: &[Rule] = &[
     Rule::new("read", ToolKind::Read, READ),
     Rule::new("write", ToolKind::Write, WRITE),

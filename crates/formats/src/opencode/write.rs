@@ -8,7 +8,7 @@ use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Ver
 use super::raw;
 use crate::Unwritable;
 
-/// The generic shapes are used for texts and arguments; a part as a whole is never replaced.
+/// How texts and arguments are written. A part as a whole is never replaced.
 const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: Gone::Whole };
 
 /// The replacements that apply `edits`.
@@ -21,8 +21,8 @@ pub fn write(
     write::splices_with(transcript, source, edits, &SHAPES, &own)
 }
 
-/// The edits that OpenCode needs in its own form: a part remains a part, with the required members
-/// of its kind.
+/// The replacements of edits that OpenCode needs in a form of its own: a part must stay a part,
+/// with the members that its kind requires.
 fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -39,7 +39,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         }
         (Block::Output(output), At::Part { part, .. }, Verb::Replace(words)) => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // Next to the text of the result, where the model looks for them.
+            // At the end of the result's text, where the model looks for it.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
@@ -50,7 +50,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
     }
 }
 
-/// The part in a record, with positions relative to the source.
+/// A part in a record. Positions are relative to the source.
 struct Record {
     from: u64,
     part: raw::Part,
@@ -65,7 +65,7 @@ impl Record {
         Span { start: self.from + place.start as u64, end: self.from + place.end as u64 }
     }
 
-    /// Reasoning without text and signature is not sent.
+    /// Empties reasoning: OpenCode does not send reasoning without text and signature.
     fn without_reasoning(&self) -> Vec<OwnReplacement> {
         let words = self.part.text.iter();
         let words = words.map(|place| OwnReplacement::Value(self.span(place), "\"\"".to_owned()));
@@ -74,7 +74,8 @@ impl Record {
         words.chain(signature).collect()
     }
 
-    /// Turns a picture into text of the same role. The file name is kept, and is not sent.
+    /// Turns a picture into a text of the same role. Its file name stays in the part and is not
+    /// sent.
     fn as_text(&self, words: &str) -> Option<Vec<OwnReplacement>> {
         let (kind, url) = (self.part.kind.as_ref()?, self.part.url.as_ref()?);
         let text = OwnReplacement::Member(self.span(url), format!("\"text\":{}", encode(words)));

@@ -12,7 +12,7 @@ use super::{SHAPES, raw};
 use crate::lines;
 use crate::place::Place;
 
-/// `context_edit` requires version 3.
+/// Returns why pi would ignore `context_edit` entries in a session: they require version 3.
 pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     let is_today = transcript.head.version.as_deref() == Some("3");
     (!is_today).then_some("only sessions of version 3 have them")
@@ -25,8 +25,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi edits the entry: messages of users, models and tools; not its own messages, and not
-/// commands that the user ran.
+/// Whether pi edits the entry. It edits messages of users, models and tools, but not its own
+/// messages and not commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,
@@ -39,7 +39,8 @@ pub fn is_editable(entry: &Entry) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an id repeats, because the entry is then ambiguous.
+/// [`Unwritable`] if the id of an edited entry occurs more than once, so that it names no single
+/// entry.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -80,7 +81,7 @@ pub fn append(
     Ok(if edits.is_empty() { Vec::new() } else { bytes })
 }
 
-/// pi's own record of a summarised history.
+/// Writes pi's own record of a summarised history.
 ///
 /// # Errors
 ///
@@ -126,7 +127,7 @@ pub fn summarise(
 
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
-/// Whether every block is removed: then pi sends nothing for the entry.
+/// Whether edits remove every block of an entry: then pi does not send the entry.
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     let dropped = |block| {
         let at = At::Block { item, block };
@@ -158,7 +159,7 @@ impl Located {
 /// The end of a session, and the ids in use.
 #[derive(Default)]
 struct End {
-    /// The id of the last entry; empty if it has none.
+    /// The id of the last entry; empty if the session has no entries.
     leaf: Box<str>,
     timestamp: Option<Box<str>>,
     ids: HashSet<Box<str>>,
@@ -182,7 +183,7 @@ impl End {
         end
     }
 
-    /// The next line: it becomes the leaf.
+    /// The next `context_edit` line, which becomes the last entry.
     fn line(&mut self, target: &str, content: Option<&str>) -> String {
         let id = self.new_id(target);
         let parent = encode(&self.leaf);
@@ -199,7 +200,7 @@ impl End {
         format!("{{\"type\":\"context_edit\",{members},\"replacement\":{with}}}\n")
     }
 
-    /// Eight digits that no entry has yet, the same in every run.
+    /// An id of eight digits that no entry has yet. It is the same in every run.
     fn new_id(&self, target: &str) -> Box<str> {
         (0_u64..)
             .map(|salt| {

@@ -2,7 +2,7 @@
 
 use crate::hook::{Hook, Setting, script};
 
-/// What is written so that a program is called.
+/// The hook that calls a program when a session ends.
 pub const HOOK: Hook =
     Hook { file: "extensions/epitome.js", setting: Setting::Own(text), afterwards: None };
 

@@ -31,8 +31,8 @@ pub const ACCOUNTING: &[Path] = &[
     "message.details.results.*.model",
 ];
 
-/// pi answers a call without a result itself, but sends a result without a call to the provider,
-/// which refuses the session.
+/// pi adds a result to a call without one, but sends a result without a call to the provider, which
+/// refuses the request.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         // pi drops empty texts before it sends them.

@@ -9,7 +9,7 @@ use crate::port::{Given, Message, PortedCall, PortedResult, messages};
 /// Maximum length of a call id: the smallest limit of pi's APIs.
 const ID: usize = 40;
 
-/// The type of an extension's message; no extension of pi has this name.
+/// The type of messages that belong to the agent itself; no extension of pi has this name.
 const CUSTOM: &str = "ported";
 
 /// The cost that every response must have: pi adds it up, and fails if it is missing.
@@ -33,11 +33,11 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
     all.finish(body, n)
 }
 
-/// Entries, each the parent of the next.
+/// The entries of the new session, each the parent of the next.
 struct Entries<'g> {
     given: &'g Given<'g>,
     lines: Vec<String>,
-    /// The ids of open calls, with the names of their tools.
+    /// The ids of calls without a result so far, with the names of their tools.
     names: Vec<(String, String)>,
 }
 
@@ -76,7 +76,7 @@ impl Entries<'_> {
         }
     }
 
-    /// The first message is a compaction of pi; later ones are branch summaries.
+    /// Adds a summary. As the first message it becomes a compaction of pi, later a branch summary.
     fn summary(&mut self, text: &str) {
         let id = self.id(self.lines.len());
         if self.lines.is_empty() {
@@ -135,7 +135,7 @@ impl Entries<'_> {
         ));
     }
 
-    /// Eight digits, unique in the session.
+    /// An id of eight digits, unique in the session.
     fn id(&self, n: usize) -> String {
         format!("{:08x}", n + 1)
     }

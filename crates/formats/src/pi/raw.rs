@@ -19,9 +19,9 @@ fields! {
         first_kept_index: b"firstKeptEntryIndex" => number,
         target: b"targetId" => text,
         message: b"message" => object<Message>,
-        /// Of a `custom_message`.
+        /// Only in a `custom_message`.
         content: b"content" => list<Block>,
-        /// Of a `context_edit`; `null` if the entry is not sent.
+        /// Only in a `context_edit`; `null` if the entry is not sent.
         replacement: b"replacement" => value<Replacement>,
     }
 
@@ -84,7 +84,7 @@ impl Record {
 }
 
 impl Tokens {
-    /// The tokens of a request of this line, and what it cost.
+    /// The tokens and cost of a request, whose positions are in `line`.
     pub fn usage(&self, line: &[u8]) -> Usage {
         let [fresh, read, written] =
             [self.fresh, self.read, self.written].map(Option::unwrap_or_default);

@@ -18,7 +18,7 @@ use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::{self, Orphan};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
-/// Types of entries; `session` may occur after the first line where files were concatenated.
+/// Types of entries. `session` may occur after the first line if files were concatenated.
 const ENTRIES: [&str; 12] = [
     "session",
     "message",
@@ -64,30 +64,30 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 /// The kind of an entry, without its content.
 enum Turn {
-    /// A message, or nothing at all.
+    /// A message, or an entry that is not sent.
     Plain,
-    /// The agent's prompt: a compaction declares it again.
+    /// The agent's prompt, which a compaction states again.
     Prompt,
     /// A message of an extension of pi.
     Custom,
-    /// A summary that replaces the history before it, except the entries from this one on.
+    /// A summary that replaces the history before it, except the entries from the given one on.
     Compaction(From),
-    /// New content for another entry; `None` if it is omitted.
+    /// New content for the entry `target`; `None` if that entry is not sent any more.
     Replaces { target: Box<str>, with: Option<Span> },
 }
 
 enum From {
     Id(Option<Box<str>>),
-    /// Version 1: the number of the entry in the file, the header being 0.
+    /// The number of the entry in the file, the header being 0: version 1 refers to entries by it.
     Index(u64),
 }
 
 #[derive(Default)]
 struct Reader {
     turns: Vec<Turn>,
-    /// The number of records so far, including the header: version 1 refers to entries by it.
+    /// The number of records so far, including the header.
     records: u64,
-    /// For each node, its number among the records.
+    /// The record number of each node.
     numbers: Vec<u64>,
     linear: bool,
 }
@@ -163,7 +163,7 @@ impl Reader {
         turn: Turn,
         number: u64,
     ) {
-        // Entries of version 1 have no ids: each continues the one before.
+        // Entries of version 1 have no ids: each continues the entry before it.
         match at.maybe(raw.id.as_ref()) {
             Some(id) if !self.linear => session.node(id, at.maybe(raw.parent.as_ref())),
             Some(_) | None => {
@@ -199,7 +199,7 @@ impl Reader {
         self.edited(session, &path)
     }
 
-    /// Puts the newest edit of an entry at the position of the entry, with its role.
+    /// The path with the newest edit of each entry in the position of the entry, and with its role.
     fn edited(&self, session: &mut SessionReader<'_>, path: &[usize]) -> Vec<usize> {
         let SessionReader { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
@@ -311,11 +311,11 @@ fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
     entry
 }
 
-/// A command that the user ran, with its output: a call and its result in one, though pi sends them
-/// as a user message.
+/// A command that the user ran, with its output: a call and its result in one entry, though pi
+/// sends them as a user message.
 fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
-    // A call needs an id, and this one has none: its record number is used.
+    // A call needs an id. This one has none, so the number of its record is used.
     let id: Box<str> = format!("record {number}").into();
     let call = Call {
         id: id.clone(),
@@ -334,7 +334,7 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
 
 fn content(at: &Place<'_>, content: &List<raw::Block>) -> Vec<Block> {
     match &content.whole {
-        // An empty string is not a text: pi leaves it out.
+        // An empty string is no text block: pi does not send it.
         Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
             vec![Block::Text(at.source(place))]
         }
@@ -349,7 +349,7 @@ fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
         ("text", Some(text), ..) => Block::Text(at.source(text)),
         ("thinking", ..) => {
             let text = raw.thinking.as_ref().map(|text| at.source(text));
-            // With OpenAI's Responses the signature is the whole reasoning item as JSON text.
+            // For OpenAI's Responses API, the signature is the whole reasoning item, as JSON text.
             let item = raw.signature.as_ref().is_some_and(|s| at.line[s.start + 1] == b'{');
             Block::Thinking(Thinking { text, whole, removable: !item })
         }

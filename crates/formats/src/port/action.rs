@@ -1,7 +1,7 @@
-//! What a call does, independent of the agent's tool and argument names.
+//! Actions: what a call does, independent of an agent's names of tools and arguments.
 //!
-//! Several agents have the same tools under other names. A call is translated to another agent's
-//! tool only if all its arguments can be expressed there; otherwise it is kept unchanged.
+//! Several agents have the same tools under different names. A call is translated to another
+//! agent's tool only if that tool can express all its arguments; otherwise it is kept unchanged.
 
 use std::borrow::Cow;
 
@@ -26,25 +26,25 @@ pub enum ToolAction {
     Find { pattern: String, path: Option<String> },
 }
 
-/// Which occurrences an edit replaces.
+/// How many occurrences of the old text an edit replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The only one.
+    /// The only occurrence.
     One,
-    /// All of them.
+    /// All occurrences.
     All,
 }
 
-/// Arguments that do not change what is done: timeouts, output limits.
+/// Names of arguments that do not change what a call does: timeouts, output limits.
 const MANNER: [&str; 6] =
     ["yield_time_ms", "max_output_tokens", "timeout", "timeout_ms", "login", "tty"];
 
-/// Arguments for the working directory.
+/// Names of arguments for the working directory.
 const FOLDER: [&str; 4] = ["workdir", "cwd", "dir_path", "directory"];
 
 impl ToolAction {
-    /// The action of a call in a session that was run in `cwd`, if it is one of these and nothing
-    /// more.
+    /// The action of a call in a session with the working directory `cwd`; `None` if the call does
+    /// something else or more.
     pub fn from_call<'t>(
         call: &'t Call,
         all: &Conversation<'t>,
@@ -103,7 +103,7 @@ impl ToolAction {
     }
 }
 
-/// The action of a call whose only argument is a text: a command, or a patch.
+/// The action of a call whose only argument is one text: a command, or a patch.
 fn of_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<ToolAction> {
     match call.kind {
         ToolKind::Patch => Some(ToolAction::Patch { patch: text }),
@@ -115,7 +115,7 @@ fn of_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<T
     }
 }
 
-/// The members of the arguments that have not been used yet.
+/// The members of a call's arguments that have not been used yet.
 struct Members<'v, 'a>(Vec<(&'v str, &'v Value<'a>)>);
 
 impl<'v, 'a> Members<'v, 'a> {
@@ -128,7 +128,7 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(self.0.remove(at).1)
     }
 
-    /// Takes the member with this text that is not a bulky field.
+    /// Takes the member whose value is `text`, if it is not a bulky field.
     fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
         let is_field = |key: &str| call.fields.iter().any(|field| &*field.name == key);
         let at = self
@@ -139,7 +139,7 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(text.to_owned())
     }
 
-    /// Takes the only field with this role.
+    /// Takes the field with this role, if there is exactly one.
     fn take_field(&mut self, call: &Call, role: FieldRole) -> Option<String> {
         let mut fields = call.fields.iter().filter(|field| field.role == role);
         let (field, None) = (fields.next()?, fields.next()) else { return None };
@@ -166,7 +166,7 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(vec![(self.take(old).and_then(says)?, self.take(new).and_then(says)?)])
     }
 
-    /// Takes a command: a text, or an argument list for a shell.
+    /// Takes a command: a text, or a list of arguments for a shell.
     fn take_command(&mut self, call: &Call) -> Option<String> {
         let commands = call.fields.iter().filter(|field| field.role == FieldRole::Command);
         let first = commands.into_iter().next()?;
@@ -184,7 +184,7 @@ impl<'v, 'a> Members<'v, 'a> {
         }
     }
 
-    /// Whether the remaining members do not change what is done.
+    /// Whether the members that were not taken do not change what the call does.
     fn say_nothing_more(&self, cwd: Option<&str>) -> bool {
         self.0.iter().all(|(key, value)| {
             let here = || value.text().is_some_and(|it| Some(&*it) == cwd);

@@ -1,4 +1,4 @@
-//! The messages of a context, one record at a time, in an order that every agent accepts.
+//! Messages of a context, in an order that every agent accepts.
 
 use std::borrow::Cow;
 
@@ -10,26 +10,26 @@ use super::ToolAction;
 
 /// One message.
 pub enum Message<'t> {
-    /// From the user.
+    /// A message of the user.
     User(Vec<TextOrImage<'t>>),
-    /// From the agent itself, in the role of the user.
+    /// A message of the agent itself, which is sent in the user's role.
     Agent(Vec<TextOrImage<'t>>),
-    /// A summary of what came before.
+    /// A summary of the earlier conversation.
     Summary(Cow<'t, str>),
-    /// From the model: texts, then calls.
+    /// A response of the model: texts, then calls.
     Reply(Vec<Cow<'t, str>>, Vec<PortedCall<'t>>),
     /// The result of a call.
     Result(PortedResult<'t>),
 }
 
-/// A call, and its action if several agents have it.
+/// A call, and its action if several agents have such a tool.
 pub struct PortedCall<'t> {
     call: &'t Call,
-    /// Its id in the new session.
+    /// The id of the call in the new session.
     pub id: String,
-    /// Its action, if it can be expressed with other tools.
+    /// The action of the call, if other agents can express it.
     pub action: Option<ToolAction>,
-    /// Whether its result contains a picture.
+    /// Whether the result of the call contains a picture.
     pub shows: bool,
 }
 
@@ -39,27 +39,27 @@ pub struct PortedResult<'t> {
     pub id: String,
     /// Whether the tool failed.
     pub failed: bool,
-    /// Its content.
+    /// The content of the result.
     pub pieces: Vec<TextOrImage<'t>>,
 }
 
 impl PortedCall<'_> {
-    /// The name that the source gives the tool.
+    /// The name of the tool in the original session.
     pub fn name(&self) -> &str {
         &self.call.name
     }
 
-    /// The arguments as stored, on one line.
+    /// The arguments as stored in the original session, on one line.
     pub fn arguments(&self, all: &Conversation<'_>) -> Arguments {
         match all.arguments(self.call) {
-            // White space between values: line feeds in strings are always escaped.
+            // Line feeds are only white space between values here: those in strings are escaped.
             Arguments::Object(object) => Arguments::Object(object.replace(['\n', '\r'], " ")),
             Arguments::Text(text) => Arguments::Text(text),
         }
     }
 }
 
-/// The messages of a transcript's context. Ids of calls have at most `longest_id` characters.
+/// The messages of a transcript's context. Ids of calls get at most `longest_id` characters.
 pub fn messages<'t>(
     transcript: &'t Transcript,
     source: &'t dyn Source,
@@ -135,7 +135,8 @@ fn add_entry<'t>(
     });
 }
 
-/// Counts a block that is not understood: as sealed, if it is sealed.
+/// Counts a block that is not understood as left out: as sealed if only a service can read it, or
+/// else as `or`.
 fn leave_opaque(all: &mut Conversation<'_>, block: &Block, or: LeftBehind) {
     let Block::Opaque(span) = block else { return };
     let raw = all.raw(*span);

@@ -17,7 +17,7 @@ const ACCOUNTING: &[Path] = &[
     "usageMetadata",
 ];
 
-/// Qwen Code sends the messages of a session unchanged: every call must have a result after it.
+/// Qwen Code sends the messages of a session unchanged, so every call must have a result after it.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| pairing::violations(transcript),
     accounting: ACCOUNTING,

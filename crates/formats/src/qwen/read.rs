@@ -1,8 +1,8 @@
 //! Converts records into a transcript.
 //!
-//! Like `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code 0.15.10:
-//! the messages of the records from the first to the last, or, after a compaction, the history in
-//! its record and the messages after it.
+//! It works as `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code
+//! 0.15.10 do: a resume sends the messages of all records or, after a compaction, the history in
+//! the record of the compaction and the messages after it.
 
 use epitome_json::{Document, Value};
 use epitome_model::{
@@ -21,8 +21,8 @@ const KINDS: [&str; 4] = ["user", "assistant", "tool_result", "system"];
 const BY_AGENT: [&str; 5] =
     ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
 
-/// Whether a record has ids like Claude Code's and messages of Gemini's API, or is one of the
-/// agent's own.
+/// Whether a record has ids like Claude Code's and messages of Gemini's API, or is a record that
+/// only Qwen Code writes.
 pub fn sniff(head: &[u8]) -> bool {
     records::sniff(head, |record| {
         let is_message = record.at(&["message", "parts"]).is_some_and(Value::is_list);
@@ -38,7 +38,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 #[derive(Default)]
 struct Reader {
-    /// The items of each compaction: the entries of the history that it sends.
+    /// The items of each compaction: the entries of the history that a resume sends after it.
     compactions: Vec<std::ops::Range<usize>>,
     /// The indices of items with messages.
     messages: Vec<usize>,
@@ -95,7 +95,7 @@ impl Records for Reader {
 }
 
 impl Reader {
-    /// A record of the agent's own: a compaction, a title, or something that is only displayed.
+    /// Reads a record of the agent's own: a compaction, a title, or a value that is only displayed.
     fn system(&mut self, session: &mut SessionReader<'_>, record: &Value<'_>) -> RecordContent {
         let payload = record.get("systemPayload");
         if let Some(title) = payload.and_then(|payload| payload.word("customTitle")) {
@@ -139,7 +139,8 @@ fn role(record: &Value<'_>, message: &Value<'_>, entry: &Entry) -> Role {
     }
 }
 
-/// A message of Gemini's API. The first text of a compacted history is a summary.
+/// The entry of a message in the form of Gemini's API. `is_summary` is whether its first text is a
+/// summary.
 fn entry_of(message: &Value<'_>, is_summary: bool) -> Entry {
     let mut entry = Entry::default();
     for part in message.list_of("parts") {
@@ -213,7 +214,7 @@ fn output(response: &Value<'_>) -> Output {
 fn usage(usage: &Value<'_>) -> Option<Usage> {
     let count = |key| usage.get(key).and_then(Value::integer);
     let cache = |read| CacheUse { read, written: 0 };
-    // Thoughts are included in the candidates: totals of recorded sessions show it.
+    // Thoughts are counted as part of the candidates, as totals in recorded sessions show.
     Some(Usage {
         input: count("promptTokenCount")?,
         output: count("candidatesTokenCount").unwrap_or(0),
@@ -222,7 +223,7 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
     })
 }
 
-/// Parts of a record that are in no request: the displayed form of a result, and telemetry that
+/// Parts of a record that no request contains: the displayed form of a result, and telemetry that
 /// repeats calls and answers.
 fn copies(record: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str], Left); 3] = [

@@ -6,7 +6,7 @@ use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Span, Transc
 
 use crate::trajectory::{self, Calls};
 
-/// Whether it is an object with a `trajectory` and its sibling members.
+/// Whether the bytes begin an object with a `trajectory` and the members that come with it.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let beside = ["environment", "history", "info", "replay_config"];
@@ -30,7 +30,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
         if history.is_empty() {
             reader.step(body, step)
         } else {
-            // The steps repeat the history.
+            // The steps repeat the history: they are hidden records.
             body.keep(step, vec![copy("step", step)])
         }
     }
@@ -43,9 +43,9 @@ fn copy(name: &'static str, value: &Value<'_>) -> HiddenField {
 #[derive(Default)]
 struct Reader {
     open: Calls,
-    /// The number of responses read, without those of demonstrations.
+    /// The number of responses that have been read, without those of demonstrations.
     n: usize,
-    /// The number of calls without an id read so far.
+    /// The number of calls without an id that have been read.
     calls: usize,
 }
 
@@ -73,8 +73,8 @@ impl Reader {
             // observation, and there are no user messages once the run has begun.
             _ => match self.open.next() {
                 Some(id) => body.say(message, Role::Tool, vec![result(&id)]),
-                // Demonstrations come from the agent, and so do complaints about a response. The
-                // task also has the type of an observation, before the first response.
+                // Demonstrations are from the agent, and so are complaints about a response. The
+                // task, too, has the type of an observation, before the first response.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
                     body.say(message, Role::System, words())
                 }
@@ -104,7 +104,7 @@ impl Reader {
         blocks
     }
 
-    /// A call inside the text of a response, or by itself.
+    /// A call for a command that a response has in its text, or next to it.
     fn in_words(&mut self, action: &str, arguments: Span) -> Block {
         self.calls += 1;
         self.open.command(format!("step {}", self.calls).into(), action, arguments)
@@ -131,7 +131,7 @@ impl Reader {
     }
 }
 
-/// The command in a response that does not name it: the last one between fences.
+/// The command of a response that does not name it: the last text between fences.
 fn fenced(words: &str) -> Option<&str> {
     let (before, _) = words.trim_end().rsplit_once("\n```")?;
     let (_, block) = before.rsplit_once("```")?;

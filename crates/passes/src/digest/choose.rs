@@ -13,49 +13,50 @@ use super::index::FactIndex;
 use super::pieces::{Fact, Line, Piece, Pieces, Speaker};
 use super::value::Values;
 
-/// What the digest has of each piece, by the index of the piece.
+/// What the digest contains of each piece, by the index of the piece.
 pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 
-/// What a digest has of a piece: at least its short header.
+/// What a digest contains of one piece: at least its short header.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChosenLines {
-    /// Whether the header has the whole target.
+    /// Whether the header has the whole target of the call.
     pub full: bool,
-    /// Whether the whole text is in it (a short text of the model).
+    /// Whether the whole text is included (a short text of the model).
     pub whole: bool,
     pub lines: BTreeSet<usize>,
 }
 
-/// What a digest has regardless of facts.
+/// What a digest contains regardless of facts.
 pub(super) struct DigestLimits<'a> {
     /// The text of the rules.
     pub rules: Option<&'a str>,
-    /// Tokens that short texts of the model may have in all; the newest are taken first.
+    /// Maximum tokens of all short texts of the model; the newest are included first.
     pub briefs: Tokens,
-    /// The topic: lines about it are worth more.
+    /// The topic: lines about it have a higher value.
     pub focus: Option<&'a str>,
 }
 
-/// The value of an error line in addition to its facts.
+/// The value of an error line, added to that of its facts.
 const ERROR: f64 = 0.01;
-/// The value of a decision in addition to its facts. With this value a digest with a fifth of the
-/// tokens has four of five decisions, and no lower recall (`docs/quality.md`).
+/// The value of a line that states a decision, added to that of its facts. With this value, a
+/// digest with a fifth of the tokens contains four of five decisions, and recalls as many facts as
+/// without it (`docs/quality.md`).
 const DECISION: f64 = 0.2;
-/// The value of a heading of a long text of the model, and of a line of its first or last
-/// paragraph, in addition to its facts.
+/// The value of a heading of a long text of the model, and of a line in its first or last
+/// paragraph, added to that of its facts.
 const FRAME: f64 = 0.1;
 
-/// The pieces to choose from, and those that are in the digest or the context anyway.
+/// The pieces to choose from, and those that are included in any case.
 pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
     candidates: Vec<Candidate>,
-    /// By fact number: whether the fact is in a part that stays.
+    /// For each fact number, whether the fact is in a part of the context that stays.
     known: Vec<bool>,
     focus: Focus,
-    /// Texts and lines that every digest has.
+    /// Texts and lines that every digest contains.
     stays: Chosen,
-    /// Tokens of `stays`, and of the pieces that are taken whole.
+    /// Tokens of `stays`, and of the pieces that are included whole.
     whole: u64,
 }
 
@@ -64,9 +65,10 @@ pub(super) struct Choice<'p> {
 struct Candidate {
     /// Its value per token, or an upper bound of it.
     gain: f64,
-    // There may be hundreds of thousands, and moving them takes most of the time: keep it small.
+    // There may be hundreds of thousands of candidates, and most of the time is spent on moving
+    // them: so this type is small.
     piece: u32,
-    /// The line; none for the header with the whole target.
+    /// The index of the line; none for the header with the whole target.
     line: Option<u32>,
     tokens: u32,
 }
@@ -86,7 +88,7 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Computes the value of all lines of the old pieces.
+    /// Computes the value of every line in the pieces that the digest replaces.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
@@ -135,7 +137,7 @@ impl<'p> Choice<'p> {
         choice
     }
 
-    /// Whether single lines of a piece may be chosen: it is not in the digest whole, and is no
+    /// Whether single lines of a piece may be chosen: the piece is not included whole, and is not
     /// reasoning.
     fn is_open(&self, n: usize) -> bool {
         let piece = &self.old[n];
@@ -171,7 +173,8 @@ impl<'p> Choice<'p> {
         header.into_iter().chain(lines).filter_map(candidate).collect()
     }
 
-    /// The value of a line (of the full header if `None`), without facts that are covered already.
+    /// The value of a line (or of the full header if `None`), without facts that are already
+    /// covered.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
         let (facts, bonus) = match (line, &piece.full) {
             (None, None) => return 0.0,
@@ -206,7 +209,7 @@ pub(super) struct Choosing<'c, 'p> {
     choice: &'c Choice<'p>,
     counter: &'c dyn Counter,
     heap: BinaryHeap<Candidate>,
-    /// Candidates that were too long for the remaining budget.
+    /// Candidates that were too long for the rest of the budget.
     passed: Vec<Candidate>,
     covered: Vec<bool>,
     /// Tokens of the chosen lines, counted line by line.
@@ -216,8 +219,8 @@ pub(super) struct Choosing<'c, 'p> {
 
 impl Choosing<'_, '_> {
     /// Chooses lines until about `budget` tokens are spent. The value of the best candidate may
-    /// have dropped since it was computed: it is computed again, and the candidate is taken if it
-    /// is still the best.
+    /// have dropped since it was computed, because a chosen line has some of its facts: it is
+    /// computed again, and the candidate is chosen if it is still the best.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0
@@ -274,13 +277,13 @@ impl Choosing<'_, '_> {
     }
 }
 
-/// Whether a piece is a long text of the model, of which the frame is taken before other lines.
+/// Whether a piece is a long text of the model, whose frame is chosen before its other lines.
 fn is_framed(piece: &Piece) -> bool {
     piece.speaker == Speaker::Model && piece.brief.is_none()
 }
 
-/// The short texts of the model that the digest has whole, oldest first; the newest if all exceed
-/// `most`. Each text is taken once, and not if it is in the kept part.
+/// The short texts of the model that the digest contains whole, oldest first: the newest ones if
+/// all exceed `most` tokens. Each text is included once, and not if it is in the kept part.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     let text = |piece: &'_ Piece| piece.brief.as_ref().map(|(text, _)| text.trim().to_owned());
     let mut there: HashSet<String> = kept.iter().filter_map(text).collect();
@@ -301,8 +304,8 @@ fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The lines that every digest has. Each text is taken once, at its last occurrence, and not if it
-/// is in the kept part.
+/// The lines that every digest contains. Each text is included once, at its last occurrence, and
+/// not if it is in the kept part.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
@@ -318,14 +321,14 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     chosen
 }
 
-/// The value of a line in addition to its facts.
+/// The value of a line that is added to that of its facts.
 fn bonus(line: &Line) -> f64 {
     let worth = |is_so, worth| if is_so { worth } else { 0.0 };
     worth(line.is_error, ERROR) + worth(line.decides, DECISION)
 }
 
-/// The price of a line in tokens, for comparison. The first line of a call pays for the header
-/// twice, so that a digest has more lines of fewer calls.
+/// The price of a line in tokens, for comparison. The first line of a call is charged twice the
+/// tokens of the header, so that a digest has more lines of fewer calls.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }
@@ -348,8 +351,8 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// By gain; on equal gain the newest call is first, whose result is the current one, and in it the
-/// first line.
+/// Orders candidates by gain. If gains are equal, the newest call is first, because its result is
+/// the current one; and within a call, the first line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
         let newer = || self.piece.cmp(&other.piece);

@@ -7,11 +7,11 @@ use regex::{RegexSet, RegexSetBuilder, escape};
 
 use super::pieces::{Piece, Speaker};
 
-/// The value of a line with all words of the topic, in addition to its facts.
+/// The value of a line that contains all words of the topic, added to that of its facts.
 const WORTH: f64 = 4.0;
-/// Maximum number of words.
+/// Maximum number of words of a topic.
 const MOST: usize = 40;
-/// A word with at least this many characters is also found as a part of a longer word.
+/// The number of characters from which a word is also found as a part of a longer word.
 const PART: usize = 4;
 
 /// The words of a topic, each with its share of the value: rare words have a larger share.
@@ -40,7 +40,7 @@ impl Focus {
         found.iter().flatten().for_each(|word| sums[word + 1] += 1);
         let rarity = |with: &u64| (sums[0] as f64 / (*with).max(1) as f64).ln_1p();
         let rarities: Vec<f64> = sums[1..].iter().map(rarity).collect();
-        // Words that no line has do not lower the share of the others.
+        // Words that no line contains do not lower the share of the others.
         let there = rarities.iter().zip(&sums[1..]).filter(|(_, with)| **with > 0);
         let all: f64 = there.map(|(rarity, _)| rarity).sum();
         let worth = rarities.iter().map(|rarity| WORTH * rarity / all.max(1e-9)).collect();

@@ -1,4 +1,4 @@
-//! An index of the texts of a log, so that a second digest reads only what is new.
+//! An index of the texts of a log, so that a later digest reads only new texts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,16 +22,16 @@ use super::value::Occurrences;
 #[derive(Clone, Default)]
 pub struct FactIndex {
     numbers: FactMap<u32>,
-    /// The facts by their numbers in the index.
+    /// The facts, in the order of their numbers in the index.
     pub(super) facts: Vec<FactId>,
     pieces: HashMap<(usize, usize), Arc<Body>>,
     pub(super) occurrences: Occurrences,
 }
 
-/// A block of a log that is complete: no later entry belongs to it.
+/// A block of a log that no later entry can change.
 #[derive(Clone, Copy)]
 pub struct Complete<'a> {
-    /// Item and block.
+    /// The indices of the item and the block.
     pub at: (usize, usize),
     /// The entry of the block.
     pub entry: &'a Entry,
@@ -60,7 +60,7 @@ impl FactIndex {
         body.count_lines(counter);
     }
 
-    /// The pieces of these items; those in the index are not read again.
+    /// The pieces of these items. Pieces that are in the index are not read again.
     pub(super) fn pieces(
         &mut self,
         view: &View<'_>,
@@ -87,7 +87,7 @@ impl FactIndex {
         Pieces::new(all.iter().map(piece).collect(), old, responses)
     }
 
-    /// The indexed piece at this place, if it was made of this part.
+    /// The piece that the index has for this position, if it was made of this part.
     fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
         self.pieces.get(&at).filter(|body| part.is_of(body))
     }

@@ -1,4 +1,4 @@
-//! A session as pieces with lines. A piece is a text, or a call with its result.
+//! Splits a session into pieces with lines. A piece is a text, or a call with its result.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,9 +18,9 @@ use crate::{View, is_error_line};
 
 use super::DigestRule;
 
-/// Characters of a line; a longer one is split.
+/// Maximum characters of a line; a longer one is split.
 const LINE: usize = 400;
-/// Characters of a line that are read; the rest is ignored.
+/// Maximum characters of a line that are read; the rest is ignored.
 const LONGEST: usize = 40_000;
 /// Maximum characters of a target in a header.
 const TARGET: usize = 200;
@@ -34,18 +34,20 @@ const SHORTEST: usize = 3;
 /// The pieces of a session, in order.
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// The first pieces may go, this many of them; the others stay after the digest.
+    /// The number of pieces at the beginning that the digest replaces; the others stay after it.
     old: usize,
-    /// Number of responses of the model.
+    /// Number of model responses in the session.
     pub responses: u32,
 }
 
 /// A text, or a call with its result, with its place in a session.
 pub(super) struct Piece {
     pub body: Arc<Body>,
-    /// The response of the model that it belongs to, or that precedes it.
+    /// The number of the model response that the piece belongs to or follows, for computing
+    /// distances.
     pub response: u32,
-    /// The number of its response in the session, from 1, by which a text of the model is recalled.
+    /// For a text of the model, the number of its response in the session, from 1, by which the
+    /// text is recalled.
     pub number: u64,
 }
 
@@ -61,20 +63,21 @@ impl Deref for Piece {
 #[derive(Debug)]
 pub struct Body {
     pub speaker: Speaker,
-    /// The result that it was made of, if it is a call.
+    /// For a call, the result that the piece was made of.
     result: Option<Span>,
-    /// The header above its lines.
+    /// The header above the lines of the piece.
     pub head: String,
     pub head_tokens: Tokens,
-    /// A header with the whole target, if the short one truncates it, with its tokens and facts.
+    /// A header with the whole target, with its tokens and facts, if the short header truncates the
+    /// target.
     pub full: Option<Full>,
     pub lines: Vec<Line>,
-    /// Whether every digest has some of its lines.
+    /// Whether every digest contains some of the lines.
     pub has_lines_that_stay: bool,
-    /// Its text with its tokens, if every digest has it whole.
+    /// The text with its tokens, if every digest contains it whole.
     pub whole: Option<(String, Tokens)>,
-    /// For a short text of the model, the text with its tokens: a digest has it whole if there is
-    /// room for such texts.
+    /// The text with its tokens, for a short text of the model: a digest contains it whole if there
+    /// is room for such texts.
     pub brief: Option<(String, Tokens)>,
 }
 
@@ -86,23 +89,23 @@ pub struct Full {
     pub facts: Box<[Fact]>,
 }
 
-/// Whose text a piece is.
+/// The origin of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     User,
     Model,
     Thinking,
-    /// The agent: its reminders and summaries.
+    /// The agent itself: a reminder or a summary.
     Agent,
     /// A call with its result.
     Call {
-        /// Its number among the calls of the session, from 1.
+        /// The number of the call among the calls of the session, from 1.
         number: u64,
         reads: bool,
     },
 }
 
-/// A fact in a line, by its number in the index.
+/// A fact in a line; it is identified by its number in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub number: u32,
@@ -113,26 +116,28 @@ pub struct Fact {
 #[derive(Debug)]
 pub struct Line {
     pub text: Box<str>,
-    /// Whether it is from an argument, which the model wrote, and not from the result.
+    /// Whether the line is from an argument, which the model wrote, and not from the result.
     pub is_argument: bool,
     pub facts: Box<[Fact]>,
-    /// Its tokens without indentation, with one for the line feed; 0 if not counted yet.
+    /// The tokens of the line without indentation, plus one for the line feed; 0 if not counted
+    /// yet.
     tokens: AtomicU32,
-    /// Whether it looks like an error.
+    /// Whether the line looks like an error.
     pub is_error: bool,
-    /// Whether it states a decision or a finding of the model.
+    /// Whether the line states a decision or a finding of the model.
     pub decides: bool,
-    /// Whether it belongs to the frame of a long text of the model: it is a heading, or in the
-    /// first or last paragraph. A digest takes other lines of that text only together with the
+    /// Whether the line belongs to the frame of a long text of the model: its headings, and its
+    /// first and last paragraphs. A digest contains other lines of that text only together with the
     /// frame.
     pub is_frame: bool,
-    /// Whether every digest has it: the user commands or forbids something in it, or it reports a
-    /// failure.
+    /// Whether every digest contains the line: the user commands or forbids something in it, or it
+    /// reports a failure.
     pub stays: bool,
 }
 
 impl Line {
-    /// Its tokens without indentation, with one for the line feed; counted only once.
+    /// The tokens of the line without indentation, plus one for the line feed. They are counted
+    /// once.
     pub fn tokens(&self, counter: &dyn Counter) -> u64 {
         let known = self.tokens.load(Ordering::Relaxed);
         if known > 0 {
@@ -145,7 +150,7 @@ impl Line {
 }
 
 impl Body {
-    /// Whether it was made of this call and this result.
+    /// Whether the body was made of this call and this result.
     pub fn is_of(&self, number: u64, result: Option<&Output>) -> bool {
         let is_number = match self.speaker {
             Speaker::Call { number: known, .. } => known == number,
@@ -164,7 +169,7 @@ impl Body {
 }
 
 impl Pieces {
-    /// Pieces, of which the first `old` may go.
+    /// Makes a list of pieces, of which the digest replaces the first `old`.
     pub fn new(all: Vec<Piece>, old: usize, responses: u32) -> Pieces {
         Pieces { all, old, responses }
     }
@@ -184,15 +189,16 @@ impl Pieces {
 
 /// The blocks of which the pieces of a session are made.
 pub(super) struct Parts<'a> {
-    /// Each with its item and block, and the response that it belongs to or that precedes it.
+    /// The blocks, each with its item and block index and with the number of the response that it
+    /// belongs to or follows.
     pub all: Vec<((usize, usize), Part<'a>, u32)>,
-    /// The first parts may go, this many of them.
+    /// The number of parts at the beginning that the digest replaces.
     pub old: usize,
     pub responses: u32,
 }
 
 impl<'a> Parts<'a> {
-    /// The parts in these items.
+    /// The parts of the items `said`, which the digest replaces, and `kept`, which stay.
     pub fn from_items(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
@@ -260,8 +266,8 @@ struct Lines {
     facts: Vec<PieceFacts>,
 }
 
-/// Whose text a block is. `None` for blocks without text, and for results, which belong to the
-/// pieces of their calls.
+/// The origin of a block. `None` for a block without text, and for a result, which belongs to the
+/// piece of its call.
 fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
     match block {
         Block::Text(_) => Some(match entry.role {
@@ -396,11 +402,11 @@ fn mark_failing(lines: &mut [Line]) {
     }
 }
 
-/// Number of lines at each end of a long user message that every digest has: what the user wants
-/// is above or below pasted text, in any language.
+/// Number of lines at each end of a long user message that every digest contains: what the user
+/// wants is above or below pasted text, in any language.
 const ENDS: usize = 2;
 
-/// Marks the lines of a long user message that command or forbid, and those at its ends.
+/// Marks the lines of a long user message that command or forbid, and those at both ends.
 fn mark_commands(lines: &mut [Line]) {
     let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
     let commands = commanding_in_words(&text.join("\n"));
@@ -430,7 +436,7 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
                         shown.push_str(&format!(" {name}={text}"));
                     }
                     Value::Number(number) => shown.push_str(&format!(" {name}={number}")),
-                    // Nested texts are fields of their own.
+                    // Nested texts are separate fields.
                     _ if call.fields.iter().any(|field| field.name.starts_with(&name)) => {}
                     value => each_text(&value, &mut |text| found.split(text, true, false)),
                 }

@@ -1,4 +1,4 @@
-//! The value of having a fact in the context.
+//! The value of facts: how useful it is that the context contains a fact.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -9,17 +9,17 @@ use crate::facts::{FactId, FactKind};
 
 use super::pieces::{Body, Fact, Piece, Pieces, Speaker};
 
-/// The value of each fact, by its number: how rare it is, times the probability that the model will
-/// use it soon.
+/// The value of each fact, by its number: its rarity times the probability that the model will use
+/// it soon.
 pub(super) struct Values(Vec<f64>);
 
 /// The occurrences of each fact in some pieces, and the number of texts.
 #[derive(Clone, Default)]
 pub(super) struct Occurrences {
-    /// By fact number; none for facts that are not in these pieces.
+    /// By fact number; `None` for facts that are not in these pieces.
     facts: Vec<Option<Seen>>,
     texts: u32,
-    /// The pieces, each with its response.
+    /// The pieces, each with the number of its response.
     pieces: Vec<(Arc<Body>, u32)>,
 }
 
@@ -27,23 +27,24 @@ pub(super) struct Occurrences {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kind: FactKind,
-    /// Number of texts with it: messages, arguments of a call, results.
+    /// Number of texts that contain it; a text is a message, the arguments of a call, or a result.
     texts: u32,
     /// The responses of its first and last occurrence.
     first: u32,
     last: u32,
-    /// The number of facts in the last text with it, and whether that was the result of a read.
+    /// The number of facts in the last text that contains it, and whether that text was the result
+    /// of a read.
     among: u32,
     in_read: bool,
-    /// How often the model wrote it, and in which response last.
+    /// How often the model wrote the fact, and in which response it last did.
     written: u32,
     last_written: Option<u32>,
     in_argument: bool,
     by_user: bool,
 }
 
-/// The names of the features from which the probability is computed that a fact is used in the next
-/// 40 responses, in order.
+/// The names of the features, in order. From the features the probability is computed that the
+/// model uses a fact in the next 40 responses.
 pub const FEATURES: [&str; 16] = [
     "bias",
     "density",
@@ -95,8 +96,8 @@ impl Values {
 }
 
 impl Occurrences {
-    /// Makes the occurrences those of these pieces, with an index of `facts` facts. If the pieces
-    /// begin with those that were seen before, only new ones are read.
+    /// Updates the occurrences to those in `pieces`; the index has `facts` facts. If `pieces` begin
+    /// with the pieces of the last call, only new ones are read.
     fn note(&mut self, pieces: &Pieces, facts: usize) {
         let all = pieces.all();
         let is_same = |((body, response), piece): (&(Arc<Body>, u32), &Piece)| {
@@ -185,13 +186,14 @@ impl Text {
 }
 
 impl Seen {
-    /// The probability that the model uses it soon, from 0 to 1.
+    /// The probability that the model uses the fact soon, from 0 to 1. `now` is the number of
+    /// responses so far.
     fn chance(&self, now: u32) -> f64 {
         let z: f64 = self.features(now).iter().zip(&*WEIGHTS).map(|(it, weight)| it * weight).sum();
         1.0 / (1.0 + (-z).exp())
     }
 
-    /// Its features after this number of responses.
+    /// The features of the fact. `now` is the number of responses so far.
     fn features(&self, now: u32) -> Features {
         let since = |then: u32| f64::from(now.saturating_sub(then));
         let flag = |holds: bool| f64::from(u8::from(holds));

@@ -14,7 +14,8 @@ use crate::pins::HEADING;
 
 /// The first words of a digest.
 const BEGIN: &str = "[Digest of the conversation so far, with";
-/// Bytes within which they must occur: agents put words of their own before a summary.
+/// The number of bytes within which the first words must occur: agents put words of their own
+/// before a summary.
 const WORDS: usize = 2_000;
 /// Replaces lines that are left out.
 const GAP: &str = "…";
@@ -66,7 +67,8 @@ pub(super) fn digest(
         }
         let brief = piece.brief.as_ref().filter(|_| of_piece.is_some_and(|it| it.whole));
         if let Some((text, _)) = brief {
-            // Texts follow each other directly; calls between them are named after the last.
+            // Short texts follow each other directly; the calls between them are named after the
+            // last.
             if !follows_brief {
                 unshown.line().iter().for_each(|line| add(line));
                 add(&piece.head);
@@ -109,7 +111,7 @@ pub(super) fn digest(
     Digest { text, tokens, lines: shown, of, rules_left_out: Vec::new() }
 }
 
-/// A text of the session, escaped so that no line looks like the rules part of a digest.
+/// A text of the session, escaped so that no line of it looks like the rules part of a digest.
 fn as_content(text: &str) -> Cow<'_, str> {
     const MARKS: [&str; 4] = [HEADING, "<pinned ", "</pinned>", BEGIN];
     if !MARKS.iter().any(|mark| text.contains(mark)) {
@@ -123,8 +125,8 @@ fn as_content(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The header above a text of the model with lines left out: it has the number by which the whole
-/// text is recalled. `None` for whole texts and other pieces.
+/// The header above a text of the model of which lines are left out. It contains the number by
+/// which the whole text is recalled. `None` for whole texts and other pieces.
 fn numbered_head(piece: &Piece, lines: &BTreeSet<usize>) -> Option<String> {
     let is_part = piece.speaker == Speaker::Model && lines.len() < piece.lines.len();
     let head = piece.head.trim_end_matches(':');
@@ -143,12 +145,12 @@ fn runs(lines: &BTreeSet<usize>) -> Vec<Vec<usize>> {
     runs
 }
 
-/// Bytes of white space before a line.
+/// The number of bytes of white space before a line.
 fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Adjacent calls of which no line is shown; those of one tool are named together.
+/// Adjacent calls of which no line is included; those of the same tool are named together.
 #[derive(Default)]
 struct Unshown<'p> {
     runs: Vec<(u64, u64, &'p str)>,
@@ -164,7 +166,7 @@ impl<'p> Unshown<'p> {
         }
     }
 
-    /// Returns the line that names them, and clears the list.
+    /// Returns the line that names the calls, and clears the list.
     fn line(&mut self) -> Option<String> {
         let runs = std::mem::take(&mut self.runs).into_iter();
         let told: Vec<String> =
@@ -173,7 +175,7 @@ impl<'p> Unshown<'p> {
     }
 }
 
-/// `#4`, or `#4–6`.
+/// The name of a range of calls: `#4`, or `#4–6`.
 fn range(first: u64, last: u64) -> String {
     if first == last { format!("#{first}") } else { format!("#{first}{TO}{last}") }
 }

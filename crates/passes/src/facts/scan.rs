@@ -8,9 +8,9 @@ use serde::Serialize;
 pub enum FactKind {
     /// An address: `https://example.org/a`.
     Url,
-    /// A path, or its last one to three names: `src/lib.rs`, `lib.rs`.
+    /// A path, or its last one to three components: `src/lib.rs`, `lib.rs`.
     Path,
-    /// A line of a file: `lib.rs:12`.
+    /// A line of a file, by number: `lib.rs:12`.
     Line,
     /// A name that is not a plain word: `readFile`, `max_len`, `utf8ToText`.
     Identifier,
@@ -22,7 +22,7 @@ pub enum FactKind {
     Number,
 }
 
-/// Maximum bytes of a token; longer ones are ignored.
+/// Maximum bytes of a token; longer tokens are ignored.
 const LONGEST: usize = 400;
 
 /// Calls `each` with every fact of a text, in order; a fact that occurs twice is reported twice.
@@ -78,8 +78,8 @@ const SEPARATORS: [bool; 128] = {
     separators
 };
 
-/// Whether a character ends a token. Chinese, Japanese and Korean put no space around a path or a
-/// name, so their characters do.
+/// Whether a character ends a token. Characters of Chinese, Japanese and Korean do, because these
+/// languages put no space around a path or a name.
 fn is_separator(c: char) -> bool {
     let is_east_asian = matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}'
@@ -238,7 +238,7 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-/// The file in `file.rs:12` or `file.rs:12:5`, and where its line number ends.
+/// The file name in `file.rs:12` or `file.rs:12:5`, and the offset at which the line number ends.
 fn line_of_file(text: &str) -> Option<(&str, usize)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(':').map(|at| from + at) {

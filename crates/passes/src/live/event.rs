@@ -1,4 +1,4 @@
-//! Events of a context, for the caller.
+//! Events of a live context, which the caller reads.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::summary::{AskTotals, Struck};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventReason {
-    /// The recipe runs before every request.
+    /// The recipe runs its passes before every request.
     Request,
-    /// Its trigger was reached.
+    /// The trigger of the recipe was reached.
     Trigger,
-    /// Its trigger was near: the compaction was prepared in the background.
+    /// The trigger was near, and the compaction was prepared in the background.
     Background,
     /// The window without the reserve is full.
     Hard,
@@ -31,9 +31,10 @@ pub enum EventReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Missed {
-    /// Tokens, prompt and tools included.
+    /// Tokens above the target; prompt and tools are included.
     Tokens(Tokens),
-    /// Characters of text as written, with what the API's JSON adds around each text.
+    /// Characters above the target: of text as written, plus what the API's JSON adds around each
+    /// text.
     Chars(u64),
 }
 
@@ -53,24 +54,24 @@ pub enum Event {
     Started {
         /// Why it begins.
         why: EventReason,
-        /// Tokens of the request before.
+        /// Tokens of the next request before the compaction.
         tokens: Tokens,
-        /// The target, if it was requested.
+        /// The target that the user or the model requested, if one was.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<Tokens>,
-        /// The window without the reserve, if it was requested.
+        /// For a requested compaction: the window without the reserve, if it is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         usable: Option<Tokens>,
     },
     /// A compaction is done.
     Finished {
-        /// Why it was done.
+        /// Why the compaction was done.
         why: EventReason,
-        /// Tokens of the request before.
+        /// Tokens of the next request before the compaction.
         before: Tokens,
-        /// Tokens of the request afterwards, counted again.
+        /// Tokens of the next request after the compaction, counted again.
         after: Tokens,
-        /// Number of edits by pass.
+        /// Number of edits of each pass or stage.
         by_tier: BTreeMap<String, u64>,
         /// By how much the target was missed.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,15 +80,15 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         no_summary: Option<String>,
     },
-    /// A summary was written. An event for the change of the context follows.
+    /// A summary was written. An event for the changed context follows.
     Summarised {
-        /// Tokens of the summary, by the writer's tokenizer.
+        /// Tokens of the summary, as counted by the writer's tokenizer.
         tokens: Tokens,
-        /// Tokens of what it replaces, by the same tokenizer.
+        /// Tokens of what the summary replaces, by the same tokenizer.
         of: Tokens,
-        /// What was struck out of it, because the history does not have it.
+        /// The parts that were removed from the summary because the history does not contain them.
         struck: Struck,
-        /// What it cost.
+        /// The questions that were asked for the summary, and their billed tokens.
         spent: AskTotals,
     },
     /// Nothing was done.
@@ -100,7 +101,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
     },
-    /// A step failed. The context is as the step before left it.
+    /// A step failed. The context is as it was before the step.
     Failed {
         /// Why the compaction was started.
         why: EventReason,
@@ -110,19 +111,19 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
     },
-    /// The circuit breaker opened: no automatic compaction until the context has grown by 5 per
-    /// cent. Compactions saved too little, failed several times, or the last one was undone.
-    /// Reported again only after a successful or a requested compaction.
+    /// The circuit breaker opened: no automatic compaction begins until the context has grown by 5
+    /// per cent. Compactions saved too little, failed several times, or the last one was undone.
+    /// The event occurs again only after a successful or a requested compaction.
     Breaker {
         /// Tokens of the next request.
         tokens: Tokens,
-        /// Why it opened.
+        /// Why the breaker opened.
         reason: String,
     },
 }
 
 impl Event {
-    /// The event of a compaction that is done as the recipe says.
+    /// The event of a compaction that was done as its recipe says.
     pub(super) fn finished(
         why: EventReason,
         before: Tokens,

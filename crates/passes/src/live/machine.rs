@@ -1,4 +1,4 @@
-//! The state machine that decides what to do next with a context.
+//! The state machine that decides what happens next to a live context.
 //!
 //! The machine is pure. Its caller passes the size of the context, carries out the returned step,
 //! and reports the result.
@@ -26,8 +26,8 @@ pub enum NextStep {
     Run(EventReason),
     /// Ask a model for a summary, and report the result with [`Machine::answered`].
     Ask(EventReason),
-    /// Nothing else made the context fit its [limit](Machine::limit): replace the old part by a
-    /// digest, whatever the recipe says, and report the result with [`Machine::fallen_back`].
+    /// Replace the old part by a digest, whatever the recipe says, and report the result with
+    /// [`Machine::fallen_back`]: nothing else made the context fit its [limit](Machine::limit).
     Digest(EventReason),
 }
 
@@ -43,20 +43,20 @@ pub struct Machine {
     stage: Stage,
     asked_for: Option<EventReason>,
     warned: bool,
-    /// Whether a compaction was prepared since the context last became small.
+    /// Whether a compaction was prepared since the context last became smaller.
     prepared: bool,
-    /// Whether it was reported that no summary could be asked for.
+    /// Whether it was already reported that there is no model to ask for a summary.
     alone: bool,
-    /// The target of the requested compaction, if it is not the recipe's.
+    /// The target of the requested compaction, if it differs from the recipe's.
     aim: Option<Tokens>,
-    /// The size that the current compaction must reach, if that is less than the window.
+    /// The size that the current compaction must reach, if it is less than the window.
     must_fit: Option<Tokens>,
-    /// Why there is no summary, if a digest is used instead.
+    /// Why there is no summary, if a digest is used instead of one.
     unwritten: Option<String>,
-    /// The size at which even a digest could not make the context fit.
+    /// The size of the context when even a digest could not make it fit.
     misfit_at: Option<Tokens>,
     breaker: Breaker,
-    /// The size, by our count, at which a compaction was undone.
+    /// The size of the context when a compaction was undone, in tokens as epitome counts them.
     held_at: Option<Tokens>,
     events: Vec<Event>,
 }
@@ -78,12 +78,12 @@ enum Stage {
 struct Attempt {
     why: EventReason,
     before: Tokens,
-    /// Tokens saved so far.
+    /// Tokens that the attempt has saved so far.
     saved: Tokens,
 }
 
 impl Machine {
-    /// A machine for a recipe and, if known, a window.
+    /// A machine for a recipe, and for a window in tokens if it is known.
     pub fn new(recipe: &Recipe, window: Option<Tokens>) -> Machine {
         let live = recipe.live;
         let trigger = match recipe.live_trigger() {
@@ -111,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// Tokens that a request may have: the window without the reserve.
+    /// The maximum tokens of a request: the window without the reserve.
     pub fn usable(&self) -> Option<Tokens> {
         self.usable
     }
@@ -121,7 +121,7 @@ impl Machine {
         self.target
     }
 
-    /// The target in tokens, if it limits them.
+    /// The target in tokens; `None` if the target has no limit in tokens.
     pub fn target_tokens(&self) -> Option<Tokens> {
         self.target?.tokens(self.usable)
     }
@@ -139,14 +139,14 @@ impl Machine {
         self.must_fit.into_iter().chain(self.usable).min()
     }
 
-    /// Sets the size that the current compaction must reach, after the provider refused a larger
-    /// one.
+    /// Sets the size that the current compaction must reach, because the provider refused a larger
+    /// request.
     pub fn set_limit(&mut self, limit: Tokens) {
         self.must_fit = Some(limit);
     }
 
-    /// Requests a compaction before the next request, even if the breaker is open. If the user or
-    /// the model requested it, it has a lower target, if the recipe has one.
+    /// Requests a compaction before the next request, even if the breaker is open. If the recipe
+    /// has a target, a compaction for the user or the model has a lower one.
     pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
@@ -168,18 +168,18 @@ impl Machine {
         self.alone = false;
     }
 
-    /// Sets the target of the requested compaction, in place of the recipe's.
+    /// Sets the target of the requested compaction, instead of the recipe's.
     pub fn aim_at(&mut self, aim: Option<Tokens>) {
         self.aim = aim;
     }
 
-    /// The target set with `aim_at`.
+    /// The target that [`aim_at`](Machine::aim_at) set.
     pub fn aim(&self) -> Option<Tokens> {
         self.aim
     }
 
-    /// Records that a compaction was undone at this size, by our count: until the context has
-    /// grown, only a full window starts another one.
+    /// Records that a compaction was undone when the context had this size, in tokens as epitome
+    /// counts them. Until the context has grown, only a full window starts another compaction.
     pub fn hold(&mut self, counted: Tokens) {
         self.stage = Stage::Idle;
         self.held_at = Some(counted);
@@ -191,7 +191,7 @@ impl Machine {
         self.events.push(Event::Breaker { tokens, reason });
     }
 
-    /// Reports that a requested compaction is not worth while.
+    /// Reports that a requested compaction would not be worth its cost.
     pub fn skip(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Skipped { why, reason, over_target: None });
     }
@@ -211,15 +211,16 @@ impl Machine {
         step
     }
 
-    /// Reports a middle cut before a request: the size before and after, and the number of messages
-    /// cut out.
+    /// Reports that messages were cut out of the middle before a request: the tokens before and
+    /// after, and the number of messages.
     pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
         let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
         let why = EventReason::Request;
         self.events.push(Event::finished(why, before, after, by_tier, None));
     }
 
-    /// Takes the result of the passes: the size before and after, and the number of edits by pass.
+    /// Takes the result of the passes: the tokens before, the size after, and the number of edits
+    /// of each pass.
     pub fn ran(
         &mut self,
         why: EventReason,
@@ -236,7 +237,7 @@ impl Machine {
         }
     }
 
-    /// As [`ran`](Machine::ran), when the passes were not enough: a summary is asked for next,
+    /// Like [`ran`](Machine::ran), if the passes were not enough: a summary is requested next,
     /// whatever the recipe says.
     pub fn fell_short(
         &mut self,
@@ -249,8 +250,8 @@ impl Machine {
         self.stage = Stage::Needs(Attempt { why, before, saved: before - after.tokens });
     }
 
-    /// Takes the result of a summary: the size before and after, and why there is none if it
-    /// failed.
+    /// Takes the result of a summary: the tokens before, the size now, and the reason if there is
+    /// no summary.
     pub fn answered(
         &mut self,
         why: EventReason,
@@ -284,8 +285,8 @@ impl Machine {
         }
     }
 
-    /// Takes the result of a fallback digest: the size before and after, the number of edits by
-    /// pass, and why the context does not fit if it does not.
+    /// Takes the result of a fallback digest: the tokens before, the size now, the number of edits
+    /// of each pass, and the reason if the context still does not fit.
     pub fn fallen_back(
         &mut self,
         why: EventReason,
@@ -323,14 +324,15 @@ impl Machine {
         self.close(result, now);
     }
 
-    /// Reports a summary that is about to be put into the context.
+    /// Reports a summary that is going to be put into the context.
     pub fn wrote(&mut self, written: &WrittenSummary) {
         let WrittenSummary { tokens, of, struck, spent, .. } = *written;
         self.events.push(Event::Summarised { tokens, of, struck, spent });
     }
 
-    /// Records that no summary was asked for, as there is no model or nothing to summarise. This is
-    /// no failure, and a summary is tried again the next time. Only the gain of the passes counts.
+    /// Records that no summary was requested, because there is no model or nothing to summarise.
+    /// This is not a failure: a summary is tried again next time, and the attempt is judged by what
+    /// the passes saved.
     pub fn unanswered(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {
@@ -342,12 +344,12 @@ impl Machine {
         self.end(attempt, now);
     }
 
-    /// Reports that a part of the compaction failed; others are tried.
+    /// Reports that one part of the compaction failed; the other parts are tried.
     pub fn part_failed(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 
-    /// Reports that the passes failed: the context is unchanged.
+    /// Reports that the passes failed, so that the context is unchanged.
     pub fn failed(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
@@ -357,7 +359,7 @@ impl Machine {
         self.close(AttemptResult::Refused, now);
     }
 
-    /// Removes and returns the events since the last call.
+    /// Returns the events since the last call, and removes them.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -388,20 +390,21 @@ impl Machine {
         self.events.push(Event::Started { why, tokens, target, usable });
     }
 
-    /// Makes a digest the next step; it is reported as no part of a recipe that runs before every
-    /// request.
+    /// Makes a digest the next step. In a recipe that runs before every request, the digest is
+    /// reported separately.
     fn fall_back(&mut self, attempt: Attempt) {
         let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
     }
 
-    /// Whether the context is larger than a request may be, and a digest may help.
+    /// Whether the context is larger than a request may be, and a digest could still help.
     fn misfits(&self, gauge: &ContextSize) -> bool {
         let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
         is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
     }
 
-    /// Why the context would be compacted automatically before the next request, if it would.
+    /// Why the context would be compacted automatically before the next request; `None` if it would
+    /// not.
     pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
@@ -419,9 +422,9 @@ impl Machine {
         (may && self.is_reached(&self.trigger, gauge)).then_some(EventReason::Trigger)
     }
 
-    /// Whether to prepare a compaction now: the recipe says so, none is due yet, and the context is
-    /// at the warning level, or would reach the trigger if it were a seventh larger. Returns true
-    /// only once, until the context has become smaller.
+    /// Whether to prepare a compaction now: the recipe wants it, no compaction is due yet, and the
+    /// context is at the warning level or would reach the trigger if it were a seventh larger.
+    /// Returns true only once, until the context has become smaller.
     pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge));
@@ -437,15 +440,15 @@ impl Machine {
         !std::mem::replace(&mut self.prepared, true)
     }
 
-    /// Reports a prepared compaction that was adopted: the size before and after, and edits by
-    /// pass.
+    /// Reports that a prepared compaction was adopted: the tokens before, the size after, and the
+    /// number of edits of each pass.
     pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
         let why = EventReason::Background;
         self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
         self.report(why, before, after, by_tier);
         let saved = before - after.tokens;
         self.close(AttemptResult::Gained { of: before, saved }, after);
-        // Whether it was enough is decided before the next request.
+        // Before the next request it is decided whether that was enough.
         self.stage = Stage::Idle;
     }
 
@@ -455,15 +458,17 @@ impl Machine {
 
     fn wants_summary(&self, gauge: &ContextSize, why: EventReason) -> bool {
         let Some(over) = self.summary_over else { return false };
-        // A requested compaction includes a summary, and after an overflow the context must fit.
+        // A compaction for the user or the model includes a summary; after an overflow the context
+        // must fit.
         let by_hand = matches!(why, EventReason::Manual | EventReason::Tool);
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
-            // A level above a small window would never be reached: the window counts as well.
+            // A level above a small window would never be reached, so exceeding the window counts
+            // as well.
             self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
-        // The breaker has let the attempt begin, except for a recipe that runs before every
+        // The breaker has allowed the attempt already, except for a recipe that runs before every
         // request.
         (by_hand || over) && (why != EventReason::Request || self.breaker.allows(gauge.tokens))
     }
@@ -505,8 +510,8 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt without a summary: its gain is that of the passes. No gain is expected of a
-    /// recipe that runs before every request.
+    /// Ends an attempt without a summary: the attempt saved what the passes saved. A recipe that
+    /// runs before every request need not save anything.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);
@@ -525,7 +530,7 @@ impl Machine {
         }
     }
 
-    /// Closes the attempt: the breaker judges it, once.
+    /// Ends the attempt, and has the breaker judge it once.
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.aim = None;
@@ -536,7 +541,7 @@ impl Machine {
         }
     }
 
-    /// The use of the window without the reserve, in per cent.
+    /// The size of the context in per cent of the window without the reserve.
     fn percent(&self, gauge: &ContextSize) -> Option<u64> {
         self.usable.map(|usable| gauge.tokens.0 * 100 / usable.0.max(1))
     }
@@ -550,7 +555,7 @@ impl Machine {
         }
     }
 
-    /// Whether a compaction was undone and the context has not grown since.
+    /// Whether a compaction was undone and the context has not grown since then.
     pub fn is_held(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }

@@ -1,14 +1,14 @@
-//! Extracts the parts of a call's arguments that depend on the session, not on the tool.
+//! Extracts those parts of a call's arguments that depend on the session and not on the tool.
 
 use epitome_model::ToolKind;
 use serde_json::Value;
 
-/// The texts in the arguments of a call, one per line. Names of parameters are left out, and so are
-/// numbers next to a target (timeouts, line ranges). Of a script that calls tools only the string
-/// literals count.
+/// The texts in the arguments of a call, one per line. Names of parameters are left out. Numbers
+/// are left out if the call has a target: they are timeouts or line ranges. Of a script that calls
+/// tools, only the string literals are included.
 pub(super) fn words_of(arguments: &str, kind: ToolKind, has_target: bool) -> String {
     let Ok(value) = serde_json::from_str(arguments) else {
-        // The arguments are a patch or another plain text.
+        // Arguments that are not JSON are a patch or another plain text.
         let all = if kind.changes_file() { String::new() } else { strings(arguments) };
         return if all.is_empty() { arguments.to_owned() } else { all };
     };
@@ -39,7 +39,7 @@ fn strings(script: &str) -> String {
     let mut rest = script.chars().peekable();
     let mut last = ' ';
     while let Some(quote) = rest.next() {
-        // An apostrophe within a word does not begin a string.
+        // An apostrophe after a letter is a part of a word and does not begin a string.
         let is_quote = matches!(quote, '"' | '`') || quote == '\'' && !last.is_alphanumeric();
         last = quote;
         if !is_quote {

@@ -1,4 +1,4 @@
-//! Compares two contexts: finds what is in one and not in the other.
+//! Compares two contexts: finds the content of one that the other does not have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,22 +15,22 @@ use crate::pins::{PinKind, pins};
 /// Maximum characters of a name.
 const NAME: usize = 300;
 
-/// A removed piece, with its item and block in the context before.
+/// A removed piece, with its item and block index in the context before the compaction.
 pub(super) type Placed = (LostPiece, (usize, usize));
 
-/// What is in the context before and not in the one after.
+/// The content of the context before a compaction that the context after it does not have.
 pub(super) struct LostContent {
     /// The removed pieces, in the order of the session.
     pub pieces: Vec<Placed>,
-    /// The removed facts, each with the last block that had it.
+    /// The removed facts, each with the position of the last block that contained it.
     pub gone: FactMap<(usize, usize)>,
     pub facts_before: u64,
-    /// The pieces that are results of calls, by the target of the call.
+    /// The indices of those pieces that are results of calls, by the target of the call.
     pub targets: HashMap<CallTarget, Vec<usize>>,
     succeeded: HashMap<CallTarget, usize>,
 }
 
-/// The target of a call: two calls with the same target have the same result.
+/// The target of a call. Two calls with the same target are expected to have the same result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallTarget {
     kind: ToolKind,
@@ -38,7 +38,8 @@ pub(super) struct CallTarget {
 }
 
 impl CallTarget {
-    /// The target of a call: the path of a read, the command of a shell, else all arguments.
+    /// The target of a call: the path of a read, the command of a shell call, otherwise all
+    /// arguments.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
         let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
@@ -54,13 +55,13 @@ impl CallTarget {
     }
 }
 
-/// A path relative to the session's folder, if it is within it.
+/// A path relative to the session's folder, if it is in that folder.
 pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
     let below = view.transcript.head.cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd));
     below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
 }
 
-/// The name of a file in pieces.
+/// The name of a file in a report.
 pub(super) fn name_of_file(view: &View<'_>, file: &str) -> String {
     short(path(view, file), NAME)
 }
@@ -156,7 +157,7 @@ impl LostContent {
     }
 }
 
-/// The content of a context.
+/// The lines and facts of a context.
 struct ContextContent {
     facts: FactMap<()>,
     lines: HashSet<FactId>,
@@ -199,13 +200,14 @@ impl ContextContent {
     }
 }
 
-/// Whether at least nine tenths of two texts are equal: a time or a process number may differ.
+/// Whether at least nine tenths of two texts are equal: times or process numbers may differ.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
 }
 
-/// The id of a line without line number and white space; `None` if it has no meaning.
+/// The id of a line, without its line number and white space; `None` if the line is too short to
+/// mean anything.
 fn line(line: &str) -> Option<FactId> {
     let trimmed = line.trim();
     let rest = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -214,7 +216,7 @@ fn line(line: &str) -> Option<FactId> {
     words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
-/// The rules and plans that are in `before` only, by item and block.
+/// The rules and plans that only the context `before` has, by item and block.
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,
@@ -238,7 +240,7 @@ fn lost_rules(
     lost
 }
 
-/// The kind and the name of a block; `None` if it would not be missed.
+/// The kind and name of a block; `None` if losing the block does not matter.
 fn described(
     view: &View<'_>,
     entry: &Entry,
@@ -286,7 +288,7 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
     Some((kind, short(&name, NAME)))
 }
 
-/// The name of a call: its target, with the tool's name unless the kind is clear.
+/// The name of a call: its target, preceded by the name of the tool unless the kind makes it clear.
 fn name_of_call(view: &View<'_>, call: &Call) -> String {
     let Some(target) = call.target.as_ref().map(|it| view.words(it)) else {
         return call.name.to_string();
@@ -298,7 +300,7 @@ fn name_of_call(view: &View<'_>, call: &Call) -> String {
     }
 }
 
-/// For each target, the last item with a successful call.
+/// For each target, the item of the last successful call.
 fn succeeded(view: &View<'_>) -> HashMap<CallTarget, usize> {
     let mut found = HashMap::new();
     for (item, entry) in view.transcript.context() {
@@ -326,7 +328,7 @@ pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
     }
 }
 
-/// The text of a session that has this name, as a removed piece would have it.
+/// The text in a session that has this reference, as removed pieces state references.
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     let is_it = |it: &Ref| it.digits().starts_with(reference.digits());
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);

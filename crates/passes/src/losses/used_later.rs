@@ -1,4 +1,4 @@
-//! Finds what an agent needed later of the content that a compaction removed.
+//! Finds what an agent needed later of the content that a compaction had removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,15 +13,15 @@ use crate::facts::{FactId, FactMap, FactUses, each_fact};
 pub(super) struct LaterUse<'v, 'a> {
     view: &'v View<'a>,
     items: &'v [usize],
-    /// Results, by the id of their calls.
+    /// The results with their positions, by the id of their call.
     results: HashMap<&'a str, (usize, usize, &'a Output)>,
 }
 
-/// What the agent changed since the compaction.
+/// The changes that the agent made after the compaction.
 #[derive(Default)]
 struct Changed {
     files: HashSet<String>,
-    /// The texts of patches, which may name several files.
+    /// The texts of patches: one patch may change several files.
     patches: String,
 }
 
@@ -39,8 +39,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         LaterUse { view, items, results }
     }
 
-    /// The facts that were used although they had been removed; records in each piece what was
-    /// needed of it.
+    /// The facts that the agent used although they had been removed. Records in each piece what of
+    /// it was needed.
     pub fn needs(
         &self,
         pieces: &mut [Placed],
@@ -149,8 +149,8 @@ impl Changed {
         }
     }
 
-    /// Whether a change explains that this call had another result. A command is always assumed to
-    /// be run for the current state.
+    /// Whether a change explains a different result of this call. A command is always assumed to be
+    /// run for the current state.
     fn is_why(&self, view: &View<'_>, call: &Call) -> bool {
         match (call.kind, &call.target) {
             (ToolKind::Shell, _) => true,

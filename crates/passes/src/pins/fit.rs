@@ -1,4 +1,4 @@
-//! Reduces pins until they fit a budget.
+//! Shortens pins until they fit a budget.
 
 use std::collections::HashSet;
 
@@ -6,16 +6,17 @@ use epitome_model::{Counter, Tokens};
 
 use super::{Pin, PinKind, commanding_parts};
 
-/// The share of a budget that pins may have whole, in per cent.
+/// The share of a budget up to which no pin is shortened, in per cent.
 const SHARE: u64 = 25;
-/// Pins with at most this many tokens always stay whole.
+/// The number of tokens up to which a pin always stays whole.
 const SMALL: u64 = 300;
-/// Minimum bytes of a line that is removed if a newer pin has it.
+/// The number of bytes from which a line is removed if a newer pin has it, too.
 const LINE: usize = 24;
 
-/// Reduces pins to a quarter of the budget, if they exceed it. First, lines that a newer pin of the
-/// same kind repeats are removed. Then rule files and skills with more than 300 tokens are reduced
-/// to the lines that command or forbid, the longest first, until all fit.
+/// Shortens pins to a quarter of the budget, if they exceed it. First, lines are removed that a
+/// newer pin of the same kind repeats. Then rule files and skills with more than 300 tokens are
+/// reduced to the lines that command or forbid something, the longest file first, until all pins
+/// fit.
 pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let tokens = |pin: &Pin| counter.count(&pin.text).0;
     let most = budget.0 * SHARE / 100;
@@ -42,8 +43,9 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
     pins
 }
 
-/// Splits pins into those that fit and those that do not. If they have more than `most` tokens in
-/// all, the oldest texts marked by the user go first, then the oldest others; the last one stays.
+/// Splits pins into those that fit and those that do not. If they have more than `most` tokens
+/// together, the oldest texts that the user marked are dropped first, then the oldest other pins;
+/// the last pin is always kept.
 pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
     let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
@@ -81,7 +83,8 @@ pub fn names(pins: &[Pin]) -> Vec<String> {
     counts.into_iter().map(name).collect()
 }
 
-/// Removes lines that a newer pin of the same kind has as well, for kinds that are `wanted`.
+/// Removes lines that a newer pin of the same kind has, too. Only for kinds for which `wanted` is
+/// true.
 pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut said: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {

@@ -1,22 +1,22 @@
-//! Finds the lines of a long rule file that command or forbid.
+//! Finds the lines of a long rule file that command or forbid something.
 
 use std::sync::LazyLock;
 
 use crate::languages::LanguagePatterns;
 
-/// Words in a line that commands or forbids.
+/// Words in a line that commands or forbids something.
 static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::commands);
 
 /// A heading of a list of rules: every item below it is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// In a rule file in a known language, at least one of this many list items and emphasised lines
-/// has a word of command.
+/// The number of list items and emphasised lines of which at least one has a word of command, if
+/// the rule file is in a known language.
 const FEW: usize = 20;
 
-/// The lines of a rule file that command or forbid, as [`commanding_in_words`] finds them. If
-/// hardly any line has a word of command, the file is in an unknown language: then every list item
-/// and every emphasised line counts as a rule.
+/// The lines of a rule file that command or forbid something, as [`commanding_in_words`] finds
+/// them. If hardly any line has a word of command, the file is in an unknown language: then every
+/// list item and every emphasised line counts as a rule.
 pub fn commanding(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = commanding_in_words(text);
@@ -26,16 +26,16 @@ pub fn commanding(text: &str) -> String {
     commanding_by(text, |line, _| is_item(line) || stands_out(line) || COMMANDS.are_in(line))
 }
 
-/// The lines that command or forbid, with the headings above them: lines with a word of command
-/// (must, never, always, do not, only, required, forbidden, shall, should, avoid, prefer …, in ten
-/// languages), the rest of their list items, and all list items below a heading that announces
-/// rules.
+/// The lines that command or forbid something, with the headings above them. These are lines with a
+/// word of command (must, never, always, do not, only, required, forbidden, shall, should, avoid,
+/// prefer …, in ten languages), the other lines of their list items, and all list items below a
+/// heading that announces rules.
 pub fn commanding_in_words(text: &str) -> String {
     commanding_by(text, |line, is_below| COMMANDS.are_in(line) || is_below && is_item(line))
 }
 
 /// The lines that are rules, each with its continuation lines and the headings above it. `is_rule`
-/// gets a line, and whether it is below a heading that announces rules.
+/// receives a line, and whether the line is below a heading that announces rules.
 fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut headings: Vec<(usize, &str)> = Vec::new();

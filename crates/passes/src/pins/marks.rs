@@ -1,19 +1,19 @@
-//! Text that the user put between marks so that it stays.
+//! Text that the user put between marks so that every compaction keeps it.
 
 /// The opening mark.
 pub const OPEN: &str = "<pin>";
 /// The closing mark.
 pub const CLOSE: &str = "</pin>";
 
-/// The texts between marks, in order. An opening mark without its end is plain text.
+/// The texts between marks, in order. An opening mark without a closing one is plain text.
 pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|part| Some(part.split_once(CLOSE)?.0.trim()))
 }
 
-/// The texts that the user marked on lines of their own. Marks within a line, in a code block, in
-/// a quotation, indented, or in an element that an agent or another program added are part of
-/// text that the user only passes on. All marks are ignored in a text that contains a digest of
-/// epitome.
+/// The texts that the user marked, with marks on lines of their own. Marks are ignored in text that
+/// the user only passes on: within a line, in a code block, in a quotation, indented, or in an
+/// element that an agent or another program added. All marks are ignored in a text that contains a
+/// digest of epitome.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {

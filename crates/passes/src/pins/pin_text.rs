@@ -2,11 +2,11 @@
 
 use super::{Pin, PinKind};
 
-/// The heading above them.
+/// The heading above the pins in a summary.
 pub const HEADING: &str = "## What sets rules, word for word";
 
-/// Pins as text in a summary; `None` if there are none. Each has a line count, so that no text in
-/// it can end it.
+/// The text of pins in a summary; `None` if there are no pins. Each pin states its number of lines,
+/// so that nothing in its text can end it early.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     let tagged = |Pin { kind, name, source, text, .. }: &Pin| {
         let (what, lines) = (kind.word(), text.lines().count());
@@ -21,7 +21,7 @@ pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     (!tagged.is_empty()).then(|| format!("{HEADING}\n{}", tagged.join("\n")))
 }
 
-/// The pins in a summary: kind, name, text.
+/// The pins in the text of a summary: the kind, name and text of each.
 pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
     let mut found = Vec::new();
     let mut lines = summary.lines().skip_while(|line| line.trim() != HEADING).skip(1);
@@ -35,7 +35,8 @@ pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
     found
 }
 
-/// Parses the line before a pin: kind, name, line count. Older versions wrote no source.
+/// Parses the line before a pin: its kind, name and number of lines. Older versions wrote no
+/// source.
 fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
     let (name, rest) = rest.split_once('"')?;
@@ -44,7 +45,7 @@ fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     Some((kind, unescaped(name), rest.strip_suffix("\">")?.parse().ok()?))
 }
 
-/// Characters that would end a name or its line, and their replacements.
+/// Characters that would end a name or its line, each with its replacement.
 const ESCAPES: [(&str, &str); 6] =
     [("&", "&amp;"), ("\"", "&quot;"), ("<", "&lt;"), (">", "&gt;"), ("\n", " "), ("\r", " ")];
 

@@ -5,15 +5,15 @@ use crate::rule_files::RuleFiles;
 /// Programs that print files.
 const PRINTS: [&str; 11] =
     ["cat", "bat", "batcat", "less", "more", "nl", "head", "tail", "sed", "type", "get-content"];
-/// Those of them that print whole files.
+/// Programs that always print whole files.
 const WHOLE: [&str; 6] = ["cat", "bat", "batcat", "nl", "type", "get-content"];
 
 /// A rule file that a command prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedFile {
-    /// Its path, as in the command.
+    /// The path of the file, as in the command.
     pub path: String,
-    /// Whether the whole file is printed.
+    /// Whether the command prints the whole file.
     pub is_whole: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct PrintedFile {
 pub struct PrintedRules {
     /// The rule files, in order.
     pub files: Vec<PrintedFile>,
-    /// Whether it prints nothing else.
+    /// Whether the command prints nothing else.
     pub is_all: bool,
 }
 
@@ -45,13 +45,13 @@ pub fn files_printed(command: &str, files: &RuleFiles) -> PrintedRules {
     shown
 }
 
-/// Whether a command prints nothing: it changes the folder, or is a comment or empty.
+/// Whether a command prints nothing: it changes the folder, is a comment, or is empty.
 fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
 fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
-    // Skip what precedes the program: a shell with options, `sudo`, variables.
+    // What precedes the program is skipped: a shell with options, `sudo`, variables.
     let program = |word: &String| {
         let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
         PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
@@ -75,7 +75,7 @@ fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRu
     PrintedRules { files: files.collect(), is_all }
 }
 
-/// The words of a command without quotes and without redirections of errors.
+/// The words of a command, without quotes and without redirections of the error output.
 fn words(command: &str) -> Vec<String> {
     let trim = |word: &str| {
         let word =

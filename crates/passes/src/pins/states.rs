@@ -18,31 +18,32 @@ use crate::listed::listed;
 use crate::rule_files::RuleFiles;
 use crate::view::without_numbers;
 
-/// A state of something that sets rules, at one place of the session.
+/// The content of something that sets rules (a file, a skill, a plan, a list) at one position of
+/// the session.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The item that holds it.
+    /// The index of the item that contains the text.
     pub item: usize,
-    /// The block of its entry.
+    /// The index of the block in its entry.
     pub block: usize,
-    /// What it is.
+    /// The kind of what sets rules.
     pub kind: PinKind,
-    /// Its name.
+    /// The name of what sets rules.
     pub name: String,
-    /// The source of the text.
+    /// Where the text is from.
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The things that it is a state of.
+    /// The keys of everything that the text is a state of.
     of: Vec<Key>,
 }
 
-/// A thing that sets rules: a later state of it replaces an earlier one.
+/// Identifies something that sets rules: a later state with the same key replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: PinKind,
     name: String,
-    /// The part of a file, if it is not the whole file.
+    /// The part of the file, if the state is not that of the whole file.
     part: Option<String>,
 }
 
@@ -56,16 +57,16 @@ impl Key {
     }
 }
 
-/// The states in `items`, and in what the summaries among them replaced, in order, without those
-/// of which the context has a newer state.
+/// The states in `items` and in the items that summaries among them replaced, in order. A state is
+/// left out if the context has a newer one.
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
     let mut wanted: HashSet<usize> = items.iter().copied().collect();
     let earlier = replaced_by_summaries(view, items);
     let before = items.iter().chain(&earlier).copied().filter(|item| !sent.contains(item));
     let before: BTreeSet<usize> = before.collect();
-    // A summary that is not one of the items is ignored: if it goes, no pin depends on it; if it
-    // stays, what it replaced is not part of `items`.
+    // A summary that is not among the items is ignored. If it is removed, no pin depends on it; if
+    // it stays, the items it replaced are not among `items`.
     let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
     let context = view.transcript.context.iter().copied();
     let all = before.iter().copied().chain(context.filter(|item| !is_other_summary(*item)));
@@ -93,8 +94,8 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     states
 }
 
-/// The original items that the summaries among `items` replaced. Rules are read from there: a
-/// summary is a model's text, and may have been influenced by a prompt injection.
+/// The original items that the summaries among `items` replaced. Rules are read from them, because
+/// a summary is a text of a model, and may have been influenced by a prompt injection.
 fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     let summaries: Vec<usize> =
         items.iter().copied().filter(|item| is_summary(view, *item)).collect();
@@ -104,9 +105,9 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Drops the rules that summaries contain, unless the session shows that they were rules and no
-/// longer contains them: a call read the rule file or skill, and a recipe left a stub of its
-/// result. Drops those stubs as well.
+/// Drops rules that only a summary contains. Exception: the session shows that they were rules and
+/// no longer contains them, because a call read the rule file or skill and a recipe left a stub of
+/// the result. Such stubs are dropped as well.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let original = |state: &&State| !is_summary(view, state.item);
     let keys = |is_removed: bool| -> HashSet<Key> {
@@ -124,8 +125,8 @@ fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     });
 }
 
-/// Whether a later state with `len` bytes replaces this one. A repeated read may return only that
-/// the file has not changed: a much shorter text does not replace a file or a skill.
+/// Whether a later state of `len` bytes replaces this one. A much shorter text does not replace a
+/// file or a skill: a repeated read may return only a note that the file has not changed.
 fn takes_place(state: &State, len: usize) -> bool {
     match state.kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
@@ -183,7 +184,7 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
     states
 }
 
-/// The things that a pin in an earlier summary is a state of.
+/// The keys of a pin that an earlier summary contains.
 fn carried(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
     match kind {
         PinKind::RuleFile => vec![Key::new(kind, &full(view, name))],
@@ -202,10 +203,10 @@ fn list_of_call(name: &str) -> Key {
     Key::new(PinKind::Todo, &format!("call of {name}"))
 }
 
-/// Kind, name, text, and the things that it is a state of.
+/// What was found in a block: its kind, name and text, and the keys of what it is a state of.
 type Found = (PinKind, String, String, Vec<Key>);
 
-/// The rule file, plan or to-do list that a call writes.
+/// The rule file, plan or to-do list that a call writes, if it writes one.
 fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;
@@ -219,7 +220,7 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &full(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
-        // An edit, together with the state before it, is the newest state.
+        // The newest state is the edit together with the state before it.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;
@@ -249,8 +250,8 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
     }
 }
 
-/// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if
-/// a recipe left a stub of it.
+/// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if a
+/// recipe left a stub of it.
 fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.words(target));
@@ -301,14 +302,14 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         }
         _ => return None,
     };
-    // A stub is not a state: the state is elsewhere, or was removed.
+    // A stub is not a state: the state is somewhere else, or was removed.
     let is_left = |part: &Part| matches!(part, Part::Text(text) if view.is_left(text));
     if output.parts.iter().any(is_left) {
         return Some(((kind, name, String::new(), of), source));
     }
-    // The stubs of removed images do not belong to the state either.
+    // Stubs of removed images are not part of the state.
     let text = without_stubs(&output.text(view.source)).to_owned();
-    // A short confirmation of a plan tool is not a state.
+    // A short confirmation by a plan tool is not a state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
     if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
         return None;
@@ -318,8 +319,8 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     (!text.trim().is_empty()).then_some(((kind, name, text, of), source))
 }
 
-/// The folder in which a command runs, as far as the call names it: its other arguments, and where
-/// the command changes the folder first. Equal results mean the same folder.
+/// Text that identifies the folder in which a command runs, as far as the call names it: the other
+/// arguments, and the folder that the command changes to. Equal texts mean the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
     let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();
@@ -340,9 +341,9 @@ const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "worki
 /// Commands that change the folder.
 const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 
-/// The rule file that the agent gives in a text, with the text. The text must begin with the words
-/// that agents put before a rule file; it is not enough that it mentions one, because agents also
-/// pass on what hooks, commands and pages say.
+/// The path and text of a rule file that the agent gives in a text. The text must begin with words
+/// that agents put before a rule file. It is not enough that it mentions one, because agents also
+/// pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.words(text);
     let is_frame = |line: &&str| line.trim().is_empty() || FRAMES.contains(&line.trim());
@@ -351,7 +352,7 @@ fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     Some((name, text.into_owned()))
 }
 
-/// Bytes of a line that are read.
+/// The number of bytes of a line that are read.
 const WIDTH: usize = 400;
 /// Lines that agents write before a rule file.
 const FRAMES: [&str; 7] = [
@@ -368,7 +369,7 @@ const FRAMES: [&str; 7] = [
 /// Words that agents write before the path of a rule file.
 const GIVES: [&str; 3] = ["Contents of ", "Context from: ", "Instructions from: "];
 
-/// The rule file that a line announces.
+/// The path of the rule file that a line announces.
 fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     let line = line.trim_start_matches(['#', '-', ' ']);
     if let Some(rest) = GIVES.iter().find_map(|gives| line.strip_prefix(gives)) {
@@ -379,7 +380,7 @@ fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     (rest.starts_with("instructions") && view.rule_files().has(name)).then(|| name.to_owned())
 }
 
-/// The first rule file that is named in a text.
+/// The path of the first rule file that a text names.
 fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
     if !files.may_name(line) {
@@ -388,7 +389,7 @@ fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     line.split(marks).find(|word| files.has(word)).map(str::to_owned)
 }
 
-/// An absolute path, if the session names its folder.
+/// The path as an absolute path, if the session names its folder.
 fn full(view: &View<'_>, path: &str) -> String {
     let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
     match view.transcript.head.cwd.as_deref() {
@@ -406,7 +407,7 @@ fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     (!text.trim().is_empty() && !is_left).then_some(text)
 }
 
-/// The arguments of a call, value by value.
+/// The arguments of a call, one value per line.
 fn arguments(view: &View<'_>, call: &Call) -> Option<String> {
     listed(&view.source.at(call.arguments))
 }

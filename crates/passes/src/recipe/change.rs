@@ -10,8 +10,8 @@ use crate::thinking::Thinking;
 use crate::{Keep, PassSettings};
 
 impl Recipe {
-    /// Replaces the rules of what is kept, if `keep` sets any, except the one for results that the
-    /// model has not answered. In a recipe that exempts the newest results one by one, `results` is
+    /// Replaces the rules for what is kept, if `keep` has any. The rule for results that the model
+    /// has not answered stays. In a recipe that exempts the newest results one by one, `results` is
     /// their number.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl Recipe {
 }
 
 impl Stages {
-    /// Adds or removes the pass for reasoning.
+    /// Adds or removes the pass that removes reasoning.
     pub fn set_thinking(&mut self, mode: ThinkingMode) {
         let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
         match mode {
@@ -56,7 +56,7 @@ impl Stages {
         }
     }
 
-    /// Adds or removes the pass for texts that the reply repeats.
+    /// Adds or removes the pass for texts that the next reply repeats.
     pub fn set_repeats(&mut self, is_wanted: bool) {
         let is_of_repeats = |pass: &PassSettings| matches!(pass, PassSettings::Repeats(_));
         self.passes.retain(|pass| is_wanted || !is_of_repeats(pass));
@@ -65,8 +65,8 @@ impl Stages {
         }
     }
 
-    /// Sets whether old calls lose their arguments: those of these tools, of all tools for an empty
-    /// list, or of none.
+    /// Sets the tools whose old calls lose their arguments. An empty list means all tools, `None`
+    /// means no tool.
     pub fn set_cleared_inputs(&mut self, tools: Option<Vec<String>>) {
         let style = DigestStyle::Placeholder;
         self.passes
@@ -76,7 +76,7 @@ impl Stages {
         self.passes.extend(cleared.map(PassSettings::Arguments));
     }
 
-    /// Makes passes leave everything with at most `bytes` bytes.
+    /// Sets the size in bytes up to which passes leave any text unchanged.
     pub fn set_min_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             match pass {
@@ -91,7 +91,7 @@ impl Stages {
         }
     }
 
-    /// Makes passes leave results with at most `bytes` bytes.
+    /// Sets the size in bytes up to which passes leave a result unchanged.
     pub fn set_min_result_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Results(pass) = pass {
@@ -100,7 +100,7 @@ impl Stages {
         }
     }
 
-    /// Makes passes leave contents of written files with at most `bytes` bytes.
+    /// Sets the size in bytes up to which passes leave the content of a written file unchanged.
     pub fn set_min_content_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Arguments(pass) = pass

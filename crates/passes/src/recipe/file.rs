@@ -33,9 +33,9 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     })
 }
 
-/// Moves the values of a file to where [`Recipe`] has them.
+/// Moves the values of a file to the positions that they have in [`Recipe`].
 fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
-    // In an earlier version, the target applies to stored sessions only.
+    // In files of an earlier version, the target applies to stored sessions only.
     let is_target_shared = !file.contains_key("passes");
     let is_number = matches!(file.get("target").map(Spanned::get_ref), Some(DeValue::Integer(_)));
     if is_number && let Some(tokens) = take(file, "target") {
@@ -71,7 +71,8 @@ fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stages for contexts in use: those for stored sessions, with those set for live replaced.
+/// Sets the stages for live contexts: those for stored sessions, with those replaced that the file
+/// sets for live contexts.
 fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     let own = match stages.get_mut() {
         DeValue::Table(stages) => stages.remove("live"),
@@ -106,8 +107,8 @@ fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
     }
 }
 
-/// Puts a value at a path, unless there is one. Returns whether it did. If a part of the path is
-/// no table, the parser reports it.
+/// Puts a value at a path, unless there is a value already. Returns whether it did. If a part of
+/// the path is not a table, the parser reports the error.
 fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> bool {
     let Some((first, rest)) = path.split_once('.') else {
         let is_free = !table.contains_key(path);

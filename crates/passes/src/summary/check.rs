@@ -1,4 +1,4 @@
-//! Checks a model's text against the history: its sections, its quotes, the files it names.
+//! Checks a model's text against the history: its sections, its quotes, the files that it names.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,10 +10,11 @@ use serde::Serialize;
 use super::history::escaped;
 use super::sections::Section;
 
-/// Replaces what was struck out.
+/// Replaces a part that the history does not contain.
 pub const STRUCK: &str = "[struck]";
 
-/// The number of struck-out parts, which the history does not have.
+/// The number of parts that were removed from a model's text because the history does not contain
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Struck {
     /// Number of quotes.
@@ -35,7 +36,7 @@ impl Haystack {
         flat(text, &mut self.0);
     }
 
-    /// Whether the history has a quote, ignoring case and white space.
+    /// Whether the history contains a quote, ignoring case and white space.
     pub fn has(&self, quote: &str) -> bool {
         let quote = quote.replace("&lt;", "<");
         quote.split('…').flat_map(|part| part.split("...")).all(|part| {
@@ -48,7 +49,7 @@ impl Haystack {
         })
     }
 
-    /// Whether the history has a file name, as a whole word.
+    /// Whether the history contains a file name, as a whole word.
     fn names(&self, file: &str) -> bool {
         let mut wanted = String::new();
         flat(file.trim_start_matches("./"), &mut wanted);
@@ -69,9 +70,9 @@ fn flat(text: &str, into: &mut String) {
     }
 }
 
-/// Splits a text into its sections, each with its body, in order. If most sections are there, a
-/// missing one becomes "None."; otherwise the error lists the missing headings. Lines that repeat
-/// the instructions in `told` are left out.
+/// Splits a text into its sections, each with its body, in order. If most sections are present, a
+/// missing one gets the body "None."; otherwise the error lists the missing headings. Lines that
+/// repeat the instructions in `told` are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
@@ -85,7 +86,8 @@ pub fn sections(
         if is_missing(&best) == 0 {
             break;
         }
-        // Bodies may contain heading-like lines: a looser form is used only if it finds more.
+        // A body may contain lines that look like headings: a looser form is used only if it finds
+        // more sections.
         let other = section_bodies(text, wanted, told, form);
         if is_missing(&other) < is_missing(&best) {
             best = other;
@@ -106,15 +108,15 @@ pub fn sections(
 /// The forms of a line that begins a section, the strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadingForm {
-    /// The heading alone, with any marks.
+    /// A heading alone on its line, with any marks.
     Line,
-    /// A marked heading, and text: `1. NAME: text`, `**Name:** text`.
+    /// A marked heading with text after it: `1. NAME: text`, `**Name:** text`.
     Marked,
-    /// An unmarked heading, and text: `Name: text`.
+    /// An unmarked heading with text after it: `Name: text`.
     Plain,
 }
 
-/// The body of each section, if the text has it with headings of this form.
+/// The body of each section, if the text has the section with a heading of this form.
 fn section_bodies(
     text: &str,
     wanted: &[Section],
@@ -172,11 +174,11 @@ fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l 
     let separated = [":", "：", " – ", " — ", " - "].iter().map(|mark| line.split_once(mark));
     let mut splits = separated.chain([bold.filter(|_| is_marked)]).flatten();
     let (_, rest) = splits.find(|(before, _)| is_title(before))?;
-    // Remove the end of bold text.
+    // The end of bold text is removed.
     Some(rest.trim_start_matches(['*', '_']).trim())
 }
 
-/// A text without preceding thoughts and without a code fence around it.
+/// A text without thoughts before it and without a code fence around it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {
@@ -210,7 +212,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// A model's text, with quotes and file names struck out that the history does not have.
+/// A model's text, in which quotes and file names are replaced that the history does not contain.
 pub fn checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let text = escaped(text);
     let mut out = String::new();
@@ -266,7 +268,7 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
 fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let replaced = FILE.replace_all(text, |found: &regex::Captures<'_>| {
         let (name, at) = (&found[0], found.get(0).map_or(0, |it| it.start()));
-        // Skip words such as "and/or", the ends of tags, and abbreviations.
+        // Words such as "and/or", the ends of tags, and abbreviations are not file names.
         let before = text[..at].chars().next_back();
         let begins = |c: char| c.is_whitespace() || "([{\"'*:=,>".contains(c);
         let inside = name.starts_with('/') && !before.is_none_or(begins);

@@ -1,4 +1,4 @@
-//! Facts that the program takes from a history: files, commands, errors, the user's words.
+//! Facts that the program reads from a history: files, commands, errors, the user's messages.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,14 +10,14 @@ use super::tally::Tally;
 use crate::evidence::failure;
 use crate::view::View;
 
-/// Facts of a history.
+/// The facts of a history that a summary states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummaryFacts {
-    /// Files, by path.
+    /// The files, by path.
     pub files: Tally<File>,
-    /// Commands, by command line.
+    /// The commands, by command line.
     pub commands: Tally<Command>,
-    /// Number of failures, by error message.
+    /// Number of failures with each error message.
     pub errors: Tally<u64>,
     /// The user's messages, in order.
     pub user: Vec<String>,
@@ -26,22 +26,22 @@ pub struct SummaryFacts {
 /// How often a file was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// Times it was read.
+    /// Number of reads.
     pub read: u64,
-    /// Times it was written whole.
+    /// Number of times that the whole file was written.
     pub written: u64,
-    /// Times it was edited or patched.
+    /// Number of edits and patches.
     pub edited: u64,
 }
 
 /// How often a command was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Times it was run.
+    /// Number of runs.
     pub runs: u64,
-    /// Times it failed.
+    /// Number of failed runs.
     pub failed: u64,
-    /// Whether its last run failed.
+    /// Whether the last run failed.
     pub fails: bool,
 }
 
@@ -144,14 +144,14 @@ impl<'v> Reading<'v, '_> {
         }
     }
 
-    /// Records an error: the first line of the output that reports a failure. A command may report
-    /// one without failing.
+    /// Counts an error: the first line of the output that reports a failure. A successful command
+    /// may report one, too.
     fn error(&mut self, output: &Output, call: &Call, text: &str) {
         let says_so = output.error || call.kind == ToolKind::Shell;
         if !says_so || output.from_user {
             return;
         }
-        // Ignore the stub, which is not part of the output.
+        // The stub is not part of the output.
         let body = match Stub::parse(text) {
             Some(_) => text.split_once('\n').map_or("", |(_, body)| body),
             None => text,
@@ -174,8 +174,9 @@ fn patched(patch: &str) -> Vec<String> {
     named.filter(|path| !path.is_empty()).collect()
 }
 
-/// The user's messages that fit, oldest first; the newest are preferred. If `current`, the last
-/// message is waiting for an answer, and is whole; the first words of the session always stay.
+/// The user's messages that have at most `most` tokens together, oldest first; newer messages are
+/// preferred. The first words of the session are always included. If `current` is true, the last
+/// message waits for an answer and is included whole.
 pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter) -> Vec<String> {
     let counts: Vec<Tokens> = said.iter().map(|words| counter.count(words)).collect();
     let all = counts.iter().copied().sum::<Tokens>() <= most;
@@ -203,7 +204,7 @@ pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter
     shown.iter().map(tag).collect()
 }
 
-/// The user's messages in a summary of epitome.
+/// The user's messages in the text of a summary of epitome.
 fn words_in(summary: &str) -> Vec<String> {
     let mut found = Vec::new();
     let ours = summary.split_once(OPENS).map_or("", |(_, ours)| ours);
@@ -215,7 +216,7 @@ fn words_in(summary: &str) -> Vec<String> {
     found
 }
 
-/// A text cut to this many tokens, where a token has at least one byte.
+/// A text truncated to this many tokens, assuming at least one byte per token.
 fn within(words: &str, most: Tokens) -> Cow<'_, str> {
     cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
 }

@@ -7,7 +7,7 @@ use super::facts::{Command, File, SummaryFacts, words};
 use super::history::{OPENS, escaped};
 use super::tally::Tally;
 
-/// An introduction for the model that reads the summary.
+/// The introduction for the model that reads the summary.
 const ABOUT: &str = include_str!("../prompts/about.md");
 
 /// The heading of the part that the program wrote.
@@ -24,8 +24,9 @@ const ERRORS: usize = 30;
 pub struct Frame(String);
 
 impl Frame {
-    /// Writes it from the facts, with `pinned` unchanged. `current` says that the user's last
-    /// message waits for an answer; `most` is the limit of the user's words in tokens.
+    /// Makes this part from the facts; `pinned` is included unchanged. `current` is whether the
+    /// user's last message waits for an answer, and `most` the maximum tokens of the user's
+    /// messages.
     pub fn new(
         facts: &SummaryFacts,
         settings: &SummaryRule,
@@ -51,12 +52,12 @@ impl Frame {
         Frame(parts.join("\n\n"))
     }
 
-    /// Its text.
+    /// The text of this part.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The whole summary, with the model's sections.
+    /// The whole summary: this part, and the sections that the model wrote.
     pub fn with(&self, told: &[(String, String)]) -> String {
         let told = told.iter().map(|(title, body)| format!("## {title}\n{body}"));
         let told = told.collect::<Vec<_>>().join("\n\n");
@@ -64,7 +65,7 @@ impl Frame {
     }
 }
 
-/// The model's part of a summary of epitome; any other summary as a whole.
+/// The model's part of a summary by epitome; of any other summary, the whole text.
 pub fn narrative(text: &str) -> &str {
     if !text.contains(OPENS) {
         return text;
@@ -126,7 +127,7 @@ fn commands(commands: &Tally<Command>) -> Option<String> {
     })
 }
 
-/// A list of the newest names, with the number of those left out.
+/// A list of the newest names. The number of those left out is added.
 fn list<T: Default>(
     heading: &str,
     tally: &Tally<T>,

@@ -1,4 +1,4 @@
-//! A history as text for a model: records in tags, escaped so that texts cannot forge tags.
+//! The text of a history for a model: records in tags, escaped so that no text can forge a tag.
 
 use epitome_model::{Block, Call, Entry, Output, Part, Role, first_words, last_words};
 use regex::Regex;
@@ -12,19 +12,20 @@ use crate::evidence::is_error_line;
 use crate::key_blocks::without_key_blocks;
 use crate::view::View;
 
-/// Maximum characters of a record; the middle of a longer one is left out.
+/// The maximum number of characters of each kind of record; the middle of a longer record is left
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Caps {
-    /// For messages of the user.
+    /// Characters of a message of the user.
     pub user: usize,
-    /// For texts of the model.
+    /// Characters of a text of the model.
     pub assistant: usize,
-    /// For reasoning.
+    /// Characters of reasoning.
     pub reasoning: usize,
-    /// For the arguments of a call.
+    /// Characters of the arguments of a call.
     pub arguments: usize,
-    /// For a result.
+    /// Characters of a tool result.
     pub results: usize,
 }
 
@@ -34,7 +35,7 @@ impl Default for Caps {
     }
 }
 
-/// A record of the history, cut to its maximum length.
+/// A record of the history, truncated to its maximum length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRecord {
     tag: &'static str,
@@ -44,7 +45,7 @@ pub struct HistoryRecord {
     least: usize,
 }
 
-/// The first line of a summary of epitome.
+/// The first line of a summary by epitome.
 pub const OPENS: &str = "[Summary of what came before]";
 
 /// The tags in prompts and summaries.
@@ -63,18 +64,18 @@ const TAGS: [&str; 10] = [
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = TAGS.join("|");
-    // Longer words with these beginnings are escaped as well, which does no harm.
+    // Longer words with these beginnings are escaped, too, which does no harm.
     let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture))");
     Regex::new(&pattern).expect("the tags are fixed and tested")
 });
 
-/// A text in which nothing looks like one of these tags.
+/// The text, escaped so that nothing in it looks like one of these tags.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     TAG.replace_all(text, "&lt;$1")
 }
 
 impl HistoryRecord {
-    /// The record with its limit halved this many times.
+    /// The text of the record with its maximum length halved `halvings` times.
     pub fn halved(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
@@ -82,7 +83,7 @@ impl HistoryRecord {
         }
     }
 
-    /// The record with at most about `most` characters of its text.
+    /// The text of the record, with at most about `most` characters of its content.
     pub fn within(&self, most: usize) -> String {
         let HistoryRecord { tag, about, text, .. } = self;
         let text = cut(text, most);
@@ -142,7 +143,8 @@ impl<'v> Records<'v, '_> {
                 self.add("picture", about, "", 0, 0);
             }
             Block::Opaque(_) => self.add("agent", String::new(), "[a document]", 100, 0),
-            // A summary is passed on separately, and repetitions are in the history already.
+            // A summary is passed to the model separately, and a repetition is in the history
+            // already.
             Block::Summary(_) | Block::Repeated(_) => {}
             _ => {}
         }
@@ -170,7 +172,7 @@ impl<'v> Records<'v, '_> {
         if output.error {
             about.push_str(" failed=\"yes\"");
         }
-        // The user's own words, in an answer to a question or a refusal of a call.
+        // An answer to a question or a refusal of a call is text of the user.
         let tag = if output.from_user { "user" } else { "result" };
         let cap = if output.from_user { self.caps.user } else { self.caps.results };
         self.add(tag, about, &text, cap, 200);
@@ -181,7 +183,7 @@ impl<'v> Records<'v, '_> {
         if text.is_empty() && about.is_empty() {
             return;
         }
-        // Cut now to what the cap allows, to save memory.
+        // The text is truncated to the maximum length at once, to save memory.
         let text = escaped(&cut(&without_key_blocks(text), cap)).into_owned();
         self.found.push(HistoryRecord { tag, about, text, cap, least: least.min(cap) });
     }
@@ -193,7 +195,7 @@ fn attribute(text: &str) -> String {
     text.replace(['"', '<', '>'], "'")
 }
 
-/// A text cut to `most` bytes: its beginning, lines that report failures, its end.
+/// A text truncated to `most` bytes: its beginning, the lines that report failures, and its end.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);

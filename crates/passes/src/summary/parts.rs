@@ -1,5 +1,5 @@
-//! Asks about a history in one question, or in several: notes of its parts, then a summary of
-//! these.
+//! Plans the questions for a summary: one about the whole history, or several for notes of its
+//! parts and one for a summary of the notes.
 
 use epitome_model::Tokens;
 
@@ -8,13 +8,14 @@ use super::question::{JOINED, MERGE, PART, WHOLE};
 use super::{Stage, Summarising};
 use crate::ask::Ask;
 
-/// Maximum number of questions for one summary; records of a longer session are shown shorter.
+/// Maximum number of questions for one summary; in a longer session, records are truncated further.
 const MOST_ASKS: usize = 24;
-/// Maximum number of times that the limit of records is halved.
+/// How often the maximum length of records is halved at most.
 const HALVINGS: u32 = 4;
 
 impl Summarising {
-    /// Plans the questions: the whole history in one with records as long as possible, or in parts.
+    /// Plans the questions: one about the whole history, with records as long as possible, or
+    /// several about its parts.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
             let history = join(self.pieces.iter().map(|piece| piece.halved(halvings)));
@@ -40,7 +41,7 @@ impl Summarising {
         self.next(Vec::new(), asks)
     }
 
-    /// The history in parts that fit, if they are not too many.
+    /// The parts of the history, each of which fits into a question; `None` if there are too many.
     fn parts(&self, halvings: u32) -> Option<Vec<String>> {
         let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
         let room = self.room(empty.max_tokens) - self.count(&empty);
@@ -73,7 +74,7 @@ impl Summarising {
         (parts.len() <= MOST_ASKS && parts.iter().all(fit)).then_some(parts)
     }
 
-    /// The next question about parts; once all are answered, about their notes.
+    /// Sets the next question: about the next part, or about the notes once all parts are answered.
     pub(super) fn next(&mut self, done: Vec<String>, mut open: Vec<Ask>) -> Result<(), String> {
         if open.is_empty() {
             return self.join(done);
@@ -83,7 +84,7 @@ impl Summarising {
         Ok(())
     }
 
-    /// Asks for a summary of notes, or to merge notes if they are too long.
+    /// Asks for a summary of the notes, or to merge notes if they are too long for one question.
     fn join(&mut self, notes: Vec<String>) -> Result<(), String> {
         let of = ("of", notes.len().to_string());
         if let Some(ask) = self.fits(JOINED, &[("notes", tagged(&notes)), of]) {
@@ -112,7 +113,7 @@ impl Summarising {
                 Some(ask) => groups.push(ask),
                 None if group.len() > 2 => group = group.split_off(group.len() - 1),
                 None => {
-                    // Two notes that do not fit together are cut.
+                    // Two notes that do not fit into one question are truncated.
                     let cut = self.cut_to_fit(MERGE, &group).ok_or_else(|| self.no_room())?;
                     groups.push(cut);
                     group.clear();

@@ -12,7 +12,7 @@ pub(super) const PART: &str = include_str!("../prompts/part.md");
 pub(super) const MERGE: &str = include_str!("../prompts/merge.md");
 pub(super) const JOINED: &str = include_str!("../prompts/joined.md");
 
-/// Maximum characters of additional instructions.
+/// Maximum characters of the user's instructions for a summary.
 const ASIDE: usize = 4_000;
 
 const UPDATE: &str = ", and bring the summary in <earlier> up to date with it: what still holds \
@@ -27,7 +27,7 @@ const PROTECTED: &str =
     "\n\nThis is kept beside your text as it is. Write nothing that contradicts it:";
 
 impl Summarising {
-    /// A question, if it fits the window.
+    /// The question made from a template; `None` if it does not fit the window.
     pub(super) fn fits(&self, template: &str, values: &[(&str, String)]) -> Option<Ask> {
         let ask = self.question(template, values);
         (self.count(&ask) <= self.room(ask.max_tokens)).then_some(ask)
@@ -82,7 +82,8 @@ impl Summarising {
         usize::try_from(self.writer.window.0 / 8).unwrap_or(usize::MAX)
     }
 
-    /// Tokens that a question may have: the window without the answer and what the API format adds.
+    /// The maximum tokens of a question: the window without the answer and what the API format
+    /// adds.
     pub(super) fn room(&self, max_tokens: u64) -> Tokens {
         let window = self.writer.window;
         window - Tokens(max_tokens) - Tokens(window.0 / 20 + 32)
@@ -97,7 +98,7 @@ impl Summarising {
     }
 }
 
-/// Replaces the names in braces of a template; inserted values are not searched for names.
+/// Replaces the names in braces of a template. Names in inserted values are not replaced.
 fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = template;

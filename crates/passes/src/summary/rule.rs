@@ -9,22 +9,22 @@ use crate::level::Level;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryRule {
-    /// The size of the context, after the passes, above which a summary is made. Default: above the
-    /// target; with no target either, at every compaction.
+    /// The size of the context, after the passes, above which a summary is made. The default is the
+    /// target; without a target, a summary is made at every compaction.
     pub over: Level,
     /// Maximum tokens of the model's part.
     pub max_tokens: u64,
-    /// Its sections.
+    /// The sections of the model's part.
     pub sections: Sections,
     /// The role in which it is sent.
     pub role: SummaryRole,
-    /// Tokens of the user's messages that are kept word for word, the newest first.
+    /// Tokens of the user's messages that are included word for word, the newest first.
     pub user_tokens: u64,
     /// What every summary pays attention to.
     pub focus: Option<String>,
     /// Texts that every summary contains word for word.
     pub protected: Vec<String>,
-    /// How much of each record the model reads.
+    /// How many characters of each record the model reads.
     pub caps: Caps,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
     expecting = "a list of headings, or one of s06, jcli, s08, pi, ion, jcli-9, claude-code"
 )]
 pub enum Sections {
-    /// A named set.
+    /// A named set of sections.
     Set(SectionSet),
     /// A list of headings.
     Own(Vec<String>),
@@ -21,7 +21,7 @@ impl Default for Sections {
     }
 }
 
-/// A set of sections, named after its origin.
+/// A set of sections, named after the program that it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SectionSet {
@@ -48,7 +48,8 @@ pub enum SectionSet {
 pub struct Section {
     /// The heading.
     pub title: String,
-    /// What belongs there, as an instruction for the model; empty if the heading is enough.
+    /// What the section should contain, as an instruction for the model; empty if the heading is
+    /// enough.
     pub about: &'static str,
 }
 

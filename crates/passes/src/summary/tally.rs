@@ -17,7 +17,7 @@ impl<T> Default for Tally<T> {
 }
 
 impl<T: Default> Tally<T> {
-    /// The count of a name, which becomes the last in order.
+    /// The count of a name, which becomes the last in the order.
     pub fn touch(&mut self, name: &str) -> &mut T {
         self.said += 1;
         let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
@@ -29,12 +29,12 @@ impl<T: Default> Tally<T> {
         count
     }
 
-    /// How many names there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -3,9 +3,9 @@
 /// The texts of a tool definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolText {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'static str,
-    /// What it does and when to call it.
+    /// What the tool does, and when to call it.
     pub about: &'static str,
     /// The name of its only argument, an optional text.
     pub argument: &'static str,

@@ -1,11 +1,11 @@
-//! Reads from a transcript what a summary needs besides the records.
+//! Reads from a transcript what a summary needs in addition to the records.
 
 use epitome_model::{Block, Role};
 
 use super::check::Haystack;
 use crate::view::View;
 
-/// The last summary among these items.
+/// The text of the last summary among these items.
 pub fn summary_of(view: &View<'_>, items: &[usize]) -> Option<String> {
     let entries = items.iter().rev().filter_map(|&item| view.transcript.items[item].entry());
     entries.flat_map(|entry| &entry.blocks).find_map(|block| match block {
@@ -23,7 +23,7 @@ pub fn is_request(view: &View<'_>, item: usize) -> bool {
     })
 }
 
-/// Adds all texts of an item.
+/// Adds all texts of an item to the history that quotes are looked up in.
 pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
     let Some(entry) = view.transcript.items[item].entry() else { return };
     for block in &entry.blocks {

@@ -22,7 +22,7 @@ pub struct Figures {
     pub caption: String,
     /// The heads of the table's columns.
     pub heads: Vec<String>,
-    /// Its rows.
+    /// The rows of the table.
     pub rows: Vec<Vec<String>>,
     /// The explanation of each column: its head, and the text.
     pub legend: Vec<(String, String)>,
@@ -48,7 +48,7 @@ pub struct Plot {
 /// A series of points.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name of the series in the legend.
     pub name: String,
     /// How the points are drawn.
     pub drawn: Drawn,
@@ -61,10 +61,10 @@ pub struct Series {
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drawn {
-    /// As a line through all points.
+    /// A line through all points.
     #[default]
     Line,
-    /// As separate dots.
+    /// Separate dots.
     Dots,
 }
 

@@ -23,14 +23,14 @@ pub struct Listing {
     pub name: String,
     /// The names of its files; of several pages only the first.
     pub files: Vec<String>,
-    /// Its key figures.
+    /// The key figures of the session.
     #[serde(flatten)]
     pub facts: Facts,
     /// A few digits of a hash of the session's place, so that copies of one session have pages of
     /// their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// Its sub-agents.
+    /// The sessions of its sub-agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<Listing>,
 }

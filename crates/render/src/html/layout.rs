@@ -43,7 +43,7 @@ impl<'a> Layout<'a> {
 /// A page while it is written.
 pub(super) struct Page<'s, 'a> {
     pub(super) layout: &'s Layout<'a>,
-    /// Its number, from 0.
+    /// The number of the page, from 0.
     pub(super) number: usize,
     pub(super) story: &'s Story<'a>,
     pub(super) budget: Budget,

@@ -10,7 +10,7 @@ use super::{Archive, Generation, Hash, Numbers, pack_name};
 use epitome_error::{Error, ErrorKind, Result, sentence};
 
 /// The result of [`Archive::verify`]. Its serde form is the JSON of `epitome archive verify --json`
-/// (`docs/json.md`): members are added to it, never changed or removed.
+/// (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
     /// Sessions with at least one pack.
@@ -21,13 +21,13 @@ pub struct VerifyReport {
     /// Pieces of removed bytes that match their hash.
     #[serde(rename = "pieces")]
     pub blobs: u64,
-    /// Their length in bytes.
+    /// The total length of these bytes before compression.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
-    /// The length of all packs on disk, in bytes.
+    /// The total length of all packs on disk.
     #[serde(rename = "stored_bytes")]
     pub stored: Bytes,
-    /// One error per fault. Each names its pack.
+    /// One error for each fault, which names the pack.
     #[serde(serialize_with = "sentences")]
     pub faults: Vec<Error>,
 }
@@ -67,7 +67,7 @@ impl Archive {
     }
 }
 
-/// Reads all of a pack. Returns its generation.
+/// Reads a whole pack, and adds its faults to `report`. Returns the generation in the pack.
 pub(crate) fn verify_pack(pack: &Pack, report: &mut VerifyReport) -> Result<Generation> {
     report.stored += Bytes(pack.len());
     let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(pack.location());

@@ -1,4 +1,4 @@
-//! Garbage collection: removing generations that are proved to be no longer needed.
+//! Garbage collection: removes generations that are proved to be no longer needed.
 //!
 //! Nothing is deleted on an assumption. A pack is first moved to a trash folder in the archive, and
 //! deleted only after the grace period.
@@ -17,7 +17,8 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The trash folder of the archive.
 pub(super) const TRASH: &str = ".trash";
 
-/// How long an unneeded generation stays in the archive, and again in the trash: 14 days.
+/// The default grace period: how long an unneeded generation stays in the archive, and after that
+/// in the trash: 14 days each.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Whether a generation is needed.
@@ -27,7 +28,7 @@ pub enum Need {
     Needed,
     /// No session needs it: proved.
     Unneeded(Reason),
-    /// Not known. The error says what cannot be read.
+    /// It is not known whether the generation is needed. The error says what cannot be read.
     Unknown(Error),
 }
 
@@ -35,47 +36,48 @@ pub enum Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// The session exists and has all bytes that the generation removed.
+    /// The session exists and contains all bytes that the generation removed.
     Restored,
-    /// The session is gone, and no other session refers to what was removed from it.
+    /// The session does not exist any more, and no other session refers to the bytes removed from
+    /// it.
     Gone,
 }
 
-/// Unneeded generations of a session.
+/// The unneeded generations of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
     /// The session.
     pub key: SessionKey,
-    /// The path of its file, which may be gone.
+    /// The path of the session's file, which may not exist any more.
     pub path: PathBuf,
-    /// The reason.
+    /// Why the generations are not needed.
     pub reason: Reason,
-    /// Their number.
+    /// Number of generations.
     pub packs: u64,
-    /// Their length on disk, in bytes.
+    /// The total length of their packs on disk.
     pub stored: Bytes,
 }
 
-/// The result of [`Archive::gc`]: what it removed, or would remove.
+/// The result of [`Archive::gc`]: what was removed, or with [`GcMode::Show`] would be removed.
 #[derive(Clone, Debug, Default)]
 pub struct GcReport {
-    /// Sessions whose packs go to the trash.
+    /// Sessions whose packs are moved to the trash.
     pub sessions: Vec<Collected>,
-    /// Temporary files that killed processes left.
+    /// Number of temporary files that killed processes left.
     pub leftovers: u64,
-    /// Their length in bytes.
+    /// Total length of these files.
     pub leftover_bytes: Bytes,
-    /// Sessions that keep at least one generation.
+    /// Number of sessions that keep at least one generation.
     pub kept: u64,
-    /// Unneeded generations younger than the grace period.
+    /// Number of unneeded generations that are younger than the grace period.
     pub young: u64,
-    /// Packs deleted from the trash.
+    /// Number of packs that are deleted from the trash.
     pub emptied: u64,
-    /// Their length in bytes.
+    /// Total length of these packs.
     pub emptied_bytes: Bytes,
-    /// Bytes that remain in the trash.
+    /// Total length of the packs that remain in the trash.
     pub trash_bytes: Bytes,
-    /// What cannot be read: everything it may need is kept.
+    /// The errors of everything that cannot be read. All generations that it may need are kept.
     pub unread: Vec<Error>,
 }
 
@@ -89,23 +91,27 @@ pub struct Grace {
 }
 
 impl Grace {
-    /// Whether something of that time is older than the grace period. Times in the future are not.
+    /// Whether the grace period is over for something that has existed since `since`. It is not
+    /// over if that time is in the future.
     fn is_over(&self, since: Timestamp) -> bool {
         self.now.duration_since(since) >= self.period
     }
 }
 
 impl Archive {
-    /// Moves the packs of generations that `judge` proves not to be needed to the trash, deletes
-    /// from the trash what is older than the grace period, and removes temporary files of killed
-    /// processes in the archive, among the caches next to it and next to the sessions that it
-    /// knows; or only reports this. `judge` gets all generations of a session and answers for each.
+    /// Removes what is not needed, or only reports it, depending on `mode`.
     ///
-    /// Sessions with a pack that cannot be read are kept: what it belongs to is not known.
+    /// - Packs of generations that `judge` proves not to be needed are moved to the trash. `judge`
+    ///   receives all generations of a session, and answers for each.
+    /// - Packs that have been in the trash for longer than the grace period are deleted.
+    /// - Temporary files of killed processes are deleted: in the archive, in the caches next to it,
+    ///   and next to the known sessions.
+    ///
+    /// A session with a pack that cannot be read is kept: it is not known what the pack belongs to.
     ///
     /// # Errors
     ///
-    /// `Archive`, `NoPermission`, `Disk` when a folder cannot be listed or a pack not moved.
+    /// `Archive`, `NoPermission` or `Disk` if a folder cannot be listed or a pack cannot be moved.
     pub fn gc(
         &self,
         judge: impl Fn(&[Generation]) -> Vec<Need>,
@@ -136,12 +142,13 @@ impl Archive {
         Ok(report)
     }
 
-    /// Moves all packs of a session to the trash, whether they are needed or not, damaged ones
-    /// included. Returns their number and their length in bytes.
+    /// Moves all packs of a session to the trash, whether they are needed or damaged. Returns their
+    /// number and total length on disk.
     ///
     /// # Errors
     ///
-    /// `NotFound` when there are none; `NoPermission`, `Unreadable`, `Disk`.
+    /// `NotFound` if there are no packs; `NoPermission`, `Unreadable` or `Disk` if they cannot be
+    /// moved.
     pub fn remove(&self, key: &SessionKey, now: Timestamp) -> Result<(u64, Bytes)> {
         let folder = key.folder();
         let numbers = self.numbers(&folder)?.here;
@@ -159,15 +166,15 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` when its folder cannot be listed.
+    /// `Archive` if the folder of the session cannot be listed.
     pub fn sizes(&self, key: &SessionKey) -> Result<Vec<(u64, Bytes)>> {
         let folder = key.folder();
         let sized = |number| (number, self.size(&pack_name(&folder, number)));
         Ok(self.numbers(&folder)?.here.into_iter().map(sized).collect())
     }
 
-    /// Removes the pack of a generation if the session was provably not replaced: it begins with
-    /// what the generation began with, and not with what it left.
+    /// Removes the pack of a generation, if the session was certainly not replaced: it begins with
+    /// the file before the compaction, and not with the file that the compaction left.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
         let (before, after) = (generation.before, generation.after);
         let digests = crate::place::open(session)
@@ -181,7 +188,7 @@ impl Archive {
     pub fn withdraw(&self, generation: &Generation) {
         let folder = generation.key().folder();
         let name = pack_name(&folder, generation.number);
-        // If this fails it stays as garbage, which `gc` removes.
+        // If the pack cannot be removed, it remains as garbage for `gc`.
         let last = self.numbers(&folder).ok().and_then(|numbers| numbers.here.last().copied());
         if last == Some(generation.number) && self.store.delete(&name).is_ok() {
             self.store.remove_if_empty(&folder);
@@ -189,10 +196,10 @@ impl Archive {
     }
 
     /// Removes the packs of older generations that `made` repeats, so that the same bytes are
-    /// stored once, however often a session is compacted and restored. The session must have been
-    /// replaced already, and the pack of `made` be proved to give it back.
+    /// stored once however often a session is compacted and restored. Before the call, the session
+    /// must have been replaced, and the pack of `made` must have been proved to restore it.
     pub fn remove_repeated(&self, made: &Generation) {
-        // If this fails they stay as garbage, which `gc` removes.
+        // Packs that cannot be removed remain as garbage for `gc`.
         let Ok(found) = self.generations(&made.key()) else { return };
         if found.whole.iter().all(|it| it != made) {
             return;
@@ -206,7 +213,7 @@ impl Archive {
         }
     }
 
-    /// Writes the small file that says that a pack is not missing.
+    /// Writes the note that a pack was removed on purpose.
     fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
         let left = was.filter(|it| !it.is_way_back()).map(|it| it.after);
         let text = left.map(|left| serde_json::to_vec(&Mark { left }));
@@ -214,7 +221,7 @@ impl Archive {
         self.store.write_note(&removed_name(folder, number), &text)
     }
 
-    /// Collects generations of one session. Returns those that can be read.
+    /// Collects the garbage of one session. Returns its generations that can be read.
     fn collect_session(
         &self,
         folder: &str,
@@ -270,18 +277,18 @@ impl Archive {
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. For each, a small file records that it is not
-    /// missing.
+    /// Moves packs of a session to the trash. For each, a note says that the pack is not missing.
     fn to_trash(&self, folder: &str, going: &[u64], now: Timestamp) -> Result<()> {
         let trash = format!("{TRASH}/{folder}");
         self.store.make_folder(&trash)?;
-        // Newest first: after an interruption the remaining numbers have no gaps.
+        // The newest first, so that an interruption leaves numbers without gaps.
         for &number in going.iter().rev() {
             let name = pack_name(folder, number);
-            // Its result must never be taken for an original, and its number never be used again.
+            // The file that the generation left must never be taken for an original, and its number
+            // must not be used again.
             let generation = match self.read_generation(&name, number) {
                 Ok(generation) => Some(generation),
-                // Its result is lost with it.
+                // The digest of the file that it left is lost with it.
                 Err(err) if is_damage(&err) => None,
                 Err(err) => return Err(err),
             };
@@ -305,7 +312,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Deletes what has been in the trash for longer than the grace period.
+    /// Deletes packs that have been in the trash for longer than the grace period.
     fn empty_trash(&self, grace: Grace, mode: GcMode, report: &mut GcReport) -> Result<()> {
         for agent in self.folders_in(TRASH)? {
             for folder in self.folders_in(&agent)? {
@@ -331,11 +338,11 @@ impl Archive {
         Ok(())
     }
 
-    /// The result of the removed generation, if known.
+    /// The digest of the file that a removed generation left, if it is known.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` when its note cannot be read.
+    /// `NoPermission` or `Unreadable` if the note of the removal cannot be read.
     pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Result<Option<Digest>> {
         let note = match self.store.open(&removed_name(folder, number)) {
             Ok(note) => note,
@@ -349,26 +356,27 @@ impl Archive {
         Ok(serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left))
     }
 
-    /// The length of a pack; 0 if that is not known.
+    /// The length of a pack on disk; 0 if it is unknown.
     fn size(&self, name: &str) -> Bytes {
         self.store.facts(name).map_or(Bytes(0), |facts| facts.len)
     }
 }
 
-/// When a generation came into the archive.
+/// When a generation was added to the archive.
 fn since(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }
 
-/// The record of a pack that was removed on purpose. Older versions wrote an empty file.
+/// The content of the note about a pack that was removed on purpose. Older versions wrote an empty
+/// file.
 #[derive(Serialize, Deserialize)]
 struct Mark {
-    /// The file as the generation left it.
+    /// The digest of the file that the generation left.
     left: Digest,
 }
 
-/// When a pack was moved to the trash, from its name: `000001.pack.1767225600`, followed by a
-/// number if that name was taken.
+/// When a pack was moved to the trash, read from its name there: `000001.pack.1767225600`, followed
+/// by a number if that name was taken.
 fn trashed_at(name: &str) -> Option<Timestamp> {
     let (_, seconds) = name.rsplit_once(".pack.")?;
     let seconds = seconds.split_once('.').map_or(seconds, |(seconds, _)| seconds);

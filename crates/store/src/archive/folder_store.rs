@@ -62,7 +62,7 @@ impl PackStore for FolderStore {
             disk::private_folder(&path)?;
             match Temp::create(&path) {
                 Ok(temp) => return Ok(Box::new(NewFile { temp, store: self.clone() })),
-                // A garbage collector may have removed the empty folder.
+                // A garbage collection may have removed the empty folder.
                 Err(err) if err.kind() == io::ErrorKind::NotFound && left > 0 => left -= 1,
                 Err(err) => return Err(Error::writing(err, "the archive", &path)),
             }
@@ -90,7 +90,7 @@ impl PackStore for FolderStore {
         let done = match fs::hard_link(&path, &to) {
             Ok(()) => fs::remove_file(&path),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            // A disk without hard links.
+            // The disk does not support hard links.
             Err(_) if fs::symlink_metadata(&to).is_err() => fs::rename(&path, &to),
             Err(_) => return Ok(false),
         };
@@ -122,7 +122,7 @@ impl PackStore for FolderStore {
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
         let mut left = disk::sweep(&self.path(folder), mode);
         if folder.is_empty() {
-            // Writers of caches may be killed, too.
+            // Programs that write caches may be killed, too.
             left.extend(disk::sweep(&self.root.with_file_name("cache"), mode));
         }
         left.into_iter().map(|it| Bytes(it.len)).collect()
@@ -139,7 +139,7 @@ impl PackBytes for FileSource {
     }
 }
 
-/// A temporary file that becomes a pack.
+/// A temporary file that is going to be a pack.
 struct NewFile {
     temp: Temp,
     store: FolderStore,
@@ -177,7 +177,8 @@ impl NewPack for NewFile {
             Ok(()) => match disk::flush_folder(folder) {
                 Ok(()) => Ok(None),
                 Err(err) => {
-                    // A name that a power cut may undo is not a promise.
+                    // If the name might not survive a power cut, the pack must not count as
+                    // written.
                     fs::remove_file(&path).ok();
                     Err(failed(err, folder))
                 }
@@ -188,7 +189,8 @@ impl NewPack for NewFile {
     }
 }
 
-/// An entry of a folder; `None` if its name is not Unicode: then it is not of the archive.
+/// An entry of a folder. `None` if its name is not Unicode: then the entry does not belong to the
+/// archive.
 fn listed(entry: &fs::DirEntry) -> Option<FolderName> {
     let name = entry.file_name().into_string().ok()?;
     let is_folder = match entry.file_type() {

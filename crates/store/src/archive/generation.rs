@@ -14,26 +14,26 @@ use epitome_error::{Error, ErrorKind, Result};
 /// A description of removed bytes, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// The pass that removed them.
+    /// The name of the pass that removed the bytes.
     pub pass: String,
-    /// What they were, in a few words: `Read src/main.rs`.
+    /// What the bytes were, in a few words: `Read src/main.rs`.
     pub what: String,
-    /// The line of their record in the session, from 1; 0 if not known.
+    /// The line of the session's record that contained them, from 1; 0 if it is unknown.
     pub line: u64,
-    /// Ranges of the raw bytes that are JSON string literals, quotes included. Their texts joined
-    /// by line feeds are what a person wants to see; if there are none, the raw bytes are.
+    /// Ranges of the raw bytes that are JSON string literals, quotes included. A person is shown
+    /// their texts, joined by line feeds; without ranges, the raw bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<(u32, u32)>,
-    /// The media type of a picture: `image/png`.
+    /// For a picture, its media type: `image/png`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
-    /// The file that held the same text at that time, if any.
+    /// The file that contained the same text at the time of the compaction, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
 }
 
 impl About {
-    /// The texts of `raw` for people, or the bytes unchanged.
+    /// The text that a person is shown for the raw bytes `raw`.
     pub fn text_for_people(&self, raw: &[u8]) -> Vec<u8> {
         let literal = |&(start, end): &(u32, u32)| raw.get(start as usize..end as usize);
         let literals: Option<Vec<&[u8]>> = self.texts.iter().map(literal).collect();
@@ -47,102 +47,107 @@ impl About {
     }
 }
 
-/// A compaction to be archived.
+/// A compaction that is going to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The path of the session file.
     pub path: PathBuf,
     /// The name of the recipe.
     pub recipe: String,
-    /// When it was made.
+    /// When the compaction was made.
     pub made: Timestamp,
-    /// The run of the program that made it.
+    /// The run of the program that made the compaction.
     pub run: Option<Run>,
-    /// The session that this one belongs to.
+    /// For a sub-agent's session or a log: the session that it belongs to.
     pub part_of: Option<SessionKey>,
-    /// What belongs to the session and was compacted with it, such as sub-agents.
+    /// The sub-agents' sessions and logs that belong to the session and were compacted together
+    /// with it.
     pub parts: Vec<Part>,
-    /// The file before.
+    /// The digest of the file before the compaction.
     pub before: Digest,
-    /// The file after.
+    /// The digest of the file after the compaction.
     pub after: Digest,
-    /// The records that were edited, in the order of the file after.
+    /// The records that were edited, in the order of the compacted file.
     pub records: Vec<EditedRecord>,
-    /// Tokens that a resume would have sent before.
+    /// Tokens that a resume would have sent before the compaction.
     pub tokens_before: Tokens,
-    /// Tokens that a resume sends after.
+    /// Tokens that a resume sends after the compaction.
     pub tokens_after: Tokens,
-    /// The number of edits by each pass.
+    /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before: such a line in a file does
-    /// not prove the edit. `None`: not known, as in packs of older versions.
+    /// Hashes of edited records that are also lines of the file before the compaction: such a line
+    /// in a file does not prove that the record was edited. `None` if unknown, as in packs of older
+    /// versions.
     pub shared: Option<Vec<RecordHash>>,
 }
 
 /// One compaction of a session, and how to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
-    /// Counts from 1 within a session. It is the name of the pack, and in the pack, so that one
-    /// copied over another is noticed; packs of older versions do not hold it.
+    /// The number of the generation, from 1 within a session. It is the name of the pack and is
+    /// also in the pack, so that a pack which was copied over another is noticed. Packs of older
+    /// versions do not contain it.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub number: u64,
     /// The name of the agent.
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// The path of the session file at that time.
+    /// The path of the session file at the time of the compaction.
     #[serde(with = "path_text")]
     pub path: PathBuf,
     /// The name of the recipe.
     pub recipe: String,
-    /// When it was made.
+    /// When the compaction was made.
     pub made: Timestamp,
-    /// The run of the program that made it. `None` in packs of older versions, and for restores.
+    /// The run of the program that made the compaction. `None` in packs of older versions, and for
+    /// restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The session that this one belongs to, for a sub-agent's or a log. Older versions stored
+    /// For a sub-agent's session or a log: the session that it belongs to. Older versions stored
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<SessionKey>,
-    /// What belongs to the session and was compacted with it: a sub-agent's, a log. Older versions
-    /// stored none.
+    /// The sub-agents' sessions and logs that belong to the session and were compacted together
+    /// with it. Older versions stored none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// The version of epitome that made it.
+    /// The version of epitome that made the compaction.
     pub epitome: String,
-    /// The file before.
+    /// The digest of the file before the compaction.
     pub before: Digest,
-    /// The file after.
+    /// The digest of the file after the compaction.
     pub after: Digest,
-    /// The records that were edited, in the order of the file after.
+    /// The records that were edited, in the order of the compacted file.
     pub records: Vec<EditedRecord>,
-    /// Tokens that a resume would have sent before.
+    /// Tokens that a resume would have sent before the compaction.
     pub tokens_before: Tokens,
-    /// What a resume sends after.
+    /// Tokens that a resume sends after the compaction.
     pub tokens_after: Tokens,
-    /// The number of edits by each pass.
+    /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before: such a line in a file does
-    /// not prove the edit. `None`: not known, as in packs of older versions.
+    /// Hashes of edited records that are also lines of the file before the compaction: such a line
+    /// in a file does not prove that the record was edited. `None` if unknown, as in packs of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vec<RecordHash>>,
-    /// When it was imported, if it was. Anyone may have made an imported pack.
+    /// When the generation was imported, if it was. Anyone may have made an imported pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Timestamp>,
 }
 
-/// A generation of a sub-agent or log, made together with one of the session.
+/// A generation of a sub-agent's session or a log that was made together with one of the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The sub-agent or log.
+    /// The key of the sub-agent's session or the log.
     pub key: SessionKey,
     /// The number of its generation.
     pub generation: u64,
-    /// Its file before.
+    /// The digest of its file before the compaction.
     pub before: Digest,
 }
 
-/// The number used for a pack that does not hold its number.
+/// Whether a number is 0, which is used for a pack that does not contain its number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_unknown(number: &u64) -> bool {
     *number == 0
@@ -151,29 +156,29 @@ fn is_unknown(number: &u64) -> bool {
 /// An edited record of the compacted file: one line, or several that were edited as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditedRecord {
-    /// Its offset in the compacted file.
+    /// The offset in bytes of the record in the compacted file.
     pub at: u64,
-    /// Its length in the compacted file in bytes, without the line feed.
+    /// The length in bytes of the record in the compacted file, without the line feed.
     pub len: u64,
     /// The hash of those bytes.
     pub hash: RecordHash,
-    /// The splices that undo it, in order.
+    /// The splices that undo the edit, in order.
     pub splices: Vec<UndoSplice>,
 }
 
-/// A range of bytes in a compacted record, to be replaced by removed ones.
+/// A range of bytes in an edited record, and the removed bytes that replace it in a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoSplice {
-    /// Its offset in the record.
+    /// The offset of the range in the record, in bytes.
     pub at: u64,
-    /// Its length in bytes; 0 if nothing was left.
+    /// The length of the range in bytes; 0 if the edit left nothing.
     pub len: u64,
     /// The hash of the removed bytes.
     pub blob: Hash,
 }
 
 impl Draft {
-    /// The generation to be written.
+    /// The generation of this compaction, without a number so far.
     pub fn into_generation(self, key: &SessionKey) -> Generation {
         Generation {
             number: 0,
@@ -199,29 +204,30 @@ impl Draft {
 }
 
 impl Generation {
-    /// The key of its session.
+    /// The key of the generation's session.
     pub fn key(&self) -> SessionKey {
         SessionKey::new(self.agent.clone(), self.session.clone())
     }
 
-    /// Whether it is a restore: then the file before was not an original.
+    /// Whether the generation is a restore: then the file before it was not an original.
     pub fn is_way_back(&self) -> bool {
-        // A user's recipe may have that name, but no pass does.
+        // A user's recipe may be called `restore`, but no pass is.
         self.recipe == "restore" && self.edits.contains_key("restore")
     }
 
-    /// Whether the run of this id made it.
+    /// Whether the run with this id made the generation.
     pub fn is_of(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|it| it.id == run)
     }
 
-    /// Whether it made the same change to a copy of the session: that copy then belongs to both.
+    /// Whether both generations made the same change to copies of a session: such a copy belongs to
+    /// both.
     pub fn is_twin_of(&self, other: &Generation) -> bool {
         (self.before, self.after) == (other.before, other.after) && self.path != other.path
     }
 
-    /// Whether `newer` made the same change to the same file again, after a restore: what leads
-    /// through this one leads through the other to the same bytes.
+    /// Whether `newer` made the same change to the same file again, after a restore. Then every
+    /// restore that passes through this generation can pass through `newer`, with the same bytes.
     pub fn is_repeated_by(&self, newer: &Generation) -> bool {
         let is_own = |it: &Generation| !it.is_way_back() && it.imported.is_none();
         is_own(self)
@@ -239,8 +245,8 @@ impl Generation {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))
     }
 
-    /// Returns what makes it unusable for a restore: splices out of order or outside of their
-    /// record, or bytes that are not among `held`.
+    /// Returns an error if the generation cannot be used for a restore: splices are out of order or
+    /// outside of their record, or bytes are not among `held`.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
         let wrong = |what: &str| Err(Error::new(ErrorKind::Broken, what));
         let mut from = 0;
@@ -266,8 +272,8 @@ impl Generation {
     }
 }
 
-/// A path as text; on unix, a path that is not Unicode is stored as its bytes: a changed path would
-/// make a session look gone.
+/// Serialises a path as text. On Unix, a path that is not Unicode is stored as bytes: if it
+/// changed, the session would seem to be gone.
 mod path_text {
     use std::path::{Path, PathBuf};
 
@@ -307,16 +313,16 @@ mod path_text {
     }
 }
 
-/// The time and run of a compaction, and the sessions it belongs with.
+/// When and by which run a compaction was made, and the sessions that it belongs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionInfo {
-    /// When.
+    /// When the compaction was made.
     pub at: Timestamp,
-    /// The run. `None` for programs that do not group their compactions.
+    /// The run that made it. `None` for programs that do not group their compactions.
     pub run: Option<Run>,
-    /// The session that this one belongs to, for a sub-agent's or a log.
+    /// For a sub-agent's session or a log: the session that it belongs to.
     pub part_of: Option<SessionKey>,
-    /// What belongs to it and was archived before it.
+    /// The sub-agents' sessions and logs that were archived before it and belong to it.
     pub parts: Vec<Part>,
 }
 

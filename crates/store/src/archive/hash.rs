@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::source::{copy, each_chunk};
 use epitome_error::Result;
 
-/// The first `N` bytes of the blake3 hash of some bytes; shown and stored as hexadecimal digits.
+/// The first `N` bytes of a blake3 hash. It is displayed and stored as hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hex<const N: usize>([u8; N]);
 
-/// The whole blake3 hash of removed bytes, which is their name.
+/// The whole blake3 hash of removed bytes, which identifies them.
 pub type Hash = Hex<32>;
 
 /// Half a blake3 hash (32 digits) of a record, enough to distinguish records.
 pub type RecordHash = Hex<16>;
 
-/// The error for a text that is not a hash of the expected number of digits.
+/// The text is not a hash with the expected number of digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoHash;
 
@@ -50,13 +50,13 @@ impl<const N: usize> From<blake3::Hash> for Hex<N> {
 }
 
 impl Hash {
-    /// The short reference that a stub contains for these bytes.
+    /// The reference that a stub contains for the bytes with this hash.
     pub fn reference(&self) -> Ref {
         let digits = &self.to_string()[..Ref::DIGITS];
         digits.parse().expect("digits of a hash are a reference")
     }
 
-    /// Whether `reference` may refer to these bytes.
+    /// Whether `reference` may refer to the bytes with this hash.
     pub fn matches(&self, reference: &Ref) -> bool {
         let digits = reference.digits().as_bytes();
         digits.len() <= 64
@@ -129,14 +129,14 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
 /// The length and hash of a file, or of its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
-    /// Bytes.
+    /// The number of bytes.
     pub len: u64,
-    /// The blake3 hash of all of them.
+    /// The blake3 hash of all these bytes.
     pub blake3: Hash,
 }
 
 impl Digest {
-    /// The digest of `len` bytes with this hash.
+    /// The digest of `len` bytes whose hash is `hash`.
     pub fn new(len: u64, hash: &blake3::Hash) -> Digest {
         Digest { len, blake3: Hash::from(*hash) }
     }
@@ -150,7 +150,7 @@ impl Digest {
     ///
     /// # Errors
     ///
-    /// `Changed` when the source gives fewer bytes than its length.
+    /// `Changed` if the source returns fewer bytes than its length.
     pub fn of_source(source: &dyn Source) -> Result<Digest> {
         let len = source.len();
         let mut hasher = blake3::Hasher::new();
@@ -158,8 +158,9 @@ impl Digest {
         Ok(Digest::new(len, &hasher.finalize()))
     }
 
-    /// The digests of the first `lens` bytes of a source, in one pass. Lengths beyond its end are
-    /// left out; the result is sorted by length, each once.
+    /// The digests of the first bytes of a source, for each length in `lens`; the source is read
+    /// once. Lengths beyond its end are left out. The result is sorted by length, without
+    /// duplicates.
     pub fn of_prefixes(source: &dyn Source, lens: &[u64]) -> Result<Vec<Digest>> {
         let mut lens: Vec<u64> = lens.iter().copied().filter(|&len| len <= source.len()).collect();
         lens.sort_unstable();

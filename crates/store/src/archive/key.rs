@@ -6,8 +6,8 @@ use super::Hash;
 
 /// Identifies a session: the agent, and the id that the agent gave it.
 ///
-/// An id may be any text, because anyone may have written the file. The folder name made from it is
-/// safe.
+/// An id may be any text, because anyone may have written the file. The name of the folder that is
+/// made from it is safe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The name of the agent: `claude`.
@@ -17,28 +17,29 @@ pub struct SessionKey {
     pub id: String,
 }
 
-/// The maximum length of a name that is used unchanged.
+/// The maximum length of a name that is used unchanged, in bytes.
 const LONGEST: usize = 80;
-/// The length kept of a longer or unsafe name, before its hash.
+/// How many bytes of a longer or unsafe name are kept before its hash.
 const CUT: usize = 60;
 
 impl SessionKey {
-    /// The session `id` of `agent`.
+    /// The key of the session `id` of the agent `agent`.
     pub fn new(agent: impl Into<String>, id: impl Into<String>) -> SessionKey {
         SessionKey { agent: agent.into(), id: id.into() }
     }
 
-    /// Its folder in the archive: two safe names, separated by `/`.
+    /// The folder of the session in the archive: two safe names, separated by `/`.
     pub fn folder(&self) -> String {
         format!("{}/{}", safe_name(&self.agent), safe_name(&self.id))
     }
 }
 
-/// A safe file name on any system, unique for each text.
+/// A file name for a text that is safe on every system, and different for different texts.
 ///
-/// Plain names (lower case letters, digits, `-`, `_`, `.` inside) are used unchanged; from others,
-/// other characters are removed, and `~` and half of their hash appended, which no plain name has.
-/// Capitals do not count as plain: some disks do not distinguish `A` and `a`.
+/// Plain names (lower case letters, digits, `-`, `_`, and `.` inside) are used unchanged. From
+/// other names, other characters are removed, and `~` and half of the name's hash are added, which
+/// no plain name contains. Capitals do not count as plain, because some disks do not distinguish
+/// `A` and `a`.
 pub fn safe_name(text: &str) -> String {
     let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.');
     if !text.is_empty()
@@ -59,7 +60,7 @@ pub fn safe_name(text: &str) -> String {
     format!("{cut}~{}", &Hash::compute(text.as_bytes()).to_string()[..32])
 }
 
-/// Names reserved by Windows for devices, whatever follows a dot.
+/// Whether Windows reserves a name for a device, whatever follows a dot in it.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     matches!(stem, "con" | "prn" | "aux" | "nul")

@@ -1,4 +1,4 @@
-//! Packs in memory: a second [`PackStore`], which has no files.
+//! Keeps packs in memory: a second [`PackStore`], which has no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -13,14 +13,14 @@ use crate::store::disk::GcMode;
 
 type Names = BTreeMap<String, Arc<Vec<u8>>>;
 
-/// Keeps packs as long as it lives. Clones share them.
+/// Keeps packs in memory. Clones share the same packs.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     names: Arc<Mutex<Names>>,
 }
 
 impl MemoryStore {
-    /// All names and bytes.
+    /// The names and bytes of all packs.
     pub fn all(&self) -> Vec<(String, Vec<u8>)> {
         self.names().iter().map(|(name, bytes)| (name.clone(), bytes.to_vec())).collect()
     }

@@ -1,4 +1,4 @@
-//! The layout of a pack, and reading packs that are partly damaged.
+//! The layout of a pack. Packs that are partly damaged can be read, too.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ const LONGEST_ABOUT: u64 = 1 << 24;
 
 const MAGIC: &[u8; 8] = b"EPITPACK";
 const END: &[u8; 8] = b"PACKEPIT";
-/// The first bytes of all tags: a byte that is not valid UTF-8 makes them rare in payloads.
+/// The first bytes of all tags. One of them is not valid UTF-8, so that tags are rare in payloads.
 const TAG: &[u8; 3] = b"\x89EP";
 
 pub const HEADER: usize = 16;
@@ -60,7 +60,7 @@ impl Kind {
 pub struct Entry {
     pub kind: Kind,
     pub hash: Hash,
-    /// The offset of its record.
+    /// The offset in the pack of the piece's record.
     pub at: u64,
     pub raw_len: u64,
     pub stored_len: u64,
@@ -73,7 +73,7 @@ impl Entry {
         Some(from..from.checked_add(self.stored_len)?)
     }
 
-    /// The end of its payload; `None` on overflow.
+    /// The offset at which the payload ends; `None` if that number is too large.
     pub fn end(&self) -> Option<u64> {
         self.payload().map(|payload| payload.end)
     }
@@ -83,7 +83,7 @@ impl Entry {
         self.payload().is_some_and(|payload| payload.contains(&at))
     }
 
-    /// Whether it is possible in a pack of `len` bytes.
+    /// Whether a piece like this is possible in a pack of `len` bytes.
     fn fits(&self, len: u64) -> bool {
         self.raw_len <= LONGEST
             && u64::from(self.about_len) <= LONGEST_ABOUT
@@ -101,7 +101,8 @@ pub fn header() -> [u8; HEADER] {
     bytes
 }
 
-/// The record before the payload of a piece: enough to find it without a table of contents.
+/// The record before the payload of a piece: it suffices to find the piece without a table of
+/// contents.
 pub fn record(entry: &Entry, about: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(RECORD + about.len());
     bytes.extend_from_slice(&entry.kind.tag());
@@ -121,7 +122,7 @@ fn record_check(head: &[u8], about: &[u8]) -> [u8; 8] {
     eight(hasher.finalize().as_bytes())
 }
 
-/// The table of contents and the footer, which end a pack. Sorts the entries.
+/// The table of contents and the footer, at the end of a pack. The entries are sorted in place.
 pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
     entries.sort_by_key(|entry| (entry.hash, entry.at));
     let mut bytes = Vec::with_capacity(entries.len() * ENTRY + FOOTER);
@@ -145,11 +146,11 @@ pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
     bytes
 }
 
-/// How the table of contents was obtained.
+/// How the table of contents of a pack was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     Stored,
-    /// It is damaged; the pieces were found by a scan.
+    /// The table is damaged, and the pieces were found by a scan of the pack.
     Rebuilt,
 }
 
@@ -163,19 +164,20 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// Reads the table of contents of an open pack; `location` is where errors say that it is.
+    /// Reads the table of contents of an open pack. Errors name `location`.
     ///
     /// # Errors
     ///
-    /// `NewerFormat`; `Archive` when it is not a pack or nothing in it can be found; failures to
-    /// read it.
+    /// `NewerFormat` if a newer version of epitome wrote the pack; `Archive` if it is not a pack or
+    /// nothing in it can be found; the errors of reading it.
     pub fn open(file: Box<dyn PackBytes>, location: PathBuf) -> Result<Pack> {
         let head = format_of_header(&file.read(0..HEADER as u64));
         let stored = stored_contents(&*file);
         if let Some(err) = file.failure() {
             return Err(err);
         }
-        // The header's checksum distinguishes damage from a format number that is really newer.
+        // The checksum of the header distinguishes damage from a format number that is really
+        // newer.
         let format = head.or(stored.as_ref().map(|(format, _)| *format));
         if format.is_some_and(|format| format != FORMAT) {
             let what = "this part of the archive was written by a newer epitome";
@@ -194,12 +196,12 @@ impl Pack {
         Ok(pack)
     }
 
-    /// Whether the header is undamaged.
+    /// Whether the header of the pack is undamaged.
     pub fn has_header(&self) -> bool {
         format_of_header(&self.file.read(0..HEADER as u64)).is_some()
     }
 
-    /// Where errors say that it is.
+    /// The location of the pack in errors.
     pub fn location(&self) -> &Path {
         &self.location
     }
@@ -224,11 +226,11 @@ impl Pack {
             .filter(|entry| entry.kind == Kind::Blob)
     }
 
-    /// The removed bytes with that hash.
+    /// The removed bytes with this hash.
     ///
     /// # Errors
     ///
-    /// `Archive` when they are not in it or damaged.
+    /// `Archive` if the bytes are not in the pack or are damaged.
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
         let from = self.entries.partition_point(|entry| entry.hash < *hash);
         let found = self.entries[from..]
@@ -262,7 +264,7 @@ impl Pack {
     ///
     /// # Errors
     ///
-    /// `Archive` when it is in neither its first piece nor its manifest.
+    /// `Archive` if the key is neither in the first piece nor in the manifest.
     pub fn key(&self) -> Result<SessionKey> {
         let entry = self.entries.iter().find(|entry| entry.kind == Kind::Key);
         let key = entry
@@ -274,11 +276,11 @@ impl Pack {
         }
     }
 
-    /// The generation that it holds. Its number is 0 in packs of older versions.
+    /// The generation that the pack contains. Its number is 0 in packs of older versions.
     ///
     /// # Errors
     ///
-    /// `Archive` when it is missing or damaged.
+    /// `Archive` if the generation is missing or damaged.
     pub fn generation(&self) -> Result<Generation> {
         let mut manifests = self.entries.iter().filter(|entry| entry.kind == Kind::Manifest);
         let Some(entry) = manifests.next() else {
@@ -326,7 +328,7 @@ fn format_of_header(bytes: &[u8]) -> Option<u32> {
 /// The format number and the table of contents, if both are undamaged.
 fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
     let len = file.len();
-    // One read is enough for most packs.
+    // One read is enough for the table of most packs.
     let tail_at = len.saturating_sub(8 * 1024);
     let tail = file.read(tail_at..len);
     let footer = tail.get(tail.len().checked_sub(FOOTER)?..)?;
@@ -346,7 +348,7 @@ fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
         return None;
     }
     let format = u32_at(footer, 32);
-    // A newer table may have another meaning.
+    // The table of a newer format may have another meaning.
     let entries: Option<Vec<Entry>> = match format {
         FORMAT => table.chunks_exact(ENTRY).map(|bytes| entry_of(bytes, len)).collect(),
         _ => Some(Vec::new()),
@@ -391,7 +393,7 @@ fn read_record(file: &dyn PackBytes, at: u64) -> Option<(Entry, Vec<u8>)> {
     (check == head[56..]).then_some((entry, about))
 }
 
-/// Scans the whole file for pieces.
+/// Scans the whole pack for pieces.
 fn scan(file: &dyn PackBytes) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -418,17 +420,17 @@ fn next_tag(file: &dyn PackBytes, mut at: u64) -> Option<u64> {
         if let Some(idx) = memmem::find(&bytes, TAG) {
             return Some(at + idx as u64);
         }
-        // A tag may cross the end of the buffer.
+        // A tag may begin at the end of one buffer and end in the next.
         at += (bytes.len() as u64).checked_sub(TAG.len() as u64 - 1).filter(|&n| n > 0)?;
     }
     None
 }
 
-/// Decompresses a piece. The decoder of a thread is reused: creating one costs more than most
+/// Decompresses a piece. Each thread reuses its decoder, because making one costs more than most
 /// pieces.
 fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
-    /// Up to this size the stated length is trusted; above, a hostile one must not make us allocate
-    /// it at once.
+    /// The length in bytes up to which a stated length is trusted. A larger one may be hostile, and
+    /// must not make the program allocate so much at once.
     const BELIEVED: u64 = 16 << 20;
     thread_local! {
         static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

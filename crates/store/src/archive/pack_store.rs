@@ -1,4 +1,4 @@
-//! The interface to the place where packs are kept: [`PackStore`].
+//! The interface to the storage of packs: [`PackStore`].
 //!
 //! The archive decides what is in a pack and what a name means. A store only keeps bytes under
 //! names.
@@ -26,36 +26,36 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// `Archive` when the folder cannot be listed.
+    /// `Archive` if the folder cannot be listed.
     fn list(&self, folder: &str) -> Result<Vec<FolderName>>;
 
-    /// Begins a pack that has no name yet, in a folder that is made if it is missing.
+    /// Begins a pack that has no name yet. Its folder is made if it does not exist.
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`.
+    /// `Disk` or `NoPermission` if the pack cannot be created.
     fn begin(&self, folder: &str) -> Result<Box<dyn NewPack>>;
 
-    /// Opens a pack. Ranges of it can be read as long as it is open, even if it is renamed or
-    /// deleted meanwhile.
+    /// Opens a pack. Ranges of it can be read as long as it is open, even if the pack is renamed or
+    /// deleted in the meantime.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`.
+    /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the pack cannot be opened.
     fn open(&self, name: &str) -> Result<Box<dyn PackBytes>>;
 
     /// The length of a pack, and the time at which it was written.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission`, `Unreadable`.
+    /// `NotFound`, `NoPermission` or `Unreadable` if the pack is not accessible.
     fn facts(&self, name: &str) -> Result<PackFacts>;
 
-    /// Removes a name.
+    /// Removes a pack or a note.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission`, `Disk`.
+    /// `NotFound`, `NoPermission` or `Disk` if it cannot be removed.
     fn delete(&self, name: &str) -> Result<()>;
 
     /// Renames a pack. Returns `false`, and changes nothing, if the name is taken. The folder of
@@ -63,39 +63,39 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission`, `Disk`.
+    /// `NotFound`, `NoPermission` or `Disk` if the pack cannot be renamed.
     fn rename(&self, name: &str, to: &str) -> Result<bool>;
 
-    /// Writes a note: a few bytes, which may replace an earlier note of that name. It is not
-    /// flushed.
+    /// Writes a note: a few bytes, which may replace an earlier note with this name. A note need
+    /// not survive a power cut.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk`.
+    /// `NoPermission` or `Disk` if the note cannot be written.
     fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()>;
 
     /// Makes a folder that survives a power cut.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk`.
+    /// `NoPermission` or `Disk` if the folder cannot be made.
     fn make_folder(&self, folder: &str) -> Result<()>;
 
     /// Makes the names in a folder survive a power cut.
     ///
     /// # Errors
     ///
-    /// `Disk`.
+    /// `Disk` if the folder cannot be flushed.
     fn flush_folder(&self, folder: &str) -> Result<()>;
 
     /// Removes a folder and its parent, if they are empty.
     fn remove_if_empty(&self, folder: &str);
 
-    /// Finds temporary files of killed writers in a folder, and with [`GcMode::Remove`] removes
+    /// Finds temporary files of killed processes in a folder. With [`GcMode::Remove`] it removes
     /// them. Returns the length of each.
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes>;
 
-    /// The location of a name in error messages. The archive does not use it otherwise.
+    /// The location of a pack for error messages; it is used for nothing else.
     fn location(&self, name: &str) -> PathBuf;
 }
 
@@ -116,45 +116,46 @@ impl FolderName {
     }
 }
 
-/// The facts about a pack that are known without opening it.
+/// What is known of a pack without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackFacts {
-    /// Its length.
+    /// The length of the pack.
     pub len: Bytes,
-    /// When it was written, if the store knows.
+    /// When the pack was written, if the store knows.
     pub written: Option<Timestamp>,
 }
 
-/// An open pack. Its length is the one that it had when it was opened.
+/// An open pack. Its length stays what it was when the pack was opened.
 pub trait PackBytes: Source + fmt::Debug + Send {
-    /// The first read error, if there was one: everything read since is not to be trusted.
+    /// The first error of a read, if there was one: bytes that were read after it are not to be
+    /// trusted.
     fn failure(&self) -> Option<Error>;
 }
 
-/// A pack that is being written. It has no name yet, and is deleted if dropped.
+/// A pack that is being written. It has no name yet, and is deleted if this value is dropped.
 pub trait NewPack: Write + Send {
-    /// Cuts it off after `len` bytes; later writes follow these.
+    /// Truncates the pack to `len` bytes. Later writes continue from there.
     ///
     /// # Errors
     ///
-    /// The errors of the system.
+    /// The errors of the operating system.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// Opens the bytes that were written so far.
+    /// Opens the bytes that have been written so far.
     ///
     /// # Errors
     ///
-    /// As [`PackStore::open`].
+    /// The errors of [`PackStore::open`].
     fn open(&self) -> Result<Box<dyn PackBytes>>;
 
-    /// The location in error messages.
+    /// The location of the pack for error messages.
     fn location(&self) -> PathBuf;
 
-    /// Gives it a name. When this returns, pack and name survive a power cut. Returns the pack if
-    /// the name is taken.
+    /// Gives the pack a name. When this returns, the pack and its name survive a power cut. If the
+    /// name is taken, the pack is returned.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk`. The pack is then deleted.
+    /// `NoPermission` or `Disk` if the pack cannot be completed. It is then deleted.
     fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>>;
 }

@@ -1,4 +1,4 @@
-//! The length of packs: existing ones, and one that would be written.
+//! The length of packs: of existing ones, and of one that would be written.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NotFound` when there is no such pack, `NoPermission`, `Unreadable`.
+    /// `NotFound` if there is no such pack; `NoPermission` or `Unreadable` if it is not accessible.
     pub fn facts(&self, key: &SessionKey, number: u64) -> Result<PackFacts> {
         self.store.facts(&pack_name(&key.folder(), number))
     }
@@ -24,13 +24,13 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NotFound` when there is no such pack, `NoPermission`, `Unreadable`.
+    /// `NotFound` if there is no such pack; `NoPermission` or `Unreadable` if it is not accessible.
     pub fn pack_len(&self, key: &SessionKey, number: u64) -> Result<Bytes> {
         Ok(self.facts(key, number)?.len)
     }
 }
 
-/// Measures a pack by compressing what would be in it. Nothing is written.
+/// Computes the length that a pack would have, by compressing its content. Nothing is written.
 pub struct PackSize {
     key: SessionKey,
     entries: Vec<Entry>,
@@ -40,7 +40,7 @@ pub struct PackSize {
 }
 
 impl PackSize {
-    /// An empty pack of a session.
+    /// The size of an empty pack for a session.
     pub fn new(key: &SessionKey) -> Result<PackSize> {
         let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(failed)?;
         let len = pack::header().len() as u64;
@@ -51,12 +51,12 @@ impl PackSize {
         Ok(size)
     }
 
-    /// Whether bytes of this hash were added before.
+    /// Whether bytes with this hash were added already.
     pub fn holds(&self, hash: &Hash) -> bool {
         self.held.contains(hash)
     }
 
-    /// Adds removed bytes. The same bytes are stored once.
+    /// Adds removed bytes. Bytes that were added already are not counted again.
     pub fn put(&mut self, raw: &[u8], about: &About) -> Result<()> {
         if !self.held.insert(Hash::compute(raw)) {
             return Ok(());
@@ -67,7 +67,7 @@ impl PackSize {
 
     /// The length of the whole pack.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        // The number may have more digits, which changes the length by a few bytes.
+        // The real number may have more digits, which changes the length by a few bytes.
         let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;

@@ -1,4 +1,4 @@
-//! The way back from a changed file to the original, computed while the changes are still known.
+//! Computes how to undo a change to a file, while the change is still known.
 
 use std::collections::BTreeSet;
 
@@ -9,29 +9,29 @@ use super::{Digest, EditedRecord, Hash, RecordHash, UndoSplice};
 use crate::source::{Spliced, each_chunk, exactly};
 use epitome_error::Result;
 
-/// The parts of a [`Draft`](super::Draft) that follow from a change: the digests of the file before
-/// and after, and how to undo each edited record.
+/// How to undo a change, as the parts of a [`Draft`](super::Draft) that follow from the change: the
+/// digests of the file before and after it, and the splices for each edited record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WayBack {
-    /// The file before.
+    /// The digest of the file before the change.
     pub before: Digest,
-    /// The file after.
+    /// The digest of the file after the change.
     pub after: Digest,
-    /// The edited records, in the order of the file after.
+    /// The edited records, in the order of the file after the change.
     pub records: Vec<EditedRecord>,
-    /// Hashes of edited records that are also lines of the file before, sorted.
+    /// Hashes of edited records that are also lines of the file before the change, sorted.
     pub shared: Vec<RecordHash>,
 }
 
 impl WayBack {
-    /// The way back from `after` to the file that it was made from.
+    /// Computes how to undo the change from `before` to `after`.
     ///
-    /// The bytes that each splice removes (`before.at(splice.span)`, empty ones too) must be
-    /// archived with it.
+    /// The bytes that each splice removes (`before.at(splice.span)`, even if they are empty) must
+    /// be archived together with the result.
     ///
     /// # Errors
     ///
-    /// `Changed` when `before` gives fewer bytes than its length.
+    /// `Changed` if `before` returns fewer bytes than its length.
     pub fn between(before: &dyn Source, after: &Spliced<'_>) -> Result<WayBack> {
         let (of_before, (of_after, blobs)) = rayon::join(
             || lines_and_digest(before),
@@ -65,7 +65,7 @@ impl WayBack {
             }
             let record = records.last_mut().expect("one was just put there");
             if record.len < line.span.len() {
-                // The record became longer, or is new: then the hash of the line is not final yet.
+                // The record became longer, or is new: the hash of its line is not final yet.
                 record.len = line.span.len();
                 record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
             }
@@ -79,7 +79,7 @@ impl WayBack {
     }
 }
 
-/// Which records are equal to a line of the file before.
+/// The hashes of those records that equal a line of the file before the change.
 fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
     let edited: BTreeSet<RecordHash> = records.iter().map(|record| record.hash).collect();
     let lines = before.into_iter().map(|line| line.hash);
@@ -87,7 +87,7 @@ fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
     shared.into_iter().collect()
 }
 
-/// The hash of what each splice removes, in the order of the splices.
+/// The hashes of the bytes that each splice removes, in the order of the splices.
 fn blobs(before: &dyn Source, splices: &[Splice]) -> Result<Vec<Hash>> {
     let hash = |splice: &Splice| {
         let Span { start, end } = splice.span;
@@ -99,14 +99,14 @@ fn blobs(before: &dyn Source, splices: &[Splice]) -> Result<Vec<Hash>> {
 /// A line without its line feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its byte range.
+    /// The range of the line in bytes.
     pub span: Span,
-    /// The hash of its bytes.
+    /// The hash of the line.
     pub hash: RecordHash,
 }
 
-/// All lines of a source, including the empty one after a last line feed: their spans and the line
-/// feeds between them cover the whole source.
+/// All lines of a source, including the empty one after a last line feed. Their spans, and the line
+/// feeds between them, cover the whole source.
 pub fn lines(source: &dyn Source) -> Result<Vec<Line>> {
     let mut lines = Lines::default();
     each_chunk(source, 0..source.len(), |bytes| {
@@ -116,7 +116,7 @@ pub fn lines(source: &dyn Source) -> Result<Vec<Line>> {
     Ok(lines.end())
 }
 
-/// All lines of a source and the digest of all of it, which is read once.
+/// All lines of a source, and the digest of the whole source, which is read once.
 fn lines_and_digest(source: &dyn Source) -> Result<(Vec<Line>, Digest)> {
     let mut lines = Lines::default();
     let mut whole = blake3::Hasher::new();
@@ -128,7 +128,7 @@ fn lines_and_digest(source: &dyn Source) -> Result<(Vec<Line>, Digest)> {
     Ok((lines.end(), Digest::new(source.len(), &whole.finalize())))
 }
 
-/// Splits bytes that come in chunks into lines.
+/// Splits bytes that arrive in chunks into lines.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Line>,
@@ -136,7 +136,7 @@ struct Lines {
     hasher: blake3::Hasher,
     /// The offset of the last line.
     start: u64,
-    /// The number of bytes so far.
+    /// The number of bytes that have arrived.
     len: u64,
 }
 

@@ -12,8 +12,8 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The zstd compression level.
 pub(crate) const LEVEL: i32 = 3;
 
-/// A pack that is being written. It is not visible until [`commit`](PackWriter::commit), and
-/// deleted if dropped before.
+/// A pack that is being written. It is not visible before [`commit`](PackWriter::commit), and is
+/// deleted if this value is dropped.
 pub struct PackWriter {
     store: Arc<dyn PackStore>,
     key: SessionKey,
@@ -42,13 +42,13 @@ impl PackWriter {
         Ok(writer)
     }
 
-    /// Adds removed bytes to the pack and returns their hash. The same bytes are stored once, with
-    /// the first description.
+    /// Adds removed bytes to the pack and returns their hash. If the same bytes are added again,
+    /// they are stored once, with the first description.
     ///
     /// # Errors
     ///
-    /// `Disk` when they cannot be written, `Refused` when they are longer than 1 GiB. The pack is
-    /// then unusable.
+    /// `Disk` if the bytes cannot be written, `Refused` if they are longer than 1 GiB. The pack is
+    /// unusable then.
     pub fn put(&mut self, raw: &[u8], about: About) -> Result<Hash> {
         let hash = Hash::compute(raw);
         if self.held.contains(&hash) {
@@ -60,18 +60,19 @@ impl PackWriter {
         Ok(hash)
     }
 
-    /// Completes the pack and gives it the next free number. When this returns, it is flushed.
+    /// Completes the pack, and gives it the next free number. When this returns, the pack survives
+    /// a power cut.
     ///
     /// # Errors
     ///
-    /// `Broken` when `draft` cannot be undone: it names bytes that were not added, or places that
-    /// overlap. `Disk` and `NoPermission` when it cannot be written. The pack is then deleted.
+    /// `Broken` if `draft` could not be undone: it names bytes that were not added, or ranges that
+    /// overlap. `Disk` or `NoPermission` if the pack cannot be written. The pack is then deleted.
     pub fn commit(self, draft: Draft) -> Result<Generation> {
         let generation = draft.into_generation(&self.key);
         self.finish(generation, None)
     }
 
-    /// Completes the pack with a generation, under the number `wanted` if it is free.
+    /// Completes the pack with a generation, under the number `wanted` if that is free.
     pub(crate) fn finish(
         mut self,
         mut generation: Generation,
@@ -95,7 +96,7 @@ impl PackWriter {
             let Some(mut pack) = pack.put(&pack_name(&folder, generation.number))? else {
                 return Ok(generation);
             };
-            // The manifest holds the number, so it is written again.
+            // The manifest contains the number, so it is written again.
             pack.truncate(end).map_err(writing)?;
             self.out = BufWriter::new(pack);
             self.at = end;
@@ -103,8 +104,8 @@ impl PackWriter {
         }
     }
 
-    /// Continues a complete pack after its pieces of removed bytes, which must be the first in it,
-    /// so that a new manifest can replace its own.
+    /// Continues a complete pack after its pieces of removed bytes, which must be its first pieces.
+    /// A new manifest can then replace the one in the pack.
     pub(crate) fn resume(
         mut pack: Box<dyn NewPack>,
         store: Arc<dyn PackStore>,

@@ -1,7 +1,7 @@
-//! Git's object store, as far as this crate needs it: the id of a file, and whether a repository
-//! contains an object.
+//! Reads git's object store, as far as this crate needs it: the id of a file, and whether a
+//! repository contains an object.
 //!
-//! Not here: reading objects, writing them, repositories with SHA-256 ids, and alternates whose
+//! Not supported: reading and writing objects, repositories with SHA-256 ids, and alternates whose
 //! path is quoted. An object in such a place counts as missing.
 
 use std::ffi::OsStr;
@@ -14,17 +14,18 @@ use epitome_model::Source;
 use crate::regular;
 use crate::source::{FileSource, exactly};
 
-/// Length of an object's id, in bytes.
+/// Length in bytes of an object's id.
 const ID: usize = 20;
-/// How many object folders are followed from alternate to alternate; git follows five.
+/// How many object folders are followed from alternate to alternate at most; git follows five.
 const MOST_FOLDERS: usize = 64;
 /// The first bytes of a pack's index since version 2.
 const MAGIC: &[u8] = b"\xfftOc\0\0\0\x02";
-/// Length of the table of how many ids begin with each byte, in bytes.
+/// Length in bytes of the table that says how many ids begin with each byte.
 const FANOUT: u64 = 256 * 4;
 
-/// The id that git gives to a file of these bytes, in hexadecimal digits (SHA-1, as `git
-/// hash-object --no-filters` prints it). Empty for bytes made to collide, which git refuses too.
+/// The id that git gives to a file with these bytes, in hexadecimal digits (SHA-1, as `git
+/// hash-object --no-filters` prints it). Empty for bytes that were made to collide, which git
+/// refuses as well.
 ///
 /// ```
 /// use epitome_store::reference::blob_id;
@@ -40,16 +41,17 @@ pub fn blob_id(bytes: &[u8]) -> String {
 
 /// The objects of a git repository.
 pub struct GitObjects {
-    /// Its own folder of objects, then those of its alternates.
+    /// The repository's own folder of objects, then those of its alternates.
     folders: Vec<PathBuf>,
 }
 
 impl GitObjects {
-    /// The objects of the repository in which the file at `path` is; `None` if it is in none, or
-    /// the repository has no folder of objects. Links of worktrees and submodules are followed.
+    /// The objects of the repository that contains the file at `path`. `None` if no repository
+    /// contains it, or if the repository has no folder of objects. Links of worktrees and
+    /// submodules are followed.
     pub fn around(path: &Path) -> Option<GitObjects> {
         let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
-        // A worktree shares the objects of the repository that it belongs to.
+        // A worktree uses the objects of the repository that it belongs to.
         let shared = match regular::read_to_string(&folder.join("commondir")) {
             Ok(common) => folder.join(common.trim_end()),
             Err(_) => folder,
@@ -58,15 +60,15 @@ impl GitObjects {
         objects.is_dir().then(|| GitObjects { folders: with_alternates(objects) })
     }
 
-    /// Whether the repository contains the object with this id, loose or packed, its own or an
-    /// alternate's.
+    /// Whether the repository or one of its alternates contains the object with this id, loose or
+    /// packed.
     pub fn hold(&self, id: &str) -> bool {
         let Some(id) = parse_id(id) else { return false };
         self.folders.iter().any(|folder| is_loose(folder, &id) || is_packed(folder, &id))
     }
 }
 
-/// The folder of a repository, if `dot_git` is it or names it.
+/// The folder of a repository: `dot_git` itself, or the folder that the file `dot_git` names.
 fn git(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());
@@ -76,7 +78,7 @@ fn git(dot_git: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
 
-/// A folder of objects and all its alternates, without duplicates.
+/// A folder of objects and all its alternates, each once.
 fn with_alternates(objects: PathBuf) -> Vec<PathBuf> {
     let mut folders = vec![objects];
     let mut next = 0;
@@ -122,10 +124,10 @@ fn is_packed(folder: &Path, id: &[u8; ID]) -> bool {
     })
 }
 
-/// Whether the index of a pack lists an id; `None` when the index ends too early.
+/// Whether the index of a pack lists an id; `None` if the index is too short.
 ///
-/// The ids are sorted. Version 1 has them right behind the table, each after an offset of four
-/// bytes; version 2 has a header before the table and nothing between the ids.
+/// The ids are sorted. In version 1 they follow the table directly, each after an offset of four
+/// bytes. In version 2 there is a header before the table, and nothing between the ids.
 fn lists(index: &dyn Source, id: &[u8; ID]) -> Option<bool> {
     let is_version_2 = bytes(index, 0, MAGIC.len() as u64)? == MAGIC;
     let (fanout, step, skip) = if is_version_2 { (8, 20, 0) } else { (0, 24, 4) };

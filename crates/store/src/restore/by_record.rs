@@ -1,7 +1,7 @@
-//! Restoring where no hash of the whole file leads further: line by line, newest generation first.
+//! Restores where no hash of the whole file matches: line by line, the newest generation first.
 //!
-//! A line is undone only where it is certain that the edit made it. An equal text is not enough: in
-//! a pretty-printed document an edit can leave a line like `},`, which occurs in many other places.
+//! A line is undone only if the edit certainly made it. An equal text is not enough: in a document
+//! with line breaks an edit can leave a line such as `},`, which occurs in many other places.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,24 +12,24 @@ use crate::archive::{EditedRecord, Generation, Line, RecordHash, lines};
 use crate::source::{Spliced, exactly};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The length in bytes from which a whole line of JSON counts as unique, in generations that do not
-/// say which of their records equal lines of the file before.
+/// The length in bytes from which a whole line of JSON counts as unique, for generations that do
+/// not record which edited records are also lines of the file before.
 const DISTINCT: usize = 40;
 
-/// The lines of a file during a restore through the generations.
+/// The lines of a file while a restore goes back through the generations.
 pub(super) struct Walk<'a> {
     current: &'a dyn Source,
-    /// The position of each line in the current file, and its current hash.
+    /// The span of each line in the current file, and the hash of its text so far.
     lines: Vec<Line>,
-    /// The current length of each line.
+    /// The length of each line so far.
     lens: Vec<u64>,
-    /// The splices undone in a line, relative to its beginning.
+    /// For each line, the splices of undone edits, relative to its beginning.
     edits: HashMap<usize, Vec<Splice>>,
-    /// The number of edits undone in a line.
+    /// For each line, the number of edits that were undone in it.
     undone: HashMap<usize, u64>,
 }
 
-/// A line and its record, as far as known.
+/// The index of a line, and the record that it is.
 type Match<'g> = (usize, &'g EditedRecord);
 
 impl<'a> Walk<'a> {
@@ -39,14 +39,16 @@ impl<'a> Walk<'a> {
         Ok(Walk { current, lines, lens, edits: HashMap::new(), undone: HashMap::new() })
     }
 
-    /// Matches lines with the records of a generation, in the order of the file. Never more lines
-    /// than records of that text; a record without a certain line is left out.
+    /// Identifies the lines that are records of a generation, in the order of the file. A text is
+    /// matched with at most as many lines as records; a record whose line is not certain is left
+    /// out.
     ///
-    /// A record is matched by its text where only the edit can have made it, and by its position
-    /// where it has the same distance as then to the certain lines before and after it.
+    /// A record is identified by its text, if only the edit can have made that text; otherwise by
+    /// its position, if it has the same distance as after the edit from the certain lines before
+    /// and after it.
     pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
         let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
-        // An empty line matches anything.
+        // An empty line would match anything.
         for record in generation.records.iter().filter(|record| record.len > 0) {
             open.entry(record.hash).or_default().records.push(record);
         }
@@ -70,7 +72,8 @@ impl<'a> Walk<'a> {
         Ok(matches)
     }
 
-    /// Records with the same distance as then from the certain ones before and after them.
+    /// The records that have the same distance as after the edit from certain records before and
+    /// after them.
     fn by_place<'g>(
         &self,
         generation: &Generation,
@@ -84,7 +87,7 @@ impl<'a> Walk<'a> {
             len += line + 1;
         }
         let end = len.saturating_sub(1);
-        // Old and new positions. The ends of the file are certain as well.
+        // The old and new positions. The beginning and the end of the file are certain as well.
         let mut anchors = vec![(0, 0), (generation.after.len, end)];
         anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
         anchors.sort_unstable();
@@ -114,7 +117,7 @@ impl<'a> Walk<'a> {
         Ok(exactly(self.current, start..end)?.into_owned())
     }
 
-    /// The bytes of a line with the edits undone so far.
+    /// The bytes of a line after the edits that were undone so far.
     fn bytes_now(&self, idx: usize) -> Result<Vec<u8>> {
         let bytes = self.bytes(idx)?;
         let view = Spliced::new(&bytes, self.edits(idx))?;
@@ -148,7 +151,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Drops lines whose undone edits cancel out. Returns the number of undone edits in the others.
+    /// Removes lines in which undone edits cancel out. Returns the number of undone edits in the
+    /// others.
     pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
         for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
             if RecordHash::compute(&self.bytes(idx)?) == self.lines[idx].hash {
@@ -160,7 +164,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether a line certainly comes from one of the generations, or contains a reference to bytes
-    /// that one removed.
+    /// that one of them removed.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
         let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
         for generation in compactions() {
@@ -200,17 +204,17 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Records and lines of one text that are not matched yet.
+/// The records and lines with the same text that are not matched yet.
 #[derive(Default)]
 struct Group<'g> {
     records: Vec<&'g EditedRecord>,
     lines: Vec<usize>,
-    /// Whether only the edit can have made a line of that text.
+    /// Whether only the edit can have made a line with that text.
     is_proof: bool,
 }
 
 impl<'g> Group<'g> {
-    /// If there are as many lines as records, they are matched by order.
+    /// Matches lines and records by their order, if there are equally many.
     fn as_many(&mut self) -> Vec<Match<'g>> {
         if !self.is_proof || self.lines.len() != self.records.len() {
             return Vec::new();
@@ -218,7 +222,7 @@ impl<'g> Group<'g> {
         self.lines.drain(..).zip(self.records.drain(..)).collect()
     }
 
-    /// Fewer lines than records that are undone in the same way.
+    /// Matches fewer lines than records, if all these records are undone in the same way.
     fn matches(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);
@@ -229,7 +233,8 @@ impl<'g> Group<'g> {
     }
 }
 
-/// Whether a line is unique: it names what was removed from it, or is a whole record.
+/// Whether a line is unique: it contains the reference of what was removed from it, or is a whole
+/// record.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
     let names = || {
@@ -240,14 +245,15 @@ fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     is_record || names()
 }
 
-/// All possible references in some bytes.
+/// All words in some bytes that may be references.
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k')
 }
 
-/// Refuses a file with more faults or violations of its agent's invariants than before.
+/// Returns an error if a file has more faults, or more violations of its agent's invariants, than
+/// before.
 pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
-    // Without a format there are no invariants to check.
+    // For an unknown format there are no invariants to check.
     let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
     let wrong = |source: &dyn Source| {
         let mut faults = Vec::new();

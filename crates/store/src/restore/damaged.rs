@@ -1,4 +1,4 @@
-//! Restoring from an archive that may be damaged in part.
+//! Restores from an archive that may be damaged in part.
 
 use std::collections::HashSet;
 
@@ -11,23 +11,23 @@ use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What to do if a restore needs a damaged or missing part of the archive.
+/// What a restore does if it needs a damaged or missing part of the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damage {
-    /// Refuse: nothing changes.
+    /// Refuse: the session is unchanged.
     #[default]
     Refuse,
     /// Leave out what that part removed, and count it as missing.
     LeaveOut,
 }
 
-/// Computes how to restore `current`, like [`restore`](super::restore), from `found`: all
-/// generations of its session, and the errors of damaged ones.
+/// Computes how to restore `current`, like [`restore`](super::restore). `found` are all generations
+/// of its session, and the errors of damaged ones.
 ///
 /// # Errors
 ///
-/// As [`restore`](super::restore); `Archive`, too, when a damaged or missing part may be needed and
-/// `damage` says to refuse.
+/// The errors of [`restore`](super::restore); with [`Damage::Refuse`] also `Archive`, if a damaged
+/// or missing part may be needed.
 pub fn restore_from(
     archive: &Archive,
     key: &SessionKey,
@@ -82,8 +82,8 @@ fn restored_from(
     Ok(done)
 }
 
-/// Whether `current` continues after the result of the first undone generation. Agents append, and
-/// so do native compactions, one of which may be the damaged part.
+/// Whether `current` continues after the file that the first undone generation left. Agents append,
+/// and so do compactions in an agent's own way; one of these may be the damaged part.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)
@@ -101,7 +101,7 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
         });
         std::iter::once(output.text(source)).chain(parts).collect()
     };
-    // A user's text that is a stub was pasted: no compaction edits user messages.
+    // A text of the user that is a stub was pasted: no compaction edits user messages.
     if let Block::Output(it) | Block::Repeated(RepeatedOutput { output: it, .. }) = block {
         output(it)
     } else if let Block::Call(call) = block {
@@ -111,11 +111,13 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
     }
 }
 
-/// Refuses a result proved by hash that is still not an original: it begins with the result of a
-/// generation that was removed from the archive, or has stubs whose bytes are not in the archive.
+/// Returns an error if a result that is proved by hash is not an original: it begins with the file
+/// that a generation left which was removed from the archive, or it has stubs whose bytes are not
+/// in the archive.
 ///
 /// # Errors
 ///
+/// `Archive`, with the reason; the errors of searching the archive.
 /// `Archive` says which; the errors of searching the archive.
 pub fn check_original(
     archive: &Archive,
@@ -145,7 +147,7 @@ pub fn stubs_in(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
         .flat_map(|entry| &entry.blocks)
         .flat_map(|block| texts_of(block, source))
         .filter_map(|text| Stub::parse(&text))
-        // A stub has no more lines than the text it replaced: a longer one was pasted.
+        // A stub has no more lines than the text that it replaced: a longer one was pasted.
         .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
         .map(|stub| stub.reference().clone())
         .collect();
@@ -154,11 +156,11 @@ pub fn stubs_in(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     names
 }
 
-/// Refuses a file with a stub whose bytes are not in the archive.
+/// Returns an error if a file has a stub whose bytes are not in the archive.
 ///
 /// # Errors
 ///
-/// `Archive` names the first such stub; the errors of searching the archive.
+/// `Archive`, which names the first such stub; the errors of searching the archive.
 pub fn check_stubs(
     archive: &Archive,
     key: &SessionKey,
@@ -178,7 +180,7 @@ pub fn check_stubs(
         return Err(err);
     }
     for name in names.into_iter().filter(|name| !known.contains(name)) {
-        // A forked session has stubs of another session.
+        // A forked session has stubs of the session it was made from.
         if archive.find(&name)?.is_empty() {
             let what = format!("{name} was removed from this session and is not in the archive");
             return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));

@@ -1,4 +1,5 @@
-//! A build without SQLite: every use of a database is an error that names the missing feature.
+//! The functions for databases in a build without SQLite: each returns an error that names the
+//! missing feature.
 
 mod replace;
 

@@ -1,4 +1,4 @@
-//! Connections to other programs' databases.
+//! Opens connections to databases of other programs.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -11,35 +11,36 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::regular;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// How long to wait for a program that is writing.
+/// How long to wait for another program that is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The suffix of the write-ahead log. It exists next to a database while a program uses it, or
-/// after one was killed, and holds changes that are not in the database yet.
+/// The suffix of the write-ahead log: the file exists next to a database while a program uses it,
+/// or after a program was killed, and contains changes that are not in the database yet.
 const LOG: &str = "-wal";
 
-/// The suffix of the index of that log. It exists while a program uses the database.
+/// The suffix of the index of that log: the file exists while a program uses the database.
 const INDEX: &str = "-shm";
 
-/// The suffix of the rollback journal. It exists while a program writes, or after one was killed,
-/// and holds what may have to be put back.
+/// The suffix of the rollback journal: the file exists while a program writes, or after a program
+/// was killed, and contains what may have to be put back.
 const JOURNAL: &str = "-journal";
 
-/// How many times a database is copied if it changes meanwhile.
+/// How often copying a database is repeated if the database changes in the meantime.
 const COPIES: usize = 5;
 
-/// Opens a database and runs `work` on it. `work` may run twice.
+/// Opens a database and runs `work` with the connection. `work` may be run twice.
 ///
-/// No file is left next to a database that is not in use: to read one with a write-ahead log,
-/// SQLite would leave two. So such a database is opened as immutable, or, if its log is not empty,
-/// copied first. If it did change meanwhile, it is opened once more in the usual way. A database
-/// that a killed program left in the middle of a commit is recovered in a copy.
+/// No file is left next to a database that is not in use, although SQLite would leave two after
+/// reading one with a write-ahead log. So such a database is opened as immutable or, if its log is
+/// not empty, copied first. If the database did change in the meantime, it is opened again in the
+/// usual way. A database that a killed program left in the middle of a commit is recovered in a
+/// copy.
 ///
 /// # Errors
 ///
-/// `NotAFile`, also when a log or journal next to the database is no file; `Locked`,
-/// `NoPermission`, `Unreadable`; `Changed` when other programs keep changing it; the errors of
-/// `work`.
+/// `NotAFile`, also if a log or journal next to the database is not a regular file; `Locked`,
+/// `NoPermission` or `Unreadable` if the database cannot be opened; `Changed` if other programs
+/// keep changing it; the errors of `work`.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     let failed = |err| cannot_read(err, database);
@@ -64,7 +65,7 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
     }
 }
 
-/// A connection that has read something, so that errors appear here.
+/// A connection that has read something, so that errors of opening appear here.
 fn connected(database: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = connect(database, flags)?;
@@ -89,7 +90,8 @@ fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Res
     for _ in 0..COPIES {
         let before = files(database);
         let done = reading_copy(database, &[LOG, JOURNAL], &work);
-        // A copy made while a program wrote may mix two states: it is used only if nothing changed.
+        // A copy that was made while a program wrote may mix two states: it is used only if nothing
+        // changed.
         if files(database) == before {
             return done;
         }
@@ -123,7 +125,7 @@ fn copied(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut from, &mut to).map(drop)
 }
 
-/// Refuses a database that is no file, or whose log, index or journal is none.
+/// Returns an error if the database, its log, its index or its journal is not a regular file.
 fn only_files(database: &Path) -> Result<()> {
     let paths = [LOG, INDEX, JOURNAL].map(|end| sibling(database, end));
     for path in std::iter::once(database).chain(paths.iter().map(PathBuf::as_path)) {
@@ -134,7 +136,8 @@ fn only_files(database: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The only place where a connection is opened; [`only_files`] must have checked the files.
+/// Opens a connection. Only this function does, and [`only_files`] must have checked the files
+/// before.
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "only files are opened"))]
 fn connect(database: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(database, flags)
@@ -159,15 +162,15 @@ pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// The state of a database that is not in use.
+/// The state of a database that no program is using.
 #[derive(Debug, PartialEq, Eq)]
 struct QuietDatabase {
     database: Stamp,
-    /// The stamp of the log, if it is not empty.
+    /// The stamp of the write-ahead log, if that is not empty.
     log: Option<Stamp>,
 }
 
-/// The stamp of a file, which changes when the file does.
+/// Identifies the state of a file: it differs if the file has changed.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     len: u64,

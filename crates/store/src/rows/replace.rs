@@ -15,15 +15,16 @@ use crate::store::Replaced;
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Rows {
-    /// Replaces the lines `before` by the lines `after` in one transaction; only rows that differ
-    /// are written. Lines of rows that epitome itself makes may be new or missing: their rows are
-    /// inserted or deleted. Rows that were added since stay behind them.
+    /// Replaces the lines `before` by the lines `after`, in one transaction; only rows that differ
+    /// are written. Lines of rows that epitome itself makes may be new or missing in `after`: their
+    /// rows are inserted or deleted. Rows that another program has added since the lines were read
+    /// stay after them.
     ///
     /// # Errors
     ///
-    /// `Changed` when a row is no longer what was read; `Locked` when another program writes for
-    /// longer than we wait; `NoPermission`, `Disk`; `Broken` when a line belongs to no row. Nothing
-    /// is changed then.
+    /// `Changed` if a row is not what was read any more; `Locked` if another program writes for
+    /// longer than epitome waits; `NoPermission` or `Disk` if the database cannot be written;
+    /// `Broken` if a line belongs to no row. The database is unchanged then.
     pub fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
         let mut connection = open_to_write(&self.database)?;
         let writing = |err| cannot_write(err, &self.database);
@@ -57,7 +58,7 @@ impl Rows {
 struct RowChanges {
     gone: Vec<Row>,
     new: Vec<Vec<u8>>,
-    /// The length of the lines of rows that were added since.
+    /// The total length of the lines of rows that another program has added.
     carried: u64,
 }
 
@@ -141,7 +142,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The SQL that inserts the row of a line, if it is one that epitome makes.
+    /// The SQL that inserts the row of a line, if epitome makes such rows.
     fn addition(&self, line: &[u8]) -> Option<&'static str> {
         let of_line = |table: &&Table| line.starts_with(table.begins.as_bytes());
         let table = self.of.document.tables.iter().find(of_line)?;
@@ -155,7 +156,8 @@ impl Work<'_> {
         }
     }
 
-    /// Whether the rows are now what was to be written, followed by those that were added since.
+    /// Whether the rows are now those that were to be written, followed by those that another
+    /// program has added.
     fn compare(&mut self, after: &File, mut carried: u64) -> Result<()> {
         let rows = self.of;
         let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
@@ -164,7 +166,7 @@ impl Work<'_> {
             let is = line(&row.head, stands.as_deref());
             match new.next()? {
                 Some(wanted) if wanted == is => {}
-                // Another program added a row where ours must be.
+                // Another program has added a row in the position that epitome's row must have.
                 Some(_) => return Err(rows.changed()),
                 None => carried = carried.saturating_sub(is.len() as u64 + 1),
             }

@@ -16,7 +16,7 @@ use super::{Rows, SessionRow, Stored, Which};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A row of a document: its table and its key.
+/// A row of a document: its table, its key, and the JSON that identifies it.
 pub(super) struct Row {
     pub table: usize,
     pub rowid: i64,
@@ -24,7 +24,7 @@ pub(super) struct Row {
 }
 
 impl Rows {
-    /// The rows as lines, in an unnamed temporary file.
+    /// Reads the rows as lines, into an unnamed temporary file.
     pub fn open(&self) -> Result<FileSource> {
         let _span = debug_span!("rows.export").entered();
         reading(&self.database, |connection| {
@@ -43,7 +43,7 @@ impl Rows {
         connection: &Connection,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        // One transaction, so that all rows are of one state of the database.
+        // All rows are read in one transaction, so that they are of one state of the database.
         let transaction =
             connection.unchecked_transaction().map_err(|err| cannot_read(err, &self.database))?;
         let mut tables = self.tables(&transaction)?;
@@ -132,7 +132,7 @@ pub(super) fn sessions_of(
     })
 }
 
-/// A session from its row; none for a row without an id.
+/// A session, from the row that lists it; `None` for a row without an id.
 fn stored(
     row: &rusqlite::Row<'_>,
     glance: ListedBy,
@@ -168,11 +168,11 @@ fn stored(
     Ok(Some(Stored { id, parent: words(1)?, modified, size, told }))
 }
 
-/// Vacuums a database: its file shrinks, its content is unchanged.
+/// Vacuums a database: its file becomes smaller, and its content is unchanged.
 ///
 /// # Errors
 ///
-/// `Locked`, `NoPermission`, `Disk`.
+/// `Locked`, `NoPermission` or `Disk` if the database cannot be written.
 pub fn vacuum(database: &Path) -> Result<()> {
     let connection = open_to_write(database)?;
     connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
@@ -183,7 +183,7 @@ pub fn vacuum(database: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `Locked`, `NoPermission`, `Disk`.
+/// `Locked`, `NoPermission` or `Disk` if the database cannot be written.
 pub fn delete(database: &Path, tables: &[&str], column: &str, id: &str) -> Result<()> {
     let mut connection = open_to_write(database)?;
     let mut delete = || {

@@ -1,4 +1,4 @@
-//! Bytes that other programs still write to a file that was replaced.
+//! Carries over bytes that other programs still write to a file that was replaced.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,37 +14,40 @@ use crate::source::{CHUNK, FileSource};
 use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
-/// How long to wait until a process that has a replaced file open has written and closed it. A
-/// process that keeps it open longer had it open before, and was overridden with `--force`.
+/// How long to wait until a process that has a replaced file open has written to it and closed it.
+/// A process that keeps it open longer had it open before, and the user overrode that with
+/// `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often carrying over is tried while an agent continues to write.
+/// How often carrying over is repeated while an agent continues to write.
 const TRIES: usize = 4;
 
-/// The session has its new bytes by then, contrary to the hint of a full disk.
+/// The hint if the disk is full. The usual hint would be wrong: the session was already replaced.
 const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
                        whether what the agent wrote in these seconds is at its end";
 
-/// The interval between two checks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Carries over what is written to replaced files.
+/// Carries over bytes that are written to replaced files.
 ///
-/// Agents open a session, write a record and close it. An agent that opened it just before the
-/// replacement writes to the old file, and its next record perhaps to the new one: carried-over
+/// Agents open a session, write a record and close it. An agent that opened the session just before
+/// the replacement writes to the old file, and its next record perhaps to the new one. So
+/// carried-over bytes belong between what epitome wrote and what the agent has written to the new
+/// file.
 /// bytes belong between what epitome wrote and what the agent has written since.
 pub(super) struct Carry<'a> {
     path: &'a Path,
-    /// In the order in which they were at the path.
+    /// The replaced files, in the order in which they were at the path.
     olds: Vec<Old<'a>>,
     carried: Bytes,
 }
 
 struct Old<'a> {
     file: Held<'a>,
-    /// How many of its bytes are in the new file.
+    /// The number of bytes of the file that are in the new file.
     seen: u64,
-    /// The offset in the new file for its next bytes.
+    /// The offset in the new file at which its next bytes belong.
     at: u64,
 }
 
@@ -63,7 +66,8 @@ impl Held<'_> {
 }
 
 impl<'a> Carry<'a> {
-    /// The first `seen` bytes of `old` became a file of `len` bytes at `path`.
+    /// Begins after a replacement: the first `seen` bytes of `old` became a file of `len` bytes at
+    /// `path`.
     pub(super) fn new(path: &'a Path, old: &'a FileSource, seen: u64, len: u64) -> Carry<'a> {
         let first = Old { file: Held::First(old), seen, at: len };
         Carry { path, olds: vec![first], carried: Bytes(0) }
@@ -73,7 +77,7 @@ impl<'a> Carry<'a> {
     ///
     /// # Errors
     ///
-    /// When the disk fails.
+    /// An error if the disk fails.
     pub(super) fn now(&mut self) -> Result<()> {
         let failed = |err| {
             let what = "what the agent appended meanwhile to the session";
@@ -98,8 +102,8 @@ impl<'a> Carry<'a> {
                     let seen = file.len();
                     self.olds.push(Old { file: Held::Later(file), seen, at: seen + many });
                 }
-                // Nothing follows, or inserting is impossible: appending is better than losing
-                // them.
+                // Nothing follows, or inserting is impossible: then appending the bytes is better
+                // than losing them.
                 None => {
                     new.write_all(&late).and_then(|()| new.sync_all()).map_err(failed)?;
                     let end = new.metadata().map_err(failed)?.len();
@@ -112,8 +116,8 @@ impl<'a> Carry<'a> {
         Ok(())
     }
 
-    /// Inserts bytes into the file at the path by replacing it once more. Returns the replaced
-    /// file; `None` if it was written to meanwhile.
+    /// Inserts bytes into the file at the path, by replacing that file once more. Returns the file
+    /// that was replaced; `None` if it was written to in the meantime.
     fn insert(&self, at: u64, late: &[u8]) -> Result<Option<FileSource>> {
         let failed = |err| Error::writing(err, "the session", self.path);
         let was = FileSource::open(self.path)?;
@@ -135,18 +139,19 @@ impl<'a> Carry<'a> {
         Ok(Some(was))
     }
 
-    /// Carries over until no process has an old file open any more, and for at least `grace`,
-    /// because a process that is about to open one cannot be seen. Returns all that was carried
-    /// over.
+    /// Carries over until no process has an old file open any more, and at least for `grace`,
+    /// because a process that is about to open one cannot be seen. Returns the number of bytes that
+    /// were carried over.
     ///
     /// # Errors
     ///
-    /// When the disk fails.
+    /// An error if the disk fails.
     pub(super) fn until_closed(mut self, grace: Duration) -> Result<Bytes> {
         let began = Instant::now();
         loop {
             step(DiskStep::Look).ok();
-            // Checked before reading: a process that has closed the file by now has written before.
+            // This is checked before reading: a process that has closed the file by now has written
+            // before.
             let waited = began.elapsed();
             let done = waited >= PATIENCE || waited >= grace && !self.is_open();
             let olds = self.olds.len();

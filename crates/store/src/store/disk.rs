@@ -1,5 +1,5 @@
 //! Disk operations that survive a power cut: private folders, temporary files that are renamed when
-//! complete, flushed folders.
+//! they are complete, folders whose names are flushed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, Write};
@@ -23,33 +23,33 @@ pub enum GcMode {
     Remove,
 }
 
-/// A temporary file. It is deleted when dropped; if the process is killed, the next epitome deletes
-/// it.
+/// A temporary file. It is deleted when this value is dropped; if the process is killed, the next
+/// epitome process deletes it.
 ///
-/// Its writer holds a lock on it, which shows other processes that it is in use.
+/// The process that writes it holds a lock on it, which shows other processes that it is in use.
 pub struct Temp(NamedTempFile);
 
-/// Why it could not be renamed.
+/// Why a temporary file could not be renamed.
 pub enum NotPlaced {
     /// The name is taken. The existing file is unchanged.
     Taken(Temp),
-    /// The system refuses.
+    /// The operating system refused.
     Failed(io::Error),
 }
 
 impl Temp {
-    /// An empty file in `folder`, readable by its owner only. Its name begins with a dot and ends
-    /// in `.tmp`, so that no agent lists it.
+    /// Creates an empty file in `folder` that only its owner can read. Its name begins with a dot
+    /// and ends in `.tmp`, so that no agent lists it.
     pub fn create(folder: &Path) -> io::Result<Temp> {
         loop {
             step(DiskStep::Create)?;
             let file =
                 tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
             match file.as_file().try_lock() {
-                // Another process may have deleted it before it was locked.
+                // Another process may have deleted the file before it was locked.
                 Ok(()) if !file.path().exists() => continue,
                 Err(TryLockError::WouldBlock) => continue,
-                // A disk without locks has no sweeping either: see `sweep`.
+                // On a disk without locks, `sweep` removes nothing either.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(Temp(file)),
             }
         }
@@ -60,30 +60,30 @@ impl Temp {
         self.0.as_file()
     }
 
-    /// Its temporary name.
+    /// The temporary path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Truncates it to `len` bytes; later writes follow these.
+    /// Truncates the file to `len` bytes. Later writes continue from there.
     pub fn truncate(&self, len: u64) -> io::Result<()> {
         self.file().set_len(len)?;
         self.file().seek(io::SeekFrom::Start(len)).map(drop)
     }
 
-    /// Sets its permissions.
+    /// Sets the permissions of the file.
     pub fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
         step(DiskStep::Mode)?;
         self.file().set_permissions(permissions)
     }
 
-    /// Flushes it to the disk.
+    /// Flushes the file to the disk.
     pub fn flush_to_disk(&self) -> io::Result<()> {
         step(DiskStep::Flush)?;
         self.0.as_file().sync_all()
     }
 
-    /// Renames it to `path`, if that name is free.
+    /// Renames the file to `path`, if that name is free.
     pub fn place_new(self, path: &Path) -> std::result::Result<(), NotPlaced> {
         step(DiskStep::Name).map_err(NotPlaced::Failed)?;
         match self.0.persist_noclobber(path) {
@@ -95,7 +95,7 @@ impl Temp {
         }
     }
 
-    /// Renames it to `path`, replacing an existing file.
+    /// Renames the file to `path`. An existing file is replaced.
     pub fn place_over(self, path: &Path) -> io::Result<()> {
         step(DiskStep::Name)?;
         self.0.persist(path).map(drop).map_err(|err| err.error)
@@ -116,14 +116,14 @@ impl Write for Temp {
 /// A temporary file that a killed process left.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub len: u64,
 }
 
-/// Finds the temporary files of killed processes in `folder`, and removes them if asked to. What
-/// cannot be read or locked is left alone.
+/// Finds the temporary files of killed processes in `folder`, and with [`GcMode::Remove`] removes
+/// them. Files that cannot be read or locked are left alone.
 pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };
@@ -134,7 +134,8 @@ pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
             continue;
         }
         let path = entry.path();
-        // The lock is held while it is removed: its writer looks for the file after locking it.
+        // The lock is held while the file is removed: the process that writes it looks for the file
+        // after locking it.
         let Ok(file) = regular::open_with(File::options().read(true).write(true), &path) else {
             continue;
         };
@@ -154,7 +155,7 @@ pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
     found
 }
 
-/// Creates a folder and its missing parents, for the user alone, and flushes each.
+/// Creates a folder and its missing parents, which only their owner can read, and flushes each.
 pub fn private_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -164,7 +165,7 @@ pub fn private_folder(path: &Path) -> Result<()> {
         private_folder(parent)?;
     }
     let made = step(DiskStep::Folder).and_then(|()| match make_private(path) {
-        // Another process made it first.
+        // Another process has created the folder first.
         Err(err) if err.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     });
@@ -199,7 +200,7 @@ pub fn flush_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Other systems flush names by themselves.
+/// Does nothing: other systems flush names by themselves.
 #[cfg(not(unix))]
 pub fn flush_folder(_: &Path) -> io::Result<()> {
     step(DiskStep::FlushFolder)

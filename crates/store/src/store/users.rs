@@ -1,4 +1,4 @@
-//! Processes that have a file open.
+//! Finds the processes that have a file open.
 
 use std::path::Path;
 
@@ -8,26 +8,26 @@ use crate::regular;
 /// A process that has a file open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// Its process id.
+    /// The id of the process.
     pub pid: u32,
-    /// Its name, as the system shows it; empty when it does not.
+    /// The name of the process, as the system shows it; empty if the system does not.
     pub name: String,
-    /// Whether it can write to the file; `true` if the system does not say.
+    /// Whether the process can write to the file; true if the system does not say.
     pub writes: bool,
 }
 
-/// The other processes that have the file at `path` open, by id, as far as they are visible: those
-/// of other users are hidden from all but the administrator. Another epitome that only reads is not
-/// among them: it writes nothing that could be lost.
+/// The other processes that have the file at `path` open, by id, as far as they are visible:
+/// processes of other users are visible only to an administrator. Other epitome processes that only
+/// read are left out, because they write nothing that could be lost.
 ///
 /// Linux uses `/proc`, other unixes `lsof`; on other systems the list is empty.
 pub fn users_of(path: &Path) -> Vec<User> {
     others(find(path))
 }
 
-/// The other processes that still have the old file open that was at `path` before it was replaced.
+/// The other processes that still have the file open that was at `path` before it was replaced.
 ///
-/// On Linux only: elsewhere an unlinked file is not found, and the list is empty.
+/// This works on Linux only. Elsewhere an unlinked file cannot be found, and the list is empty.
 #[cfg(target_os = "linux")]
 pub(super) fn users_of_replaced(path: &Path, was: &std::fs::Metadata) -> Vec<User> {
     others(find_file(path, was))
@@ -63,8 +63,8 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
     let has_open = |process: &Path| {
         let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
         let ours = fds.filter(|fd| {
-            // The link is read first: it is cheap, and the same inside a container. For an unlinked
-            // file, text follows the name.
+            // The link is read first: that is fast, and gives the same name inside a container. For
+            // an unlinked file, text follows the name.
             let named = |to: &Path| to.file_name().unwrap_or_default().as_bytes().starts_with(name);
             fs::read_link(fd.path()).is_ok_and(|to| named(&to))
                 && fs::metadata(fd.path())
@@ -120,8 +120,8 @@ fn is_epitome(user: &User) -> bool {
     user.name == "epitome"
 }
 
-/// Parses the output of `lsof -F pca`: a line `p<number>` for each process, followed by lines with
-/// its fields, and those of its open files, each with its access mode (`r`, `w`, `u`).
+/// Parses the output of `lsof -F pca`: a line `p<number>` for each process, then lines with the
+/// fields of the process and of its open files, each of these with its access mode (`r`, `w`, `u`).
 #[cfg(any(test, all(unix, not(target_os = "linux"))))]
 fn parse(answer: &str) -> Vec<User> {
     let mut users: Vec<User> = Vec::new();

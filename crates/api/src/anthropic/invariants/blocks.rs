@@ -85,7 +85,7 @@ fn check_known_kind(found: &mut Violations<'_>, block: &Value<'_>, place: &str, 
     let own = KEYS.iter().find(|(known, _)| *known == kind).map(|(_, keys)| *keys);
     match own {
         Some(own) => found.keys(block, place, &[&["type", "cache_control"], own].concat()),
-        // The service's own tools have many kinds of results, which are sent back unchanged.
+        // Tools that the service runs have many kinds of results, which are sent back unchanged.
         None if kind.ends_with("_tool_result") => {}
         None => {
             let kind = epitome_model::short(kind, 40);

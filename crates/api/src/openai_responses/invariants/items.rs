@@ -64,7 +64,7 @@ const INPUTS: [&str; 12] = [
     "compaction_trigger",
 ];
 
-/// Whether a model produced it.
+/// Whether a model produced the item.
 pub fn is_output(item: &Value<'_>) -> bool {
     match item.word("type") {
         Some(kind) if kind != "message" => OUTPUTS.contains(&&*kind),

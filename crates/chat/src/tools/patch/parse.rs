@@ -33,7 +33,7 @@ pub(super) struct Hunk {
     /// A line somewhere above the change.
     pub(super) below: Option<String>,
     pub(super) lines: Vec<(Kind, String)>,
-    /// Whether it is at the end of the file.
+    /// Whether the hunk is at the end of the file.
     pub(super) at_end: bool,
 }
 

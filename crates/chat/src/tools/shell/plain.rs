@@ -12,11 +12,11 @@ use anstyle_parse::{Params, Parser, Perform};
 pub(super) const WIDTH: usize = 200;
 pub(super) const HEIGHT: usize = 50;
 
-/// The most characters of a row that can be overwritten. Beyond that the row is final.
+/// The maximum number of characters of a row that can be overwritten. Beyond that the row is final.
 const LONGEST: usize = 16 << 10;
 
-/// The most bytes of an escape sequence. A longer one is treated as text, because it comes from a
-/// binary file.
+/// The maximum length of an escape sequence in bytes. A longer one is treated as text, because it
+/// comes from a binary file.
 const SEQUENCE: usize = 4 << 10;
 
 /// Converts terminal output to plain text.

@@ -1,4 +1,4 @@
-//! Finds the compactions of a session, and its context before and after each.
+//! Finds the compactions of a session, and the context before and after each.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,18 +16,19 @@ use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_store::original::places;
 
-/// A session as it was before all compactions by epitome, with what was appended since, and its
-/// state before and after each of them.
+/// A session as it was before all compactions by epitome, with everything appended since, and its
+/// states before and after each of them.
 pub(in crate::ops) struct Timeline<'a> {
     format: &'static Format,
     /// The uncompacted session.
     whole: Spliced<'a>,
-    /// The session before and after each compaction by epitome, with what was appended since.
+    /// For each compaction by epitome, the session before and after it, with everything appended
+    /// since.
     states: Vec<(Spliced<'a>, Spliced<'a>)>,
     generations: Vec<Generation>,
-    /// The offset of each compaction by epitome in the uncompacted session.
+    /// For each compaction by epitome, its offset in the uncompacted session.
     places: Vec<u64>,
-    /// The uncompacted session.
+    /// The transcript of the uncompacted session.
     pub transcript: Transcript,
     /// What could not be determined, as sentences.
     pub notes: Vec<String>,
@@ -41,17 +42,17 @@ pub(in crate::ops) struct Found {
     pub recipe: Option<String>,
     pub time: Option<String>,
     pub line: Option<u64>,
-    /// The length of the uncompacted session before the compaction, and its length including what
-    /// the compaction put in place of the history.
+    /// The length in bytes of the uncompacted session before the compaction, and its length
+    /// including what the compaction put in place of the history.
     pub ends: (u64, u64),
-    /// The length before the compaction without records that the agent appended as a part of it,
-    /// for agents that record where a compaction begins.
+    /// The length before the compaction, without records that the agent appended as a part of it.
+    /// Only for agents that record where a compaction begins.
     pub begins: Option<u64>,
-    /// The summary, of an agent's own compaction.
+    /// The text of the summary, for a compaction by the agent.
     pub summary: Option<String>,
-    /// The index in [`Timeline::states`], of a compaction by epitome.
+    /// The index in [`Timeline::states`], for a compaction by epitome.
     pub own: Option<usize>,
-    /// The indexes of the items that came later.
+    /// The indices of the items after the compaction.
     pub later: Vec<usize>,
     /// The references of the archived texts.
     pub removed: Vec<Ref>,
@@ -75,7 +76,7 @@ impl Default for Found {
     }
 }
 
-/// The contexts before and after a compaction.
+/// The contexts before and after one compaction.
 pub(in crate::ops) struct Moment<'t> {
     pub before: (Transcript, Prefix<'t>),
     pub after: (Transcript, Prefix<'t>),
@@ -163,13 +164,13 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// The agent's own compactions: records that hold a summary, or a copy of the history.
+    /// The compactions by the agent: records with a summary, or with a copy of the history.
     fn agents(&self) -> Vec<Found> {
         let mut found = Vec::new();
         let mut left = self.agents_in(&self.transcript);
         let mut known = HashSet::new();
         while let Some(mut one) = left.pop() {
-            // Some agents write the whole history again, with the earlier summary in it.
+            // Some agents write the whole history again, together with the earlier summary.
             if let Some(first) =
                 one.summary.as_deref().and_then(|text| self.first(text, one.ends.0))
             {
@@ -184,8 +185,8 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The record with which a summary first came into the context, if that is before `end`, and
-    /// the session before that record.
+    /// The record with which a summary first became part of the context, if that is before `end`;
+    /// and the session before that record.
     fn first(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         let read = |end: u64| {
             let source = Prefix { source: &self.whole, len: end };
@@ -211,7 +212,7 @@ impl<'a> Timeline<'a> {
         Some((read(before), Found { ends: (before, last), line, later, ..Found::default() }))
     }
 
-    /// The compactions whose records are in a transcript of the session, or of its beginning.
+    /// The compactions whose records are in the transcript of a session or of its beginning.
     fn agents_in(&self, session: &Transcript) -> Vec<Found> {
         let items = &session.items;
         let mut found = Vec::new();
@@ -253,8 +254,8 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The end of the line that contains an offset. Some records have many entries, and some agents
-    /// ignore a record without its line feed.
+    /// The end of the line that contains an offset. A record may have many entries, and some agents
+    /// ignore a record without a line feed at its end.
     fn line_end(&self, mut end: u64) -> u64 {
         const STEP: u64 = 64 << 10;
         let whole = self.whole();
@@ -312,7 +313,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// The states before and after each compaction; none if they cannot be restored to the byte.
+/// For each compaction, the states before and after it; `None` if they cannot be restored exactly.
 fn states_of<'a, S: Source>(
     session: &'a Loaded<S>,
     archive: &Archive,
@@ -345,13 +346,13 @@ fn unknown(n: usize, why: &str) -> String {
     format!("{what} of epitome cannot be told apart from the rest: {why}")
 }
 
-/// Whether an entry is of a record that replaces the history.
+/// Whether an entry belongs to a record that replaces the history.
 fn is_compaction(entry: &Entry) -> bool {
     entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
 }
 
-/// Whether an item is part of a compaction that began before it: a record that the agent writes by
-/// itself.
+/// Whether an item is part of a compaction that began before it: a record that the agent writes on
+/// its own.
 fn is_of_compaction(item: &Item) -> bool {
     match item {
         Item::Kept(_) => true,

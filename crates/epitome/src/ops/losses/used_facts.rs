@@ -1,10 +1,10 @@
-//! Groups the facts that were used later: each file is counted once.
+//! Groups the facts that were used later, so that each file counts once.
 
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::UsedFact;
 
-/// Removes facts that are a part of another: for a file named by its path, the end of the path, the
-/// file name, and the name without its extension.
+/// Removes facts that are a part of another. If a file is named by its path, these are the end of
+/// the path, the name of the file, and the name without its extension.
 pub(super) fn one_per_file(facts: Vec<UsedFact>) -> Vec<UsedFact> {
     let paths: Vec<String> =
         facts.iter().filter(|it| it.kind == FactKind::Path).map(|it| it.fact.clone()).collect();
@@ -22,8 +22,8 @@ fn is_part_of(part: &str, path: &str) -> bool {
     part.len() < path.len() && (is_end(path) || stem.is_some_and(is_end))
 }
 
-/// The leading slash is not part of a fact. Adds it to a path below a folder of users, because only
-/// with it the user's name is recognised.
+/// A fact with the slash at its beginning, if it is a path below a folder of users: a fact does not
+/// contain the slash, but the user's name is only recognised with it.
 pub(super) fn with_slash(used: &UsedFact) -> String {
     let is_of_user = ["Users/", "home/", "root/"].iter().any(|it| used.fact.starts_with(it));
     match used.kind {

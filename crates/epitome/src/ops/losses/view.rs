@@ -1,5 +1,5 @@
-//! The losses of a compaction as they are shown: groups in order, titles, amounts in words. Texts
-//! of the session are not escaped for a terminal or a page: the caller must do that.
+//! The losses of a compaction as they are displayed: groups in order, titles, amounts in words.
+//! Texts of the session are not escaped for a terminal or a page: the caller must do that.
 
 use std::cmp::Reverse;
 
@@ -10,18 +10,18 @@ use epitome_passes::response_name;
 
 use super::{CompactedBy, CompactionLosses, Piece};
 
-/// Losses under one title.
+/// Losses with one title.
 #[derive(Clone, Debug)]
 pub struct LossGroup<'a> {
     /// The title.
     pub title: String,
     /// The losses.
     pub members: LossMembers<'a>,
-    /// Whether they matter least: what can be read or run again, and what was resolved.
+    /// Whether these losses matter least: what can be read or run again, and what was resolved.
     pub is_rest: bool,
 }
 
-/// The members of a group.
+/// The losses in a group.
 #[derive(Clone, Debug)]
 pub enum LossMembers<'a> {
     /// Texts, those that matter most first.
@@ -34,12 +34,12 @@ pub enum LossMembers<'a> {
     None,
 }
 
-/// The command that gets a piece back, with the placeholder `REF` for its reference.
+/// The command that gets a removed text back, with `REF` in place of the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WayBack {
-    /// It puts the piece back into the session.
+    /// The command puts the text back into the session.
     Restore(String),
-    /// It prints the piece, which cannot be put back alone.
+    /// The command prints the text, which cannot be put back alone.
     Show(String),
 }
 
@@ -49,7 +49,7 @@ impl CompactionLosses {
         self.by == CompactedBy::Epitome && self.generation.is_none()
     }
 
-    /// The program that made it: `claude's own`, `by epitome, recipe s06`.
+    /// The program that made the compaction: `claude's own`, `by epitome, recipe s06`.
     pub fn maker(&self, agent: &str) -> String {
         match (self.by, &self.recipe) {
             (CompactedBy::Agent, _) => format!("{agent}'s own"),
@@ -58,7 +58,7 @@ impl CompactionLosses {
         }
     }
 
-    /// The removed amounts by kind: `1 rule (80), 2 file reads (9.1k)`.
+    /// What was removed, by kind, with tokens: `1 rule (80), 2 file reads (9.1k)`.
     pub fn amounts(&self) -> String {
         let amounts = self.left.iter();
         let amounts: Vec<String> = amounts
@@ -105,7 +105,7 @@ impl CompactionLosses {
         groups
     }
 
-    /// How to get a piece back; none if there is no command for any.
+    /// How to get a removed text back; `None` if there is no command for any of them.
     pub fn way_back(&self) -> Option<WayBack> {
         let form = |command: &str, piece: &Piece| {
             let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
@@ -117,7 +117,7 @@ impl CompactionLosses {
         restore.map(WayBack::Restore).or_else(|| show().map(WayBack::Show))
     }
 
-    /// Why the pieces cannot be put back, for a compaction whose pieces cannot.
+    /// Why the removed texts cannot be put back, for a compaction of which none can.
     pub fn why_not_restored(&self) -> &'static str {
         match self.by {
             CompactedBy::Agent => "the agent took them out itself",
@@ -153,8 +153,8 @@ impl CompactionLosses {
         Some(LossGroup::new(&title, LossMembers::None))
     }
 
-    /// The removed facts that were used later, the most telling first. Of a path and its last
-    /// components, only the first found.
+    /// The removed facts that were used later, the most telling first. If a path and its last
+    /// components are among them, only the first one found is listed.
     fn facts_used_later(&self) -> Vec<&str> {
         let mut found: Vec<&UsedFact> = self.facts_used.iter().collect();
         found.sort_by_key(|it| rank(it));
@@ -167,7 +167,8 @@ impl CompactionLosses {
         facts
     }
 
-    /// The pieces that are in no other group; those of a plan with the largest first.
+    /// The removed texts that are in no other group; those of a planned compaction, the largest
+    /// first.
     fn rest(&self) -> Option<LossGroup<'_>> {
         const OF_OTHER_GROUPS: [LostKind; 5] =
             [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];
@@ -194,12 +195,13 @@ impl<'a> LossGroup<'a> {
 }
 
 impl Piece {
-    /// Whether its name is that of a file.
+    /// Whether the name of the removed text is that of a file.
     pub fn is_file(&self) -> bool {
         is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
     }
 
-    /// Details to show with its name: its size, its number, how it was needed later.
+    /// Details that are displayed with the name: the size, the number of the call or response, and
+    /// how the text was needed later.
     pub fn details(&self) -> Vec<String> {
         let lost = &self.lost;
         let part = if lost.partly { " of it" } else { "" };

@@ -12,9 +12,9 @@ use crate::opencode::raw::{self, State};
 use crate::opencode::tools::TOOLS;
 use crate::place::Place;
 
-/// Sent for a call that never finished.
+/// The result that OpenCode sends for a call that never finished.
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
-/// Sent for a request to summarise, and for a tool that the user ran.
+/// The text that OpenCode sends for a request to summarise, and before a tool that the user ran.
 const SUMMARISE: &str = "What did we do so far?";
 const BY_USER: &str = "The following tool was executed by the user";
 
@@ -24,7 +24,7 @@ const FROM_USER: [&[u8]; 2] = [
     b"User has answered your questions",
 ];
 
-/// The tool metadata that OpenCode looks up later: the instructions that a read has shown, the
+/// Metadata of tool calls that OpenCode reads later: the instructions that a read has shown, the
 /// session of a sub-agent, the output of an interrupted call.
 const LOOKED_UP: [&[u8]; 7] = [
     b"loaded",
@@ -51,7 +51,7 @@ pub fn part(
             if raw.is_synthetic {
                 entry.role = Role::System;
             }
-            // An empty text is left out, and so is one that is only displayed.
+            // An empty text is not sent, and neither is one that is only displayed.
             let said = raw.text.as_ref().filter(|text| text.len() > 2 && !raw.is_ignored);
             entry.blocks = said.map(|text| Block::Text(at.source(text))).into_iter().collect();
         }
@@ -90,7 +90,7 @@ pub fn part(
     Some(entry)
 }
 
-/// An attachment of the user. The content of a text file or directory is repeated in a separate
+/// An attachment of the user. The content of an attached text file or directory is in a separate
 /// part.
 fn file(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     let mime = at.maybe(raw.mime.as_ref())?;
@@ -109,7 +109,7 @@ fn is_data(at: &Place<'_>, url: &Range<usize>) -> bool {
     at.line[url.clone()].starts_with(b"\"data:")
 }
 
-/// Reasoning; `None` if it was emptied, because it is then not sent.
+/// Reasoning; `None` if its text is empty, because then it is not sent.
 fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     let text = raw.text.as_ref()?;
     if text.len() <= 2 && raw.metadata.is_none() {
@@ -118,7 +118,7 @@ fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     Some(Block::Thinking(Thinking {
         text: Some(at.source(text)),
         whole: at.span(&raw.whole),
-        // OpenAI's Responses refuses a call whose reasoning item is gone.
+        // OpenAI's Responses API refuses a call whose reasoning item was removed.
         removable: raw.metadata.as_ref().is_none_or(|metadata| metadata.openai.is_none()),
     }))
 }
@@ -130,7 +130,7 @@ fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Outp
     output.numbered = &*name == "read";
     let mut call = at.call(TOOLS, id.into(), name, &state.input.clone().unwrap_or_default());
     if state.input.is_none() {
-        // Without arguments, the beginning of the part.
+        // A call without arguments gets an empty range at the beginning of the part instead.
         call.arguments = at.span(&(raw.whole.start..raw.whole.start));
     }
     (call, output)

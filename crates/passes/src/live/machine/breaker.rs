@@ -1,10 +1,10 @@
-//! The circuit breaker, which stops automatic compactions that gain nothing.
+//! The circuit breaker, which stops automatic compactions that save too little.
 
 use epitome_model::Tokens;
 
-/// Gains below this are poor, in per cent.
+/// The saving in per cent below which a compaction counts as poor.
 const POOR: u64 = 5;
-/// Number of consecutive poor gains that opens the breaker.
+/// Number of consecutive poor compactions that opens the breaker.
 const POOR_GAINS: u32 = 2;
 /// Number of consecutive failures of one kind that opens the breaker.
 const FAILURES: u32 = 3;
@@ -14,7 +14,7 @@ const FAILURES: u32 = 3;
 pub(super) enum AttemptResult {
     /// The attempt saved `saved` of `of` tokens.
     Gained { of: Tokens, saved: Tokens },
-    /// A summary was asked for, and there is none.
+    /// A summary was requested, and there is none.
     Unwritten,
     /// The passes failed.
     Refused,
@@ -23,14 +23,14 @@ pub(super) enum AttemptResult {
 /// Whether automatic compactions are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// They are allowed.
+    /// Automatic compactions are allowed.
     Closed(Streaks),
-    /// They are not, until the context has grown by 5 per cent from this size. Then one attempt is
-    /// let through, with all of its steps.
+    /// Automatic compactions are not allowed until the context has grown by 5 per cent from this
+    /// size. Then one attempt, with all its steps, is allowed.
     Open { at: Tokens },
 }
 
-/// Consecutive bad results of each kind.
+/// The number of consecutive bad results of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,
@@ -45,7 +45,7 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Whether an attempt may begin at this size.
+    /// Whether an attempt may begin when the context has this size.
     pub(super) fn allows(&self, tokens: Tokens) -> bool {
         match self {
             Breaker::Closed(_) => true,
@@ -53,8 +53,8 @@ impl Breaker {
         }
     }
 
-    /// Judges an attempt after which the context has this size. Returns why, if it opens the
-    /// breaker.
+    /// Judges an attempt. `now` is the size of the context after it. Returns the reason if the
+    /// breaker opens.
     pub(super) fn judge(&mut self, result: AttemptResult, now: Tokens) -> Option<String> {
         let streaks = match self {
             Breaker::Closed(streaks) => streaks,
@@ -73,7 +73,7 @@ impl Breaker {
 }
 
 impl Streaks {
-    /// Counts an attempt. Returns why, if it opens the breaker.
+    /// Counts the result of an attempt. Returns the reason if the breaker has to open.
     fn add(&mut self, result: AttemptResult) -> Option<String> {
         match result {
             AttemptResult::Gained { .. } if result.is_good() => {
@@ -107,7 +107,7 @@ impl AttemptResult {
     }
 }
 
-/// Whether a size has grown by as much as a good gain.
+/// Whether a size has grown by at least the per cent that a good compaction saves.
 pub(super) fn has_grown(from: Tokens, to: Tokens) -> bool {
     to.0 * 100 >= from.0 * (100 + POOR)
 }

@@ -59,7 +59,7 @@ impl Html<'_> {
         }
     }
 
-    /// When it began, and how long it was active.
+    /// When the session began, and how long it was active.
     fn times(&self) -> Markup {
         let times = (
             self.facts.started.as_deref().and_then(time::parse),

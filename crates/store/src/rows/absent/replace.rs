@@ -1,4 +1,4 @@
-//! Replacing rows always fails.
+//! Replacing rows in a build without SQLite: always an error.
 
 use std::fs::File;
 
