@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
 
-pub(crate) use recorded::{RecordedRequest, RecordedSession, requests_of};
+pub(crate) use recorded::{RecordedRequest, RecordedSession, billed_requests};
 
 /// What costs are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -10,8 +10,8 @@ mod today;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::claude::{FORMAT, Status, lines_with_usage};
-use epitome_model::{MicroDollars, Tokens, counted_requests};
+use epitome_formats::claude::{Status, billed};
+use epitome_model::{MicroDollars, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Hash;
@@ -130,8 +130,7 @@ fn last_context(session: &Path) -> Option<Tokens> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    let transcript = (FORMAT.read)(&lines_with_usage(&bytes), &mut ());
-    let usage = counted_requests(&transcript).last()?.usage;
+    let usage = billed(&bytes).requests.last()?.usage;
     Some(Tokens(usage.input + usage.output))
 }
 

@@ -3,6 +3,7 @@
 //! `docs/formats/claude.md` describes the records, and how that was found out.
 
 mod additions;
+mod billed;
 mod counted;
 mod hook;
 mod invariants;
@@ -15,8 +16,9 @@ mod summarise;
 mod tools;
 
 pub use additions::{MCP, STATUS_LINE};
+pub use billed::billed;
 pub use hook::HOOK;
-pub use status::{Status, kept_days, lines_with_usage, status};
+pub use status::{Status, kept_days, status};
 
 use epitome_json::write::{self, Gone, Shapes};
 
@@ -26,6 +28,7 @@ use crate::{Format, Write};
 pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
+    billed: Some(billed),
     ..Format::writable("claude", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

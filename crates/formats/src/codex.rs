@@ -4,6 +4,7 @@
 
 mod additions;
 mod append;
+mod billed;
 mod hook;
 mod invariants;
 mod items;
@@ -40,6 +41,7 @@ pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
     thinking_is_bound: |_| false,
+    billed: Some(billed::billed),
     ..Format::writable("codex", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

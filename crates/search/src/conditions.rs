@@ -127,6 +127,6 @@ mod tests {
             AND number NOT IN (SELECT rowid FROM words WHERE words MATCH ?) AND role = ?";
         let expect = [r#""a" OR "b""#, r#""c""#, "tool"];
         check_query(&query.relaxed().expect("it has two words"), &expect, found);
-        assert_eq!(Query::parse("a -b").expect("a query").relaxed(), None);
+        assert_eq!(Query::parse("-a").expect("a query").relaxed(), None);
     }
 }

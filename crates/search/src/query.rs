@@ -10,6 +10,9 @@ use super::terms;
 const LONGEST: usize = 1_000;
 /// The most words of a text that is looked for.
 const TEXT_WORDS: usize = 40;
+/// Endings of English words, and the least length of what remains of a word.
+const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
+const STEM: usize = 4;
 /// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
@@ -38,6 +41,20 @@ pub(super) struct Clause {
     pub(super) is_prefix: bool,
     /// Whether messages that contain them are excluded.
     pub(super) is_excluded: bool,
+}
+
+impl Clause {
+    /// The clause for a word with any ending; phrases and short words stay as they are.
+    fn relaxed(&self) -> Clause {
+        let [word] = self.words.as_slice() else { return self.clone() };
+        if self.is_excluded || !word.is_ascii() {
+            return self.clone();
+        }
+        let stems = ENDINGS.iter().filter_map(|ending| word.strip_suffix(ending));
+        let stem = stems.into_iter().find(|stem| stem.len() >= STEM).unwrap_or(word);
+        let is_prefix = self.is_prefix || stem.len() >= STEM;
+        Clause { words: vec![stem.to_owned()], is_prefix, is_excluded: false }
+    }
 }
 
 /// The field that `name:value` filters by.
@@ -144,11 +161,14 @@ impl Query {
         Ok(Query { clauses: vec![clause], ..Query::default() })
     }
 
-    /// The same query for messages that have at least one of its words, those with the rarest and
-    /// the most of them first. None if it has only one.
+    /// The same query for messages that have at least one of its words, also with another ending,
+    /// those with the rarest and the most of them first. None if it asks for no word.
     pub(super) fn relaxed(&self) -> Option<Query> {
-        let wanted = self.clauses.iter().filter(|clause| !clause.is_excluded).count();
-        (wanted > 1 && !self.is_relaxed).then(|| Query { is_relaxed: true, ..self.clone() })
+        if self.is_relaxed || self.clauses.iter().all(|clause| clause.is_excluded) {
+            return None;
+        }
+        let clauses = self.clauses.iter().map(Clause::relaxed).collect();
+        Some(Query { is_relaxed: true, clauses, ..self.clone() })
     }
 
     /// The same query, limited to messages of this role.
@@ -316,5 +336,18 @@ mod tests {
         check(&"x".repeat(65), Err("words longer than 64 are not found"));
         check(&format!("a_{}", "ä".repeat(33)), Err("words longer than 64 are not found"));
         check(&"x ".repeat(501), Err("a query has at most 1000 characters"));
+    }
+
+    #[test]
+    fn a_relaxed_query_takes_other_endings_of_its_words() {
+        let query = Query::parse("parsing files pars* api \"two words\" -tests").expect("a query");
+        let relaxed = query.relaxed().expect("it has words");
+        let clauses = relaxed.clauses.iter().map(|it| {
+            let sign = if it.is_excluded { "-" } else { "" };
+            format!("{sign}{}{}", it.words.join("+"), if it.is_prefix { "*" } else { "" })
+        });
+        let clauses: Vec<String> = clauses.collect();
+        assert_eq!(clauses, ["pars*", "file*", "pars*", "api", "two+words", "-tests"]);
+        assert_eq!(relaxed.relaxed(), None);
     }
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome_agents::{self as agents, SessionFile};
+use epitome_formats::{Billed, BilledRequest, named};
 use epitome_llm::Catalogue;
-use epitome_model::{CacheUse, MicroDollars, TokenUsage, Tokens, Transcript, Usage};
+use epitome_model::{CacheUse, MicroDollars, Source, TokenUsage, Tokens, Transcript, Usage};
 use epitome_model::{counted_requests, short};
 use jiff::Timestamp;
 use rayon::prelude::*;
@@ -17,6 +18,7 @@ use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::Result;
 use crate::ops::timestamp;
+use crate::place::Place;
 use crate::redact::Screen;
 use crate::regular;
 use crate::store::disk;
@@ -61,6 +63,18 @@ impl RecordedRequest {
         })
     }
 
+    /// Takes the larger of each count of the same request in another record.
+    pub fn take_largest(&mut self, other: &RecordedRequest) {
+        self.input = self.input.max(other.input);
+        self.output = self.output.max(other.output);
+        let larger = |one: (u64, u64), other: (u64, u64)| (one.0.max(other.0), one.1.max(other.1));
+        self.cache = match (self.cache, other.cache) {
+            (Some(one), Some(other)) => Some(larger(one, other)),
+            (one, other) => one.or(other),
+        };
+        self.cost = self.cost.max(other.cost);
+    }
+
     /// Its cost, as it is recorded or at list prices.
     pub fn cost(&self, prices: &Catalogue) -> Option<MicroDollars> {
         let listed = || prices.cost(self.model.as_deref()?, &self.recorded().tokens()?);
@@ -73,19 +87,55 @@ impl RecordedRequest {
     }
 }
 
-/// The requests that a transcript records. `named` makes the name that is shown of a model.
-pub(crate) fn requests_of(
+/// What a session of `agent` records for a bill, with each request once and the largest of its
+/// counts. `shown` makes the name that is shown of a model.
+pub(crate) fn billed_requests(
+    agent: &str,
+    billed: Vec<BilledRequest>,
+    shown: impl Fn(&str) -> String,
+) -> Vec<RecordedRequest> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut requests: Vec<RecordedRequest> = Vec::new();
+    for BilledRequest { key, time, model, usage } in billed {
+        let key = key.map(|key| hash(&[agent, &key]));
+        let request = RecordedRequest {
+            key: key.clone(),
+            time: time.as_deref().and_then(timestamp),
+            model: model.as_deref().map(&shown),
+            input: usage.input,
+            output: usage.output,
+            cache: usage.cache.map(|cache| (cache.read, cache.written)),
+            cost: usage.cost.map(|cost| cost.0),
+        };
+        match key.as_ref().and_then(|key| known.get(key)) {
+            Some(&at) => requests[at].take_largest(&request),
+            None => {
+                known.extend(key.map(|key| (key, requests.len())));
+                requests.push(request);
+            }
+        }
+    }
+    // A request that failed at once costs nothing.
+    requests.retain(|request| request.input > 0 || request.output > 0 || request.cost.is_some());
+    requests
+}
+
+fn hash(parts: &[&str]) -> String {
+    Hash::compute(parts.join("\n").as_bytes()).to_string()[..16].to_owned()
+}
+
+/// The requests that a transcript records. `shown` makes the name that is shown of a model.
+fn requests_of(
     agent: &str,
     transcript: &Transcript,
-    named: impl Fn(&str) -> String,
+    shown: impl Fn(&str) -> String,
 ) -> Vec<RecordedRequest> {
     let mut names: HashMap<&str, String> = HashMap::new();
     let requests = counted_requests(transcript).into_iter().map(|request| {
         let model =
-            request.model.map(|model| names.entry(model).or_insert_with(|| named(model)).clone());
+            request.model.map(|model| names.entry(model).or_insert_with(|| shown(model)).clone());
         let key = request.group.map(|group| {
-            let parts = [agent, group, request.time.unwrap_or(""), request.model.unwrap_or("")];
-            Hash::compute(parts.join("\n").as_bytes()).to_string()[..16].to_owned()
+            hash(&[agent, group, request.time.unwrap_or(""), request.model.unwrap_or("")])
         });
         let Usage { input, output, cache, cost } = request.usage;
         RecordedRequest {
@@ -174,6 +224,17 @@ impl Stamped {
 }
 
 fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
+    if let Some(billed) = named(file.agent).and_then(|format| format.billed) {
+        let source = Place::parse(&file.path).open().ok()?;
+        let Billed { cwd, requests } = billed(&source.read(0..source.len()));
+        if source.failure().is_some() {
+            return None;
+        }
+        let shown = |model: &str| short(&screen.text(model), NAME);
+        let requests = billed_requests(file.agent, requests, shown);
+        let project = cwd.map(|cwd| screen.text(&cwd).into_owned());
+        return Some(RecordedSession { agent: file.agent.to_owned(), project, requests });
+    }
     let loaded = crate::session::load(&file.path, Some(file.agent)).ok()?;
     let requests =
         requests_of(file.agent, &loaded.transcript, |model| short(&screen.text(model), NAME));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome_agents as agents;
-use epitome_formats::claude::{FORMAT, lines_with_usage};
+use epitome_formats::claude::{FORMAT, billed};
 use epitome_llm::Catalogue;
 use epitome_model::MicroDollars;
 use jiff::civil::Date;
@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::cost::requests_of;
+use crate::cost::billed_requests;
 use crate::regular;
 use crate::store::disk;
 
@@ -93,8 +93,8 @@ impl Day {
         let to = from + bytes.len() as u64;
         *room = room.saturating_sub(bytes.len() as u64);
         let is_whole = *room > 0;
-        let transcript = (FORMAT.read)(&lines_with_usage(&bytes), &mut ());
-        for request in requests_of(FORMAT.name, &transcript, str::to_owned) {
+        let requests = billed(&bytes).requests;
+        for request in billed_requests(FORMAT.name, requests, str::to_owned) {
             let day = request.time.map(|time| time.to_zoned(TimeZone::UTC).date());
             let cost = request.cost(prices).filter(|_| day == self.day);
             match (cost, &request.key) {

@@ -2,7 +2,6 @@
 //! (<https://code.claude.com/docs/en/statusline>), and its settings for keeping sessions.
 
 use epitome_model::Tokens;
-use memchr::memmem;
 use serde_json::Value;
 
 /// The days that Claude Code keeps sessions if its settings do not say.
@@ -38,23 +37,6 @@ pub fn status(input: &[u8]) -> Option<Status> {
         context: Some(context).filter(|context| context.0 > 0),
         window: window["context_window_size"].as_u64().filter(|it| *it > 0).map(Tokens),
     })
-}
-
-/// The lines of a session, or of a part of it, that say what a provider counted. The others are
-/// most of it.
-pub fn lines_with_usage(session: &[u8]) -> Vec<u8> {
-    let finder = memmem::Finder::new(b"\"usage\":");
-    let mut lines = Vec::new();
-    let mut at = 0;
-    while let Some(found) = session.get(at..).and_then(|rest| finder.find(rest)) {
-        let found = at + found;
-        let start = memchr::memrchr(b'\n', &session[..found]).map_or(0, |at| at + 1);
-        let end =
-            memchr::memchr(b'\n', &session[found..]).map_or(session.len(), |at| found + at + 1);
-        lines.extend_from_slice(&session[start..end]);
-        at = end;
-    }
-    lines
 }
 
 /// The days after which Claude Code deletes a session that was not used, by its settings.
@@ -95,14 +77,6 @@ mod tests {
         assert_eq!(status(old), Some(Status::default()));
         assert_eq!(status(b"[]"), None);
         assert_eq!(status(b""), None);
-    }
-
-    #[test]
-    fn lines_with_usage_are_kept_whole() {
-        let text = b"{\"a\":1}\n{\"usage\":{}}\n\n{\"b\":{\"usage\":1},\"usage\":2}\n{\"usage\":3}";
-        let expect = b"{\"usage\":{}}\n{\"b\":{\"usage\":1},\"usage\":2}\n{\"usage\":3}";
-        assert_eq!(lines_with_usage(text), expect);
-        assert_eq!(lines_with_usage(b""), b"");
     }
 
     #[test]
