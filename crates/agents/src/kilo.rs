@@ -10,7 +10,7 @@ use crate::opencode::databases;
 use crate::session_file::SessionFile;
 use crate::unread::Unread;
 
-/// The variable that names one database, relative to the folder of all.
+/// The variable that names one database, relative to the folder of all databases.
 const DATABASE: &str = "KILO_DB";
 
 /// Kilo Code, as an [`Agent`].

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// The variable that names one database, relative to the folder of all.
+/// The variable that names one database, relative to the folder of all databases.
 const DATABASE: &str = "OPENCODE_DB";
 
 /// OpenCode.

@@ -22,7 +22,7 @@ pub(crate) struct Digesting<'a, 't> {
 /// A digest, and what it replaces.
 pub(crate) struct Chosen {
     pub digest: Digest,
-    /// The items that it replaces, in the order in which they are sent.
+    /// The indices of the items that the digest replaces, in the order in which they are sent.
     pub items: Vec<usize>,
 }
 

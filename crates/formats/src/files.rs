@@ -27,17 +27,17 @@ pub struct Files {
 /// The text between the files in a document. Messages and parts are separated by commas.
 #[derive(Debug)]
 pub struct Frame {
-    /// Before the session.
+    /// The text before the session.
     pub session: &'static str,
-    /// After the session, before all messages.
+    /// The text after the session and before all messages.
     pub messages: &'static str,
-    /// Before a message.
+    /// The text before each message.
     pub message: &'static str,
-    /// After a message, before its parts.
+    /// The text after each message and before its parts.
     pub parts: &'static str,
-    /// After the parts of a message.
+    /// The text after the parts of each message.
     pub message_end: &'static str,
-    /// After all messages.
+    /// The text after all messages.
     pub end: &'static str,
 }
 

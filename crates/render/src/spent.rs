@@ -49,11 +49,11 @@ pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
 /// The requests that a session records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedRequests {
-    /// The input of each, in order, including cached input.
+    /// The input of each request in tokens, in order, including cached input.
     pub inputs: Vec<Tokens>,
-    /// The cost of all, if it is known for each.
+    /// The cost of all requests together; `None` unless the cost of each is known.
     pub cost: Option<Cost>,
-    /// A lower bound of the cost, if it is known for some.
+    /// A lower bound of that cost, if the cost of some requests is known.
     pub cost_floor: Option<CostFloor>,
 }
 
@@ -69,11 +69,11 @@ pub fn recorded_requests(transcript: &Transcript, prices: &dyn Prices) -> Record
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) totals: RequestTotals,
-    /// The input that was read from a cache, if it is recorded for each.
+    /// The input tokens that were read from a cache; `None` unless each request records them.
     pub(crate) cached: Option<Tokens>,
-    /// The cost of all, if it is known for each.
+    /// The cost of all requests together; `None` unless the cost of each is known.
     pub(crate) cost: Option<Cost>,
-    /// A lower bound of the cost, if it is known for some.
+    /// A lower bound of that cost, if the cost of some requests is known.
     pub(crate) cost_floor: Option<CostFloor>,
 }
 

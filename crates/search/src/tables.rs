@@ -63,13 +63,13 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) struct MessagePlace {
     pub(super) role: String,
     pub(super) kind: String,
-    /// The number of the sub-agent that has it, from 0.
+    /// The number of the sub-agent whose message it is, from 0; `None` if it is of the session itself.
     pub(super) sub_agent: Option<usize>,
     pub(super) anchor: String,
     pub(super) item: usize,
     pub(super) turn: usize,
     pub(super) time: Option<String>,
-    /// Whether a resume does not send it any more, so that it is only in the archive.
+    /// Whether the message is only in the archive: a resume no longer sends it.
     pub(super) archived: bool,
 }
 
@@ -77,7 +77,7 @@ impl MessagePlace {
     /// The columns that [`MessagePlace::read`] takes.
     pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
-    /// Reads it from the first columns of a row.
+    /// Reads the place of a message from the first columns of a row.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<MessagePlace> {
         Ok(MessagePlace {
             role: row.get(0)?,

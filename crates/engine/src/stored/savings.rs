@@ -33,6 +33,39 @@ pub struct Savings {
 
 impl<S: Source> CompactionPlan<'_, S> {
     /// The savings of the edits. What a summary or a digest replaces is not included.
+    ///
+    /// ```
+    /// # use epitome_engine::stored::CompactionPlan;
+    /// # use epitome_formats::Loaded;
+    /// # use epitome_tokens::Estimate;
+    /// # let line = |id: usize, parent: usize, message: String| {
+    /// #     let ids = format!(r#""id":"{id}","parentId":"{parent}""#);
+    /// #     format!(r#"{{"type":"message",{ids},"message":{message}}}"#) + "\n"
+    /// # };
+    /// # let mut bytes = r#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#.to_owned() + "\n";
+    /// # let text = "fn main() {}\\n".repeat(300);
+    /// # for n in 1..10 {
+    /// #     let call = r#""type":"toolCall","name":"read","arguments":{"path":"a.rs"}"#;
+    /// #     let call = format!(r#"{{"role":"assistant","content":[{{"id":"c{n}",{call}}}]}}"#);
+    /// #     let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+    /// #     let result = r#""role":"toolResult","toolName":"read","isError":false"#;
+    /// #     let result = format!(r#"{{{result},"toolCallId":"c{n}","content":{content}}}"#);
+    /// #     let question = r#"{"role":"user","content":"Read it."}"#.to_owned();
+    /// #     bytes += &line(3 * n, 3 * n - 1, question);
+    /// #     bytes += &line(3 * n + 1, 3 * n, call);
+    /// #     bytes += &line(3 * n + 2, 3 * n + 1, result);
+    /// # }
+    /// // `bytes` is a session of pi in which a file is read nine times.
+    /// let session = Loaded::read(bytes.into_bytes(), None)?;
+    /// let recipe = epitome_passes::built_in("s06").expect("a built-in recipe");
+    /// let counter = Estimate::new();
+    /// let plan = CompactionPlan::new(&session, &recipe, &counter)?;
+    /// let savings = plan.savings(&counter);
+    /// assert_eq!((&*savings.tools[0].of, &*savings.files[0].of), ("read", "a.rs"));
+    /// let first = plan.shown_by_saving(&counter).next().expect("an edit");
+    /// assert!(first.after.len() < first.before.len());
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
     pub fn savings(&self, counter: &dyn Counter) -> Savings {
         let Loaded { source, transcript, .. } = self.session;
         let view = View::new(transcript, source, counter);

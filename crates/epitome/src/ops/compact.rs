@@ -206,6 +206,28 @@ impl<'a> Compact<'a> {
     /// Writes a compacted copy of a session that was read already to the new file `out`, without
     /// the files that belong to the session. `path` is the session's name in the report.
     ///
+    /// ```
+    /// use epitome::ops::Compact;
+    /// use epitome_formats::Loaded;
+    ///
+    /// # let home = tempfile::tempdir().expect("a folder");
+    /// # let config = epitome::Config::of_home(home.path());
+    /// # let run = config.begin_run("example");
+    /// # let recipe = epitome::built_in("epitome").expect("a recipe");
+    /// # let counter = epitome_tokens::Estimate::new();
+    /// # let bytes = fixtures::get("pi", "pricing").bytes();
+    /// let loaded = Loaded::read(bytes, None)?;
+    /// let out = home.path().join("copy.jsonl");
+    /// let compact = Compact::new(&recipe, &counter, &run);
+    /// let report = compact.copy_loaded(&config, "-".as_ref(), &loaded, &out)?;
+    /// assert!(report.file.context_tokens.after < report.file.context_tokens.before);
+    /// assert!(out.exists());
+    /// // A file that exists is never replaced.
+    /// let refused = compact.copy_loaded(&config, "-".as_ref(), &loaded, &out);
+    /// assert_eq!(refused.unwrap_err().kind(), epitome::ErrorKind::Exists);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `Invariant` if the compaction would violate one; `Exists` if `out` exists; the errors of

@@ -86,9 +86,9 @@ pub struct Inspection {
     pub tools: Vec<ToolSize>,
     /// The largest blocks.
     pub largest: Vec<LargeBlock>,
-    /// How the provider's counts follow from ours.
+    /// How the token counts of the provider are calculated from those of the tokenizer.
     pub calibration: Option<InspectionFit>,
-    /// The fit itself, for those who show it in words.
+    /// The calibration from which [`calibration`](Self::calibration) is made; not serialized.
     #[serde(skip)]
     pub billed: Option<Calibration>,
     /// What the reader did not understand.
