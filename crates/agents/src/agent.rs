@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use epitome_error::Result;
-use epitome_formats::{Format, Hook};
+use epitome_formats::{Addition, Format, Hook};
 use epitome_store::regular;
 use epitome_store::store::User;
 use jiff::Zoned;
@@ -105,6 +105,27 @@ pub trait Agent: Sync {
         None
     }
 
+    /// How an MCP server is added to its settings, if that is known.
+    fn mcp(&self) -> Option<AdditionTarget> {
+        None
+    }
+
+    /// How a command that prints a status line is added to its settings, if it has one.
+    fn status_line(&self) -> Option<AdditionTarget> {
+        None
+    }
+
+    /// The name of its program, if it has one that prints its version.
+    fn program(&self) -> Option<&'static str> {
+        self.resume_command().and_then(|words| words.first().copied())
+    }
+
+    /// The days after which it deletes a session that was not used, by its settings; none if it
+    /// deletes none, or that is not known.
+    fn kept_days(&self, _environment: &Environment) -> Option<u64> {
+        None
+    }
+
     /// How the agent resumes a session that another program wrote; `None` if it cannot.
     fn resume(&self) -> Option<Resume> {
         None
@@ -133,6 +154,15 @@ pub struct HookTarget {
     /// The entry to add to the settings.
     pub hook: &'static Hook,
     /// The folder of the agent's settings, which the path in `hook` is relative to.
+    pub settings: fn(&Environment) -> PathBuf,
+}
+
+/// What can be added to the settings of an agent, and where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct AdditionTarget {
+    /// What is added.
+    pub addition: &'static Addition,
+    /// The folder that the path in `addition` is relative to.
     pub settings: fn(&Environment) -> PathBuf,
 }
 

@@ -12,7 +12,7 @@ use epitome_store::regular;
 use epitome_store::store::User;
 use serde::Deserialize;
 
-use crate::agent::{Agent, HookTarget, NewSession, Resume};
+use crate::agent::{AdditionTarget, Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::process::name_of;
@@ -89,6 +89,24 @@ impl Agent for Claude {
 
     fn hook(&self) -> Option<HookTarget> {
         Some(HookTarget { hook: &claude::HOOK, settings: home })
+    }
+
+    fn mcp(&self) -> Option<AdditionTarget> {
+        // Next to the folder of settings, unless a variable names that.
+        let settings = |environment: &Environment| {
+            environment.folder("CLAUDE_CONFIG_DIR", environment.home.clone())
+        };
+        Some(AdditionTarget { addition: &claude::MCP, settings })
+    }
+
+    fn status_line(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &claude::STATUS_LINE, settings: home })
+    }
+
+    fn kept_days(&self, environment: &Environment) -> Option<u64> {
+        // Without settings the default counts.
+        let settings = regular::read(&home(environment).join("settings.json"));
+        Some(claude::kept_days(&settings.unwrap_or_default()))
     }
 
     fn resume(&self) -> Option<Resume> {

@@ -17,7 +17,7 @@ use epitome_store::store::{User, users_of};
 use epitome_store::{regular, rows};
 use rayon::prelude::*;
 
-use crate::agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
+use crate::agent::{AdditionTarget, Agent, AgentLock, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
@@ -100,6 +100,13 @@ impl Agent for Codex {
 
     fn hook(&self) -> Option<HookTarget> {
         Some(HookTarget { hook: &codex::HOOK, settings: |environment| Codex.folder(environment) })
+    }
+
+    fn mcp(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget {
+            addition: &codex::MCP,
+            settings: |environment| Codex.folder(environment),
+        })
     }
 
     fn resume(&self) -> Option<Resume> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_formats::{Format, gemini};
 
-use crate::agent::{Agent, HookTarget};
+use crate::agent::{AdditionTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
@@ -65,6 +65,10 @@ impl Agent for Gemini {
 
     fn hook(&self) -> Option<HookTarget> {
         Some(HookTarget { hook: &gemini::HOOK, settings: home })
+    }
+
+    fn mcp(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &gemini::MCP, settings: home })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use epitome_formats::{Format, opencode};
 use epitome_store::file_tree::FileTreeSession;
 
-use crate::agent::{Agent, HookTarget};
+use crate::agent::{AdditionTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, stem};
@@ -47,7 +47,11 @@ impl Agent for OpenCode {
     }
 
     fn hook(&self) -> Option<HookTarget> {
-        Some(HookTarget { hook: &opencode::HOOK, settings: hook_settings })
+        Some(HookTarget { hook: &opencode::HOOK, settings })
+    }
+
+    fn mcp(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &opencode::MCP, settings })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {
@@ -55,8 +59,8 @@ impl Agent for OpenCode {
     }
 }
 
-/// The same place on every system.
-fn hook_settings(environment: &Environment) -> PathBuf {
+/// The folder of its settings: the same on every system.
+fn settings(environment: &Environment) -> PathBuf {
     let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
     config.join("opencode")
 }

@@ -9,7 +9,7 @@ use crate::text::{self, BOLD};
 
 /// Commands that belong together, under a heading.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Look", &["list", "inspect", "search", "serve", "demo"]),
+    ("Look", &["list", "inspect", "search", "cost", "serve", "mcp", "demo"]),
     (
         "Shrink",
         &["compact", "restore", "undo", "log", "losses", "show", "watch", "archive", "recipes"],
@@ -18,7 +18,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Move", &["port", "export"]),
     ("On the way to the model", &["wrap", "proxy"]),
     ("Build and run agents", &["engine", "simulate", "chat"]),
-    ("Set up", &["install", "uninstall", "config", "key", "completions", "man"]),
+    (
+        "Set up",
+        &["doctor", "install", "uninstall", "statusline", "config", "key", "completions", "man"],
+    ),
 ];
 
 const GET_STARTED: &str = "  \

@@ -139,7 +139,7 @@ pub fn removed_pieces<S: Source>(
 ) -> Vec<(Span, About)> {
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
-    let pieces = planned.removed.iter();
+    let pieces = planned.unsent.iter();
     pieces.map(|(span, at)| (*span, describe(&view, *at, *span))).collect()
 }
 

@@ -6,10 +6,10 @@
 //! inserted is recorded, and nothing else is ever removed.
 
 mod branch;
-mod purge;
-mod record;
+pub(crate) mod purge;
+pub(crate) mod record;
 mod run;
-mod settings;
+pub(crate) mod settings;
 mod uninstall;
 
 use std::fs;
@@ -81,6 +81,31 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
 /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
 pub fn rules(config: &Config) -> Result<Vec<Rule>> {
     Ok(Record::load(config)?.rules)
+}
+
+/// A hook that is installed in an agent's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledHook {
+    /// The agent.
+    pub agent: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Whether the file still contains it as it was installed.
+    pub is_there: bool,
+}
+
+/// The hooks that are installed.
+///
+/// # Errors
+///
+/// `Unreadable`, `NewerFormat`, and errors of reading the settings.
+pub fn installed(config: &Config) -> Result<Vec<InstalledHook>> {
+    let record = Record::load(config)?;
+    let installed = record.installed.iter().map(|it| {
+        let is_there = matches!(back(it)?, FileChange::Text { .. } | FileChange::Gone { .. });
+        Ok(InstalledHook { agent: it.agent.clone(), file: it.file.clone(), is_there })
+    });
+    installed.collect()
 }
 
 impl Install {
@@ -311,12 +336,12 @@ fn hook(agent: &str) -> Result<HookTarget> {
     })
 }
 
-fn missing_above(file: &Path) -> Vec<PathBuf> {
+pub(crate) fn missing_above(file: &Path) -> Vec<PathBuf> {
     file.parent().map(missing).unwrap_or_default()
 }
 
 /// A path whose symbolic links are resolved, as far as the path exists.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for there in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (there.canonicalize(), path.strip_prefix(there)) {
@@ -326,7 +351,7 @@ fn real(path: &Path) -> PathBuf {
     path
 }
 
-fn read(file: &Path) -> Result<Option<String>> {
+pub(crate) fn read(file: &Path) -> Result<Option<String>> {
     match regular::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -343,7 +368,7 @@ fn check_replaceable(meta: &fs::Metadata, file: &Path) -> Result<()> {
     one_name(meta, file, "the settings have more than one name on disk")
 }
 
-fn unchanged(file: &Path, before: &str) -> Result<()> {
+pub(crate) fn unchanged(file: &Path, before: &str) -> Result<()> {
     if read(file)?.as_deref() == Some(before) {
         Ok(())
     } else {
@@ -361,7 +386,7 @@ fn unchanged(file: &Path, before: &str) -> Result<()> {
 /// `NoPermission`, also for a file that is marked read-only; `HardLinked` for a file with several
 /// names, because the others would keep the old text; `Disk`.
 /// names, of which the others would keep the old text; `Disk`.
-fn replace(file: &Path, text: &str) -> Result<()> {
+pub(crate) fn replace(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {
         disk::private_folder(folder)?;
         disk::sweep(folder, GcMode::Remove);

@@ -45,11 +45,14 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+pub mod additions;
 pub mod anatomy;
 mod backup;
 mod billed;
 mod compact;
 mod config;
+pub mod cost;
+pub mod doctor;
 mod drive;
 mod family;
 mod garbage;
@@ -68,6 +71,7 @@ pub mod render;
 pub mod runs;
 pub mod settings;
 pub mod simulate;
+pub mod status_line;
 pub mod watch;
 pub mod wire;
 

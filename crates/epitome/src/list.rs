@@ -243,6 +243,13 @@ fn look_unless_known(
     (Listed::new(file, seen), new)
 }
 
+/// What compacting a session would save of its context; none if it cannot be read.
+pub(crate) fn saving(path: &Path, recipe: &Recipe) -> Option<Tokens> {
+    let session = crate::session::load(path, None).ok()?;
+    let (_, saving) = planned(&session, path, recipe);
+    session.source.failure().is_none().then_some(saving)
+}
+
 fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionInfo, String> {
     let ListContext { config, screen, prices, .. } = looking;
     let session = crate::session::load(path, None).map_err(|err| reason(&err))?;

@@ -2,6 +2,8 @@
 //!
 //! `docs/formats/claude.md` describes the records, and how that was found out.
 
+mod additions;
+mod billed;
 mod counted;
 mod hook;
 mod invariants;
@@ -9,10 +11,14 @@ mod kinds;
 mod make;
 mod raw;
 mod read;
+mod status;
 mod summarise;
 mod tools;
 
+pub use additions::{MCP, STATUS_LINE};
+pub use billed::billed;
 pub use hook::HOOK;
+pub use status::{Status, kept_days, status};
 
 use epitome_json::write::{self, Gone, Shapes};
 
@@ -22,6 +28,7 @@ use crate::{Format, Write};
 pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
+    billed: Some(billed),
     ..Format::writable("claude", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

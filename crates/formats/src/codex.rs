@@ -2,7 +2,9 @@
 //!
 //! `docs/formats/codex.md` describes the records, and how that was found out.
 
+mod additions;
 mod append;
+mod billed;
 mod hook;
 mod invariants;
 mod items;
@@ -15,6 +17,7 @@ mod script;
 mod summarise;
 mod tools;
 
+pub use additions::MCP;
 pub use hook::HOOK;
 pub use origin::{Base, Origin, origin};
 
@@ -38,6 +41,7 @@ pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
     thinking_is_bound: |_| false,
+    billed: Some(billed::billed),
     ..Format::writable("codex", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

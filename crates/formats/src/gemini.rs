@@ -3,6 +3,7 @@
 //!
 //! `docs/formats/gemini.md` describes the records, and how that was found out.
 
+mod additions;
 mod append;
 mod hook;
 mod invariants;
@@ -14,6 +15,7 @@ mod tools;
 mod write;
 
 use crate::{Append, CopiesBehind, Format, Native};
+pub use additions::MCP;
 pub use hook::HOOK;
 
 /// Gemini CLI's sessions.

@@ -39,6 +39,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accounting;
+mod addition;
 pub mod amp;
 mod carrier;
 pub mod claude;
@@ -68,6 +69,7 @@ mod trajectory;
 mod tree;
 mod unknown;
 
+pub use addition::{Addition, AdditionForm};
 pub use carrier::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{Ended, Hook, Setting, command, ended};
@@ -77,7 +79,7 @@ pub use session::Loaded;
 pub use splice::Spliced;
 
 use epitome_api::{BodyFormat, RequestBody, anthropic, gemini_api, openai_chat, openai_responses};
-use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, WriteMode};
+use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, Usage, WriteMode};
 
 use crate::database::Database;
 use crate::files::Files;
@@ -109,6 +111,32 @@ pub struct Format {
     pub databases: &'static [&'static Database],
     /// How the agent stores a session in many files; `None` if it never did.
     pub files: Option<&'static Files>,
+    /// Reads what was billed from the lines of a session, where its transcript does not hold all of
+    /// it.
+    pub billed: Option<fn(lines: &[u8]) -> Billed>,
+}
+
+/// The requests that a session records for a bill.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Billed {
+    /// The folder in which the session was run.
+    pub cwd: Option<String>,
+    /// The requests, in the order of the session. Several may be one: see [`BilledRequest::key`].
+    pub requests: Vec<BilledRequest>,
+}
+
+/// A record of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BilledRequest {
+    /// Records with the same key are of one request, with the largest of their counts; `None` if
+    /// the record names no ids.
+    pub key: Option<String>,
+    /// When it was answered, as the session writes it.
+    pub time: Option<String>,
+    /// The model that answered it.
+    pub model: Option<String>,
+    /// What the provider counted.
+    pub usage: Usage,
 }
 
 /// Reads a source.
@@ -152,6 +180,7 @@ impl Format {
             thinking_is_bound: anthropic::thinking_is_bound,
             databases: &[],
             files: None,
+            billed: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! `docs/formats/opencode.md` describes the records, and how that was found out.
 
+mod additions;
 mod database;
 mod events;
 mod export;
@@ -17,6 +18,7 @@ mod summarise;
 mod tools;
 mod write;
 
+pub use additions::MCP;
 pub use database::DATABASE;
 pub use files::FILES;
 pub use hook::HOOK;

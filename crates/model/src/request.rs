@@ -32,6 +32,8 @@ pub struct CountedRequest<'t> {
     pub time: Option<&'t str>,
     /// The model that answered it.
     pub model: Option<&'t str>,
+    /// What the entries of its response share, if the session says so.
+    pub group: Option<&'t str>,
     /// The tokens that the provider counted for the request.
     pub usage: Usage,
 }
@@ -56,7 +58,7 @@ pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
             request.time = request.time.or(time);
         } else {
             of_response.extend(group.map(|group| (group, requests.len())));
-            requests.push(CountedRequest { time, model, usage });
+            requests.push(CountedRequest { time, model, group, usage });
         }
     }
     requests.retain(|request| request.usage.is_billed());
@@ -134,12 +136,13 @@ mod tests {
             Item::Entry(Box::new(copy)),
         ];
         let transcript = Transcript { items, ..Transcript::default() };
-        let request = |time, usage: Option<Usage>| CountedRequest {
+        let request = |group, time, usage: Option<Usage>| CountedRequest {
             time: Some(time),
             model: Some("m"),
+            group,
             usage: usage.expect("it is given"),
         };
-        let expect = [request("1", cached(5, 4, 2)), request("2", usage(7, 1))];
+        let expect = [request(Some("a"), "1", cached(5, 4, 2)), request(None, "2", usage(7, 1))];
         assert_eq!(counted_requests(&transcript), expect);
     }
 }

@@ -151,7 +151,7 @@ impl New<'_> {
             {
                 decided.results.insert(key, with.clone());
             }
-            let edits = planned.compaction.edits.iter().filter(|it| it.edit.at == *at);
+            let edits = planned.plan.edits.iter().filter(|it| it.edit.at == *at);
             let saved = edits.map(|planned| planned.tokens.0).sum();
             let range = base.start as usize..base.end as usize;
             self.patch(range, with, saved, decided)?;

@@ -63,7 +63,7 @@ impl Cuttable<'_> {
         let behind = planned.bytes_after.0 - first.span.start;
         let rewritten = planned.tokens_after.0 * behind / planned.bytes_after.0.max(1);
         let priced = PricedCut {
-            saved: planned.compaction.tokens_before - planned.tokens_after,
+            saved: planned.plan.tokens_before - planned.tokens_after,
             rewritten: Tokens(rewritten),
             requests: responses(&request.transcript).max(LEAST),
             is_warm: self.is_warm,
@@ -110,7 +110,7 @@ impl Cuttable<'_> {
         request: &Loaded<Spliced<'_>>,
     ) -> HashMap<usize, u64> {
         let mut saved = HashMap::new();
-        for edit in &planned.compaction.edits {
+        for edit in &planned.plan.edits {
             let start = request.transcript.items[edit.edit.at.item()].record().span.start;
             let byte = Span { start, end: start + 1 };
             let place = request.source.in_base(byte).map(|base| base.start as usize);

@@ -31,7 +31,8 @@ impl Conditions {
             conditions.sql = "FROM words CROSS JOIN messages ON number = words.rowid \
                 CROSS JOIN sessions ON key = session WHERE words MATCH ?"
                 .to_owned();
-            conditions.values.push(expression(&wanted, " AND "));
+            let between = if query.is_relaxed { " OR " } else { " AND " };
+            conditions.values.push(expression(&wanted, between));
         }
         if !excluded.is_empty() {
             let sql = "number NOT IN (SELECT rowid FROM words WHERE words MATCH ?)";
@@ -91,8 +92,11 @@ mod tests {
     use super::*;
 
     fn check(query: &str, expect: &[&str], expect_sql: &str) {
-        let query = Query::parse(query).expect("a query");
-        let Conditions { sql, values, score } = Conditions::from_query(&query);
+        check_query(&Query::parse(query).expect("a query"), expect, expect_sql);
+    }
+
+    fn check_query(query: &Query, expect: &[&str], expect_sql: &str) {
+        let Conditions { sql, values, score } = Conditions::from_query(query);
         let texts: Vec<Value> = expect.iter().map(|text| (*text).to_owned().into()).collect();
         assert_eq!((values, sql.as_str()), (texts, expect_sql), "{query:?}");
         let is_ranked = query.clauses.iter().any(|clause| !clause.is_excluded);
@@ -113,5 +117,16 @@ mod tests {
         let expect = [r#""a""#, "user", " my app "];
         let filters = " AND role = ? AND instr(project_words, ?) > 0";
         check("-a role:user project:my-app", &expect, &format!("{all}{excluded}{filters}"));
+    }
+
+    #[test]
+    fn a_relaxed_query_needs_one_of_its_words() {
+        let query = Query::parse("a b -c role:tool").expect("a query");
+        let found = "FROM words CROSS JOIN messages ON number = words.rowid \
+            CROSS JOIN sessions ON key = session WHERE words MATCH ? \
+            AND number NOT IN (SELECT rowid FROM words WHERE words MATCH ?) AND role = ?";
+        let expect = [r#""a" OR "b""#, r#""c""#, "tool"];
+        check_query(&query.relaxed().expect("it has two words"), &expect, found);
+        assert_eq!(Query::parse("-a").expect("a query").relaxed(), None);
     }
 }

@@ -102,6 +102,19 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
     Ok(Hits { hits: hits.collect::<rusqlite::Result<_>>()?, all })
 }
 
+/// The same; if no message matches, the hits of the relaxed query. Returns whether they are those.
+pub(super) fn find_or_relax(
+    connection: &Connection,
+    query: &Query,
+    most: usize,
+) -> rusqlite::Result<(Hits, bool)> {
+    let hits = find(connection, query, most)?;
+    match query.relaxed() {
+        Some(relaxed) if hits.all == 0 => Ok((find(connection, &relaxed, most)?, true)),
+        Some(_) | None => Ok((hits, false)),
+    }
+}
+
 fn hit(
     message: &mut Statement<'_>,
     (number, score): (i64, f64),

@@ -30,7 +30,9 @@
 //! - Stemming: sessions are in many languages, and half of their text is code.
 //! - Updating in the background: `epitome-web` has a thread for that.
 
+mod around;
 mod conditions;
+mod failed;
 mod found;
 mod index;
 mod query;
@@ -38,6 +40,7 @@ mod snippet;
 mod tables;
 mod terms;
 mod text;
+mod touched;
 mod update;
 
 use std::path::Path;
@@ -48,9 +51,12 @@ use epitome::redact::rules;
 use epitome_redact::RuleFault;
 use rusqlite::Connection;
 
+pub use around::Message;
+pub use failed::{ErrorText, Failed, Failures};
 pub use found::{Hit, Hits};
 pub use query::{BadQuery, Query};
 pub use snippet::Run;
+pub use touched::{FilePath, Touch, TouchKind, TouchedBy};
 pub use update::{Progress, Update, Updated};
 
 use index::{Index, IndexLocation};
@@ -142,6 +148,16 @@ impl Search {
     /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
     pub fn find(&self, query: &Query, most: usize) -> Result<Hits> {
         self.read(|connection| found::find(connection, query, most.max(1)))
+    }
+
+    /// Like [`find`](Search::find), but if no message has all words, the best that have some of
+    /// them. Returns whether they are those.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Search::find).
+    pub fn find_or_relax(&self, query: &Query, most: usize) -> Result<(Hits, bool)> {
+        self.read(|connection| found::find_or_relax(connection, query, most.max(1)))
     }
 
     /// The progress of an update that this process is running.

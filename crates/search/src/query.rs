@@ -8,6 +8,11 @@ use super::terms;
 
 /// The maximum number of characters of a query.
 const LONGEST: usize = 1_000;
+/// The most words of a text that is looked for.
+const TEXT_WORDS: usize = 40;
+/// Endings of English words, and the least length of what remains of a word.
+const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
+const STEM: usize = 4;
 /// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
@@ -15,6 +20,8 @@ const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,
+    /// Whether a message matches that has some of the words, and not all.
+    pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
     /// The folders of which the session must have been run in or below one.
     pub(super) folders: Vec<PathBuf>,
@@ -34,6 +41,20 @@ pub(super) struct Clause {
     pub(super) is_prefix: bool,
     /// Whether messages that contain them are excluded.
     pub(super) is_excluded: bool,
+}
+
+impl Clause {
+    /// The clause for a word with any ending; phrases and short words stay as they are.
+    fn relaxed(&self) -> Clause {
+        let [word] = self.words.as_slice() else { return self.clone() };
+        if self.is_excluded || !word.is_ascii() {
+            return self.clone();
+        }
+        let stems = ENDINGS.iter().filter_map(|ending| word.strip_suffix(ending));
+        let stem = stems.into_iter().find(|stem| stem.len() >= STEM).unwrap_or(word);
+        let is_prefix = self.is_prefix || stem.len() >= STEM;
+        Clause { words: vec![stem.to_owned()], is_prefix, is_excluded: false }
+    }
 }
 
 /// The field that `name:value` filters by.
@@ -101,6 +122,59 @@ impl Query {
             return bad("there are no words to look for");
         }
         Ok(query)
+    }
+
+    /// A query for all words of a text that is no query, such as an error message: nothing in it is
+    /// a filter or an operator. Words that are too long for the index are left out, and so is what
+    /// follows the first 40 words.
+    ///
+    /// ```
+    /// use epitome_search::Query;
+    ///
+    /// let query = Query::of_text("error[E0499]: `a` -b \"c").expect("it has words");
+    /// assert_eq!(query.marked(), ["error", "e0499", "a", "b", "c"]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the text holds no word.
+    pub fn of_text(text: &str) -> Result<Query, BadQuery> {
+        let words = text_words(text);
+        if words.is_empty() {
+            return bad("there are no words to look for");
+        }
+        let clause = |word| Clause { words: vec![word], is_prefix: false, is_excluded: false };
+        Ok(Query { clauses: words.into_iter().map(clause).collect(), ..Query::default() })
+    }
+
+    /// A query for the words of a text as a phrase, for example the name of a file.
+    ///
+    /// # Errors
+    ///
+    /// When the text holds no word.
+    pub fn phrase(text: &str) -> Result<Query, BadQuery> {
+        let words = text_words(text);
+        if words.is_empty() {
+            return bad("there are no words to look for");
+        }
+        let clause = Clause { words, is_prefix: false, is_excluded: false };
+        Ok(Query { clauses: vec![clause], ..Query::default() })
+    }
+
+    /// The same query for messages that have at least one of its words, also with another ending,
+    /// those with the rarest and the most of them first. None if it asks for no word.
+    pub(super) fn relaxed(&self) -> Option<Query> {
+        if self.is_relaxed || self.clauses.iter().all(|clause| clause.is_excluded) {
+            return None;
+        }
+        let clauses = self.clauses.iter().map(Clause::relaxed).collect();
+        Some(Query { is_relaxed: true, clauses, ..self.clone() })
+    }
+
+    /// The same query, limited to messages of this role.
+    pub(super) fn of_role(mut self, role: &str) -> Query {
+        self.filters.push((Filter::Role, role.to_owned()));
+        self
     }
 
     /// The query, limited to sessions of this agent.
@@ -180,6 +254,17 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     Ok((&text[..end], false, &text[end..]))
 }
 
+/// The words of a text that can be indexed, the first of them.
+fn text_words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    terms::each(text, |word| {
+        if word.is_indexed() && words.len() < TEXT_WORDS {
+            words.push(word.text.clone());
+        }
+    });
+    words
+}
+
 /// Whether a text contains a word that can be indexed.
 fn has_word(text: &str) -> bool {
     let mut has = false;
@@ -251,5 +336,18 @@ mod tests {
         check(&"x".repeat(65), Err("words longer than 64 are not found"));
         check(&format!("a_{}", "ä".repeat(33)), Err("words longer than 64 are not found"));
         check(&"x ".repeat(501), Err("a query has at most 1000 characters"));
+    }
+
+    #[test]
+    fn a_relaxed_query_takes_other_endings_of_its_words() {
+        let query = Query::parse("parsing files pars* api \"two words\" -tests").expect("a query");
+        let relaxed = query.relaxed().expect("it has words");
+        let clauses = relaxed.clauses.iter().map(|it| {
+            let sign = if it.is_excluded { "-" } else { "" };
+            format!("{sign}{}{}", it.words.join("+"), if it.is_prefix { "*" } else { "" })
+        });
+        let clauses: Vec<String> = clauses.collect();
+        assert_eq!(clauses, ["pars*", "file*", "pars*", "api", "two+words", "-tests"]);
+        assert_eq!(relaxed.relaxed(), None);
     }
 }

@@ -17,6 +17,7 @@ mod home;
 pub mod install;
 pub mod keep;
 mod opencode;
+pub mod past;
 mod pi;
 mod process;
 pub mod project;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, Way, carry, keep, sdk, wrap};
+use agents::{AGENTS, Agent, Way, carry, keep, past, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -33,18 +33,22 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `sdk` (SDKs and clients of the engine), `tools` (other programs that read
-/// sessions), `wrap` (agents behind the proxy) and `viewer` (in a real Chromium) each run one of
-/// these parts.
+/// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the
+/// engine), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
+/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program that is built already.
 ///
 /// # Errors
 ///
 /// If the program does not build, an agent cannot be installed, or a test fails.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
-    let epitome = cargo::epitome("dev")?;
+    let epitome = match std::env::var_os("EPITOME_PROGRAM") {
+        Some(program) => program.into(),
+        None => cargo::epitome("dev")?,
+    };
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
+        ["mcp"] => return searched(&epitome),
         ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
@@ -62,6 +66,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
+        searched(&epitome)?;
         clients(&epitome)?;
         tools(&epitome)?;
         wrapped(&epitome)?;
@@ -259,6 +264,17 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
         },
     );
     table.finish()
+}
+
+/// Lets the model of a real agent search in past sessions.
+fn searched(epitome: &Path) -> anyhow::Result<()> {
+    let recorded = String::from_utf8(fixtures::get("claude", "pricing").bytes())?;
+    let past::Report { tools, definitions, answer } = past::run(&recorded, epitome)?;
+    print(&format!(
+        "claude: {} tools of `epitome mcp` ({definitions} characters), an answer of {answer}",
+        tools.len()
+    ));
+    Ok(())
 }
 
 /// The verb of a line of the log, and the change of the size.

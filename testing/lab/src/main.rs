@@ -8,6 +8,7 @@ mod package;
 mod quality;
 mod recipes;
 mod redact;
+mod search;
 mod used;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ usage: cargo lab COMMAND
   used-home COMMAND…    runs a command, say a test, with a home full of sessions, as `ci` does
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   e2e keep              real agents call it when a session ends
+  e2e mcp               the model of a real agent searches past sessions
   e2e viewer            a real Chromium looks at the viewer
   e2e tools             other programs read compacted sessions and show the same figures
   e2e sdk               the providers' SDKs send what `epitome engine` says
@@ -35,6 +37,7 @@ usage: cargo lab COMMAND
   package [--target TARGET] [--profile PROFILE] [--check]
                         an archive, a wheel and npm packages of the program, in target/package;
                         `--check` installs, uses and uninstalls each (packaging/README.md)
+  search                a table: which sessions 200 questions made from them find, and how fast
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions
   bench --check [PROFILE]
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         ["fit", "--write"] => fit::run(fit::Write::Yes),
         ["package", args @ ..] => package::run(args),
         ["redact"] => redact::run(),
+        ["search"] => search::run(),
         ["bench"] => bench::run(None),
         ["bench", "--check"] => bench::hold(bench::Held::Check, "dist"),
         ["bench", "--check", profile] => bench::hold(bench::Held::Check, profile),

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use epitome::additions::{Add, AdditionKind};
 use epitome::hooks::{self, HookRequest, Install, Rule};
+use serde::Serialize;
 
 use super::render::{Compact, Format, compact_value};
 use crate::app::App;
@@ -18,13 +20,16 @@ const EXAMPLES: &str = "\
 Examples:
   epitome install --agent claude
   epitome install --agent claude --format html --branch gh-pages
-  epitome install --agent codex --all --compact --shrink --out ~/transcripts";
+  epitome install --agent codex --all --compact --shrink --out ~/transcripts
+  epitome install --mcp --agent codex
+  epitome install --statusline --agent claude";
 
 /// Keep transcripts: have an agent run epitome when a session ends
 ///
 /// Shows how the agent's settings will change, and asks. From then on each session of this project
-/// is rendered when it ends, with secrets and personal data redacted. `epitome uninstall` reverts
-/// this.
+/// is rendered when it ends, with secrets and personal data redacted. With --mcp the agent can look
+/// into past sessions instead, with --statusline it shows how full its context is. `epitome
+/// uninstall` reverts this.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -59,12 +64,61 @@ pub struct Args {
     #[arg(long)]
     pub all: bool,
 
+    /// Add the server of `epitome mcp` to the agent's settings; no transcripts are kept
+    #[arg(long, conflicts_with_all = NOT_OF_ADDITIONS)]
+    pub mcp: bool,
+
+    /// Make `epitome statusline` the agent's status line; no transcripts are kept
+    #[arg(long, conflicts_with = "mcp", conflicts_with_all = NOT_OF_ADDITIONS)]
+    pub statusline: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
 }
 
+/// Options that say what is kept of sessions.
+const NOT_OF_ADDITIONS: [&str; 7] =
+    ["format", "out", "branch", "compact", "shrink", "project", "all"];
+
+/// What was added. See `docs/json.md`.
+#[derive(Serialize)]
+struct Added<'a> {
+    agent: &'a str,
+    added: AdditionKind,
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    file: PathBuf,
+}
+
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    match (args.mcp, args.statusline) {
+        (true, _) => add(app, args, AdditionKind::Mcp),
+        (false, true) => add(app, args, AdditionKind::StatusLine),
+        (false, false) => install_hook(app, args),
+    }
+}
+
+/// Adds a server or a status line to the agent's settings.
+fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
+    let Some(agent) = app.agent() else {
+        let known = kind.agents().join(", ");
+        return Err(Failure::usage("no agent named; give --agent").hint(format!("one of: {known}")));
+    };
+    let plan = Add::plan(&app.config, agent, kind, &program()?)?;
+    let file = text::path(&plan.file);
+    let mut shown = String::new();
+    settings_change(&mut shown, &file, plan.before.as_deref(), &plan.after);
+    app.note(shown.trim_end());
+    agreed(app, args.yes, "Install this?")?;
+    let added = Added { agent, added: kind, file: plan.file.clone() };
+    plan.carry_out(&app.config).map_err(Failure::writing)?;
+    if app.global.json {
+        return app.print_json(&added);
+    }
+    app.print(&format!("installed for {agent}: {} in {file}\n", kind.name()))
+}
+
+fn install_hook(app: &App, args: &Args) -> Result<()> {
     let Some(agent) = app.agent() else {
         let known = hooks::agents().collect::<Vec<_>>().join(", ");
         return Err(Failure::usage("no agent named; give --agent").hint(format!("one of: {known}")));
@@ -153,19 +207,7 @@ fn describe_changes(plan: &Install) -> String {
     let mut shown = String::new();
     let rule = &plan.rule;
     let file = text::path(&plan.file);
-    match (plan.changes_settings(), &plan.before) {
-        (false, _) => {
-            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} is not changed");
-        }
-        (true, None) => {
-            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} will be created:");
-            diff::lines(&mut shown, "", &plan.after);
-        }
-        (true, Some(before)) => {
-            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} changes:");
-            diff::lines(&mut shown, before, &plan.after);
-        }
-    }
+    settings_change(&mut shown, &file, plan.before.as_deref(), &plan.after);
     let _ = writeln!(shown, "{BOLD}kept:{BOLD:#} {}", describe_rule(rule));
     if let Some(branch) = rule.branch.as_ref().filter(|branch| branch.made) {
         let top = text::path(&branch.repository);
@@ -181,4 +223,21 @@ fn describe_changes(plan: &Install) -> String {
         let _ = writeln!(shown, "{DIM}{file} gets the line {}{DIM:#}", text::field(line));
     }
     shown
+}
+
+/// How the file of an agent's settings changes.
+fn settings_change(shown: &mut String, file: &str, before: Option<&str>, after: &str) {
+    match before {
+        Some(before) if before == after => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} is not changed");
+        }
+        None => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} will be created:");
+            diff::lines(shown, "", after);
+        }
+        Some(before) => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} changes:");
+            diff::lines(shown, before, after);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use epitome::additions::{AdditionKind, Remove};
 use epitome::hooks::{FileChange, Purge, Rule, Uninstall};
 use serde::Serialize;
 
@@ -38,6 +39,14 @@ pub struct Args {
     #[arg(long, short, value_name = "DIR", conflicts_with = "project")]
     pub out: Option<PathBuf>,
 
+    /// Only the server of `epitome mcp`
+    #[arg(long, conflicts_with_all = ["purge", "project", "out"])]
+    pub mcp: bool,
+
+    /// Only the status line
+    #[arg(long, conflicts_with_all = ["mcp", "purge", "project", "out"])]
+    pub statusline: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
@@ -52,22 +61,58 @@ struct Done<'a> {
     left: Option<String>,
 }
 
+/// The report on an addition. See `docs/json.md`.
+#[derive(Serialize)]
+struct Removed<'a> {
+    agent: &'a str,
+    removed: AdditionKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
+}
+
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    let kind = match (args.mcp, args.statusline) {
+        (true, _) => Some(AdditionKind::Mcp),
+        (false, true) => Some(AdditionKind::StatusLine),
+        (false, false) => None,
+    };
+    // A project and a folder are those of kept transcripts.
     let project = args.project.as_deref();
     let out = args.out.as_deref();
-    let plans = Uninstall::plan(&app.config, app.agent(), project, out)?;
-    if plans.is_empty() {
+    let additions = match project.is_some() || out.is_some() {
+        true => Vec::new(),
+        false => Remove::plan(&app.config, app.agent(), kind)?,
+    };
+    let plans = match kind {
+        Some(_) => Vec::new(),
+        None => Uninstall::plan(&app.config, app.agent(), project, out)?,
+    };
+    if plans.is_empty() && additions.is_empty() {
         let none = "nothing is installed\n";
         return if app.global.json { Ok(()) } else { app.print(none) };
     }
     let rules: Vec<Rule> = plans.iter().flat_map(|plan| plan.rules.clone()).collect();
     let purges = if args.purge { Purge::plan(&app.config, &rules)? } else { Vec::new() };
-    app.note(describe_changes(&plans, &purges).trim_end());
+    let mut changes = String::new();
+    for Remove { settings, .. } in &additions {
+        file_change(&mut changes, settings);
+    }
+    changes.push_str(&describe_changes(&plans, &purges));
+    app.note(changes.trim_end());
     agreed(app, args.yes, "Uninstall this?")?;
+    for Remove { agent, kind, .. } in &additions {
+        remove(app, agent, *kind)?;
+    }
     for purge in &purges {
         purge.carry_out().map_err(Failure::writing)?;
     }
-    for plan in &plans {
+    let is_kept = !plans.is_empty();
+    for plan in plans {
+        // An addition that was removed from the same file changed it.
+        let plan = match additions.is_empty() {
+            true => plan,
+            false => replanned(app, plan, args)?,
+        };
         plan.carry_out(&app.config).map_err(Failure::writing)?;
         if app.global.json {
             let left = plan.settings.as_ref().and_then(reason_for_leaving);
@@ -76,27 +121,39 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             app.print(&format!("uninstalled for {}\n", plan.agent))?;
         }
     }
-    if !args.purge && !app.global.json {
+    if is_kept && !args.purge && !app.global.json {
         app.note(&format!("{DIM}transcripts are not removed{DIM:#}"));
     }
     Ok(())
 }
 
+/// Removes an addition. It is planned again, because the one before may be in the same file.
+fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
+    for plan in Remove::plan(&app.config, Some(agent), Some(kind))? {
+        plan.carry_out(&app.config).map_err(Failure::writing)?;
+        if app.global.json {
+            let left = reason_for_leaving(&plan.settings);
+            app.print_json(&Removed { agent, removed: kind, left })?;
+        } else {
+            app.print(&format!("uninstalled for {agent}: {}\n", kind.name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The plan for the same agent, made again.
+fn replanned(app: &App, plan: Uninstall, args: &Args) -> Result<Uninstall> {
+    let project = args.project.as_deref();
+    let out = args.out.as_deref();
+    let again = Uninstall::plan(&app.config, Some(&plan.agent), project, out)?;
+    Ok(again.into_iter().next().unwrap_or(plan))
+}
+
 fn describe_changes(plans: &[Uninstall], purges: &[Purge]) -> String {
     let mut shown = String::new();
     for plan in plans {
-        match &plan.settings {
-            Some(FileChange::Text { file, before, after }) => {
-                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} changes:", text::path(file));
-                diff::lines(&mut shown, before, after);
-            }
-            Some(FileChange::Gone { file, .. }) => {
-                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} will be removed", text::path(file));
-            }
-            Some(change @ (FileChange::Kept { .. } | FileChange::Nothing { .. })) => {
-                let _ = writeln!(shown, "{}", reason_for_leaving(change).unwrap_or_default());
-            }
-            None => {}
+        if let Some(settings) = &plan.settings {
+            file_change(&mut shown, settings);
         }
         for rule in &plan.rules {
             let _ = writeln!(shown, "{BOLD}not kept any more:{BOLD:#} {}", describe_rule(rule));
@@ -120,6 +177,21 @@ fn describe_changes(plans: &[Uninstall], purges: &[Purge]) -> String {
         }
     }
     shown
+}
+
+fn file_change(shown: &mut String, change: &FileChange) {
+    match change {
+        FileChange::Text { file, before, after } => {
+            let _ = writeln!(shown, "{BOLD}{}{BOLD:#} changes:", text::path(file));
+            diff::lines(shown, before, after);
+        }
+        FileChange::Gone { file, .. } => {
+            let _ = writeln!(shown, "{BOLD}{}{BOLD:#} will be removed", text::path(file));
+        }
+        FileChange::Kept { .. } | FileChange::Nothing { .. } => {
+            let _ = writeln!(shown, "{}", reason_for_leaving(change).unwrap_or_default());
+        }
+    }
 }
 
 /// Why a settings file is not changed.

@@ -34,7 +34,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let stages = Stages { session: request, recipe, counter };
         let mut plan = compact(&request.transcript, &request.source, recipe, &stages.options());
         plan.edits.retain(|planned| new.contains(&planned.edit.at.item()));
-        if_read(&request.source, stages.attempt(Way::Rewrite, plan))
+        if_read(&request.source, stages.write_and_verify(Way::Rewrite, plan))
     }
 }
 

@@ -58,7 +58,7 @@ impl Purge {
 }
 
 /// Removes those of the folders that are empty, the innermost first.
-pub(super) fn empty(folders: &[PathBuf]) {
+pub(crate) fn empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() && folder.exists() {
             return;

@@ -157,8 +157,12 @@ impl Record {
 
 /// Prevents other processes from changing the record, until the returned file is dropped.
 pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
-    let folder = config.hooks();
-    disk::private_folder(&folder)?;
+    lock_in(&config.hooks(), name)
+}
+
+/// Takes the lock that is a file in a folder. The folder is made if it does not exist.
+pub(crate) fn lock_in(folder: &Path, name: &str) -> Result<File> {
+    disk::private_folder(folder)?;
     let path = folder.join(name);
     let failed = |err| Error::writing(err, "the lock", &path);
     let options = &mut File::options();
@@ -172,7 +176,7 @@ pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
 
 /// The splice that turns one text into another: its offset, the text that it removes, and the text
 /// that it inserts.
-pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
+pub(crate) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str, &'a str) {
     let mut at = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     while !before.is_char_boundary(at) || !after.is_char_boundary(at) {
         at -= 1;
@@ -187,7 +191,7 @@ pub(super) fn difference<'a>(before: &'a str, after: &'a str) -> (usize, &'a str
     (at, &before[at..before.len() - same], &after[at..after.len() - same])
 }
 
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     Hash::compute(text.as_bytes()).to_string()
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value
 }
 
 /// The value of a JSON text. An empty text is an empty object.
-fn value(text: &str) -> Option<Value> {
+pub(crate) fn value(text: &str) -> Option<Value> {
     if text.trim().is_empty() {
         return Some(Value::Object(serde_json::Map::new()));
     }
@@ -146,7 +146,7 @@ fn prune(value: &mut Value, list: &[&str]) {
     }
 }
 
-fn parse(text: &str) -> Result<CstRootNode, Unfit> {
+pub(crate) fn parse(text: &str) -> Result<CstRootNode, Unfit> {
     if text.starts_with('\u{feff}') {
         return Err(Unfit::Marked);
     }
@@ -165,7 +165,7 @@ fn parse(text: &str) -> Result<CstRootNode, Unfit> {
     CstRootNode::parse(text, &options).map_err(|err| Unfit::NoJson(err.to_string()))
 }
 
-fn property(root: &CstRootNode, keys: &[&str]) -> Option<CstObjectProp> {
+pub(crate) fn property(root: &CstRootNode, keys: &[&str]) -> Option<CstObjectProp> {
     let (last, before) = keys.split_last()?;
     let mut object: CstObject = root.object_value()?;
     for key in before {
@@ -188,7 +188,7 @@ fn commands(entry: &Value) -> Vec<&str> {
     }
 }
 
-fn input(value: &Value) -> CstInputValue {
+pub(crate) fn input(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(it) => CstInputValue::Bool(*it),

@@ -1,0 +1,72 @@
+//! `epitome doctor`: the agents on this machine, and what deserves attention.
+
+use std::fmt::Write as _;
+
+use clap::Args as ClapArgs;
+use epitome::doctor::{AgentState, Checkup, Finding, checkup};
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::text::{self, BOLD, DIM, GREEN, YELLOW, count, field};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome doctor
+  epitome doctor --json | jq -r '.agents[].findings[].mend'";
+
+/// Show which agents are on this machine, what is installed in their settings, and what to mend
+///
+/// Runs each agent's program to print its version. Says if an agent is about to delete sessions
+/// (Claude Code deletes those that were not used for 30 days). Nothing is changed.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {}
+
+pub fn run(app: &App, _args: &Args) -> Result<()> {
+    let checkup = checkup(&app.config)?;
+    if app.global.json {
+        return app.print_json(&checkup);
+    }
+    app.page_folded(&render(&checkup))
+}
+
+fn render(checkup: &Checkup) -> String {
+    let mut shown = String::new();
+    if checkup.agents.is_empty() {
+        shown.push_str("no agent that epitome knows is on this machine\n");
+    }
+    for state in &checkup.agents {
+        agent(&mut shown, state);
+    }
+    for unread in &checkup.unread {
+        let _ = writeln!(shown, "{YELLOW}not read:{YELLOW:#} {}", field(unread));
+    }
+    match checkup.problems() {
+        0 => {
+            let _ = writeln!(shown, "{GREEN}nothing to mend{GREEN:#}");
+        }
+        n => {
+            let problems = count(n as u64, "thing");
+            let _ = writeln!(shown, "{YELLOW}{problems} to mend{YELLOW:#}");
+        }
+    }
+    shown
+}
+
+fn agent(shown: &mut String, state: &AgentState) {
+    let colour = text::agent_colour(state.agent);
+    let version = state.version.as_deref().map_or("not installed".to_owned(), field);
+    let _ = writeln!(shown, "{colour}{}{colour:#}  {BOLD}{version}{BOLD:#}", state.agent);
+    let sessions = count(state.sessions, "session");
+    let _ = writeln!(shown, "  {sessions} in {}", text::path(&state.folder));
+    for installed in &state.installed {
+        let file = text::path(&installed.file);
+        let _ = writeln!(shown, "  installed: {} in {file}", installed.what);
+    }
+    for Finding { kind, what, mend } in &state.findings {
+        let style = if kind.is_problem() { YELLOW } else { DIM };
+        let _ = writeln!(shown, "  {style}{}{style:#}", field(what));
+        let _ = writeln!(shown, "    {DIM}→ {}{DIM:#}", field(mend));
+    }
+    shown.push('\n');
+}

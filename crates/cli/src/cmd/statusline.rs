@@ -1,0 +1,131 @@
+//! `epitome statusline`: the line below the prompt of an agent.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args as ClapArgs;
+use epitome::status_line::{StatusLine, refresh, status_line};
+use epitome_formats::claude::status;
+use epitome_model::Tokens;
+
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::text::{DIM, RED, YELLOW};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome install --statusline --agent claude";
+
+/// The maximum length of an agent's input in bytes.
+const INPUT: u64 = 1 << 20;
+/// The shares of the window, in per cent, from which on the context is shown in yellow and in red.
+const FULL: (u64, u64) = (60, 80);
+/// Less is not worth a compaction.
+const LEAST: Tokens = Tokens(1_000);
+
+/// Print one line on the running session: how full its context is, what compacting would give back,
+/// and what was spent today
+///
+/// Claude Code runs it as its status line, with a JSON object on standard input. What was spent is
+/// that of all sessions of Claude Code since midnight UTC, at list prices.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The folder of the archive, as `install` found it in EPITOME_HOME
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub home: Option<PathBuf>,
+
+    /// Compute what compacting a session would give back, and print nothing
+    #[arg(long, value_name = "SESSION", hide = true)]
+    pub refresh: Option<PathBuf>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let mut app = app.clone();
+    if let Some(home) = &args.home {
+        app.config.home.clone_from(home);
+    }
+    if let Some(session) = &args.refresh {
+        return Ok(refresh(&app.config, app.settings()?, session)?);
+    }
+    let mut input = Vec::new();
+    std::io::stdin().lock().take(INPUT).read_to_end(&mut input)?;
+    let Some(status) = status(&input) else {
+        return Err(Failure::usage("standard input is not the JSON of a status line")
+            .hint("Claude Code runs this command: epitome install --statusline --agent claude"));
+    };
+    let line = status_line(&app.config, &status)?;
+    if let Some(session) = status.session.as_deref().filter(|_| line.is_outdated) {
+        // Without it the line says nothing of what compacting would give back, which is no error.
+        begin_refresh(args.home.as_deref(), session.as_ref()).ok();
+    }
+    if app.global.json {
+        return app.print_json(&line);
+    }
+    app.print(&format!("{}\n", render(&line)))
+}
+
+/// Starts a process that computes what compacting would give back. It goes on when this one has
+/// ended: the line must not wait for it.
+fn begin_refresh(home: Option<&Path>, session: &Path) -> std::io::Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([OsStr::new("statusline"), OsStr::new("--refresh"), session.as_os_str()]);
+    if let Some(home) = home {
+        command.arg("--home").arg(home);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map(drop)
+}
+
+/// `context 62% 124.0k of 200.0k · compacting frees ~48.0k · today $3.21`.
+fn render(line: &StatusLine) -> String {
+    let mut parts = Vec::new();
+    if let Some(context) = line.context_tokens {
+        parts.push(match (line.percent(), line.window) {
+            (Some(percent), Some(window)) => {
+                let style = match percent {
+                    percent if percent >= FULL.1 => RED,
+                    percent if percent >= FULL.0 => YELLOW,
+                    _ => anstyle::Style::new(),
+                };
+                format!("context {style}{percent}%{style:#} {context} of {window}")
+            }
+            (_, _) => format!("context {context}"),
+        });
+    }
+    if let Some(saving) = line.saving_tokens.filter(|saving| *saving >= LEAST) {
+        parts.push(format!("compacting frees ~{saving}"));
+    }
+    if let Some(today) = line.today {
+        let at_least = if line.is_partial { "≥" } else { "" };
+        parts.push(format!("today {at_least}{today}"));
+    }
+    parts.join(&format!(" {DIM}·{DIM:#} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::MicroDollars;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let plain = |line: &StatusLine| anstream::adapter::strip_str(&render(line)).to_string();
+        let line = StatusLine {
+            context_tokens: Some(Tokens(124_000)),
+            window: Some(Tokens(200_000)),
+            saving_tokens: Some(Tokens(48_000)),
+            today: Some(MicroDollars(3_210_000)),
+            ..StatusLine::default()
+        };
+        let expect = "context 62% 124.0k of 200.0k · compacting frees ~48.0k · today $3.21";
+        assert_eq!(plain(&line), expect);
+        let line = StatusLine { window: None, saving_tokens: None, is_partial: true, ..line };
+        assert_eq!(plain(&line), "context 124.0k · today ≥$3.21");
+    }
+}

@@ -1,0 +1,278 @@
+//! Adds an MCP server or a status line to agents' settings, and removes it.
+//!
+//! A change is first an [`Add`] or a [`Remove`], which can be shown, and is then carried out. The
+//! rest of an agent's settings stays as it is, to the byte; what was inserted is recorded, and only
+//! that is ever removed. Hooks are installed by [`hooks`](crate::hooks).
+
+mod member;
+mod record;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome_agents::{AGENTS, AdditionTarget};
+use epitome_formats::AdditionForm;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hooks::{FileChange, missing_above, purge, read, real, replace, unchanged};
+use member::Removed;
+use record::{Added, Record, lock};
+
+/// What is added to an agent's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdditionKind {
+    /// The server of `epitome mcp`.
+    Mcp,
+    /// The command `epitome statusline`.
+    StatusLine,
+}
+
+impl AdditionKind {
+    /// All kinds.
+    pub const ALL: [AdditionKind; 2] = [AdditionKind::Mcp, AdditionKind::StatusLine];
+
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            AdditionKind::Mcp => "MCP server",
+            AdditionKind::StatusLine => "status line",
+        }
+    }
+
+    /// The command of epitome that the agent runs.
+    fn command(self) -> &'static str {
+        match self {
+            AdditionKind::Mcp => "mcp",
+            AdditionKind::StatusLine => "statusline",
+        }
+    }
+
+    fn target(self, agent: &str) -> Option<AdditionTarget> {
+        let agent = epitome_agents::named(agent)?;
+        match self {
+            AdditionKind::Mcp => agent.mcp(),
+            AdditionKind::StatusLine => agent.status_line(),
+        }
+    }
+
+    /// The agents whose settings can hold it.
+    pub fn agents(self) -> Vec<&'static str> {
+        let names = AGENTS.iter().map(|agent| agent.name());
+        names.filter(|name| self.target(name).is_some()).collect()
+    }
+}
+
+/// A planned addition. Nothing is changed yet.
+#[derive(Clone, Debug)]
+pub struct Add {
+    /// The file of the agent's settings.
+    pub file: PathBuf,
+    /// The text of the file now; none if it does not exist.
+    pub before: Option<String>,
+    /// The text of the file afterwards.
+    pub after: String,
+    added: Added,
+}
+
+/// A planned removal. Nothing is changed yet.
+#[derive(Clone, Debug)]
+pub struct Remove {
+    /// The agent.
+    pub agent: String,
+    /// What is removed.
+    pub kind: AdditionKind,
+    /// How the agent's settings change.
+    pub settings: FileChange,
+}
+
+/// What was added to an agent's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The agent.
+    pub agent: String,
+    /// What was added.
+    pub kind: AdditionKind,
+    /// The file.
+    pub file: PathBuf,
+    /// Whether the file still contains it as it was added.
+    pub is_there: bool,
+}
+
+/// What is added to agents' settings now.
+///
+/// # Errors
+///
+/// `Unreadable`, `NewerFormat`, and errors of reading the settings.
+pub fn installed(config: &Config) -> Result<Vec<Installed>> {
+    let record = Record::load(config)?;
+    let installed = record.added.iter().map(|added| {
+        let change = back(added)?;
+        let is_there = matches!(change, FileChange::Text { .. } | FileChange::Gone { .. });
+        let Added { agent, kind, file, .. } = added.clone();
+        Ok(Installed { agent, kind, file, is_there })
+    });
+    installed.collect()
+}
+
+impl Add {
+    /// Plans to add something to the settings of an agent, with `program` as epitome.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` for an agent whose settings cannot hold it, or are not known; `Exists` when they
+    /// hold another one; `Unreadable` when they cannot be parsed.
+    pub fn plan(config: &Config, agent: &str, kind: AdditionKind, program: &Path) -> Result<Add> {
+        let Some(AdditionTarget { addition, settings }) = kind.target(agent) else {
+            let what = format!("no {} can be added to the settings of {agent}", kind.name());
+            let known = kind.agents().join(", ");
+            return Err(
+                Error::new(ErrorKind::Refused, what).with_hint(format!("to these it can: {known}"))
+            );
+        };
+        let record = Record::load(config)?;
+        let file = real(&settings(&config.agents).join(addition.file));
+        let before = read(&file)?;
+        let known = record.added.iter().find(|it| it.agent == agent && it.kind == kind);
+        // An earlier one is removed first, so that there is at most one.
+        let base = match known.filter(|it| it.file == file).map(back).transpose()? {
+            Some(FileChange::Text { after, .. }) => Some(after),
+            Some(FileChange::Gone { .. }) => None,
+            Some(FileChange::Kept { .. } | FileChange::Nothing { .. }) | None => before.clone(),
+        };
+        let program = program.to_string_lossy();
+        let home = config.home.to_string_lossy();
+        let mut words = vec![&*program, kind.command()];
+        if config.home_is_given {
+            words.extend(["--home", &*home]);
+        }
+        let text = base.as_deref().unwrap_or_default();
+        let put = match addition.form {
+            AdditionForm::Member { keys, value } => member::put(text, keys, &value(&words)),
+            AdditionForm::Table { keys, text: table } => table::put(text, keys, &table(&words)),
+        };
+        let (after, keys) = put.map_err(|err| err.at(&file))?;
+        let folders = known.map_or_else(|| missing_above(&file), |it| it.folders.clone());
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let added = Added::new((agent, kind), (&file, base.as_deref(), &after), words, keys);
+        Ok(Add { file, before, after, added: Added { folders, ..added } })
+    }
+
+    /// Whether the agent's settings change.
+    pub fn changes_settings(&self) -> bool {
+        self.before.as_deref() != Some(&self.after)
+    }
+
+    /// Writes the settings and the record.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`. The agent's
+    /// settings are unchanged then.
+    pub fn carry_out(self, config: &Config) -> Result<()> {
+        let _lock = lock(config)?;
+        let before = Record::load(config)?;
+        if read(&self.file)? != self.before {
+            return Err(Error::new(ErrorKind::Changed, "the settings changed meanwhile")
+                .at(&self.file)
+                .with_hint("try again"));
+        }
+        let mut record = before.clone();
+        record.added.retain(|it| !(it.agent == self.added.agent && it.kind == self.added.kind));
+        record.added.push(self.added.clone());
+        record.store(config)?;
+        if !self.changes_settings() {
+            return Ok(());
+        }
+        replace(&self.file, &self.after).inspect_err(|_| drop(before.store(config)))
+    }
+}
+
+impl Remove {
+    /// Plans to remove what was added to the settings of an agent (or of all): this kind (or both).
+    /// What was added last comes first: in this order the settings become what they were.
+    ///
+    /// # Errors
+    ///
+    /// `Unreadable`, `NewerFormat`.
+    pub fn plan(
+        config: &Config,
+        agent: Option<&str>,
+        kind: Option<AdditionKind>,
+    ) -> Result<Vec<Remove>> {
+        let record = Record::load(config)?;
+        let is_meant = |added: &&Added| {
+            agent.is_none_or(|agent| agent == added.agent)
+                && kind.is_none_or(|kind| kind == added.kind)
+        };
+        let removed = record.added.iter().rev().filter(is_meant).map(|added| {
+            let Added { agent, kind, .. } = added.clone();
+            Ok(Remove { agent, kind, settings: back(added)? })
+        });
+        removed.collect()
+    }
+
+    /// Writes the settings and the record.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`.
+    pub fn carry_out(&self, config: &Config) -> Result<()> {
+        let _lock = lock(config)?;
+        let mut record = Record::load(config)?;
+        let is_it = |it: &Added| it.agent == self.agent && it.kind == self.kind;
+        let Some(at) = record.added.iter().position(is_it) else { return Ok(()) };
+        let added = record.added.remove(at);
+        match &self.settings {
+            FileChange::Text { file, before, after } => {
+                unchanged(file, before)?;
+                replace(file, after)?;
+            }
+            FileChange::Gone { file, before } => {
+                unchanged(file, before)?;
+                fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
+                purge::empty(&added.folders);
+            }
+            FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
+        }
+        record.store(config)?;
+        // It is empty: the addition made it.
+        fs::remove_dir(&config.home).ok();
+        Ok(())
+    }
+}
+
+/// The change that removes what was added.
+fn back(added: &Added) -> Result<FileChange> {
+    let file = added.file.clone();
+    let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };
+    if let Some(after) = added.splice.before(&now) {
+        return Ok(match added.made {
+            true => FileChange::Gone { file, before: now },
+            false => FileChange::Text { file, before: now, after },
+        });
+    }
+    let target = added.kind.target(&added.agent);
+    let Some(AdditionTarget { addition, .. }) = target else {
+        return Ok(FileChange::Kept { file });
+    };
+    let words: Vec<&str> = added.words.iter().map(String::as_str).collect();
+    let moved = added.splice.moved_back(&now);
+    let removed = match addition.form {
+        AdditionForm::Member { keys, value } => {
+            member::take(&now, moved, keys, &value(&words), added.keys)
+        }
+        AdditionForm::Table { keys, text } => table::take(&now, moved, keys, &text(&words)),
+    };
+    Ok(match removed {
+        Removed::Out(after) => FileChange::Text { file, before: now, after },
+        Removed::Changed => FileChange::Kept { file },
+        Removed::Missing => FileChange::Nothing { file },
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The record of what was added to agents' settings.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::AdditionKind;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hooks::record::{difference, hash, lock_in};
+use crate::regular;
+use crate::store::{disk, write_over};
+
+/// A change of a file as a splice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileSplice {
+    /// The offset.
+    at: usize,
+    /// The text before.
+    removed: String,
+    /// The text after.
+    inserted: String,
+    /// The hash of the whole file after the change.
+    after: String,
+}
+
+/// What was added to an agent's settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Added {
+    pub agent: String,
+    pub kind: AdditionKind,
+    /// The file that was changed or made.
+    pub file: PathBuf,
+    /// Whether it did not exist before.
+    pub made: bool,
+    /// Folders that were made for it, the outermost first.
+    pub folders: Vec<PathBuf>,
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// How many of the keys that lead to the value were added.
+    pub keys: usize,
+    pub splice: FileSplice,
+}
+
+/// Everything that was added, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The version of this file's format: 1.
+    epitome_additions: u64,
+    pub added: Vec<Added>,
+}
+
+impl FileSplice {
+    fn between(before: &str, after: &str) -> FileSplice {
+        let (at, removed, inserted) = difference(before, after);
+        let (removed, inserted) = (removed.to_owned(), inserted.to_owned());
+        FileSplice { at, removed, inserted, after: hash(after) }
+    }
+
+    /// The text of the file before the change, if it was not edited since.
+    pub fn before(&self, now: &str) -> Option<String> {
+        (hash(now) == self.after).then(|| self.without(now, self.at))?
+    }
+
+    /// The text with the change undone, wherever the inserted text is now, if it occurs exactly
+    /// once.
+    pub fn moved_back(&self, now: &str) -> Option<String> {
+        let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
+        let is_once = now.rfind(&self.inserted) == Some(at);
+        is_once.then(|| self.without(now, at))?
+    }
+
+    fn without(&self, now: &str, at: usize) -> Option<String> {
+        let rest = now.get(at..)?.strip_prefix(&self.inserted)?;
+        Some([now.get(..at)?, &self.removed, rest].concat())
+    }
+}
+
+impl Added {
+    /// An addition to a file whose text changed, without the folders that were made for it.
+    pub fn new(
+        (agent, kind): (&str, AdditionKind),
+        (file, before, after): (&Path, Option<&str>, &str),
+        words: Vec<String>,
+        keys: usize,
+    ) -> Added {
+        Added {
+            agent: agent.to_owned(),
+            kind,
+            file: file.to_owned(),
+            made: before.is_none(),
+            folders: Vec::new(),
+            words,
+            keys,
+            splice: FileSplice::between(before.unwrap_or_default(), after),
+        }
+    }
+}
+
+impl Record {
+    /// Reads the record from disk. It is empty if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// `Unreadable`; `NewerFormat`.
+    pub fn load(config: &Config) -> Result<Record> {
+        let path = folder(config).join("installed.json");
+        let text = match regular::read(&path) {
+            Ok(text) => text,
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Record { epitome_additions: 1, added: Vec::new() });
+            }
+            Err(err) => return Err(Error::reading(err, "what was installed", &path)),
+        };
+        let unreadable = |err| {
+            let what = "what was installed cannot be read";
+            Error::new(ErrorKind::Unreadable, what).at(&path).because(err)
+        };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(unreadable)?;
+        if value["epitome_additions"].as_u64().is_some_and(|version| version > 1) {
+            let what = "it was written by a newer epitome";
+            return Err(Error::new(ErrorKind::NewerFormat, what).at(&path));
+        }
+        serde_json::from_value(value).map_err(unreadable)
+    }
+
+    /// Writes the record. When nothing is added, its whole folder is removed.
+    ///
+    /// # Errors
+    ///
+    /// `Disk`, `NoPermission`.
+    pub fn store(&self, config: &Config) -> Result<()> {
+        let folder = folder(config);
+        if self.added.is_empty() {
+            return match fs::remove_dir_all(&folder) {
+                Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
+                    Err(Error::writing(err, "what was installed", &folder))
+                }
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        disk::private_folder(&folder)?;
+        let broken = |err| {
+            Error::new(ErrorKind::Broken, "what was installed cannot be written").because(err)
+        };
+        let text = serde_json::to_string_pretty(self).map_err(broken)?;
+        write_over(&folder.join("installed.json"), |out| Ok(writeln!(out, "{text}")?))
+    }
+}
+
+/// Locks out other processes that change the record.
+pub(super) fn lock(config: &Config) -> Result<File> {
+    lock_in(&folder(config), "lock")
+}
+
+fn folder(config: &Config) -> PathBuf {
+    config.home.join("additions")
+}

@@ -1,0 +1,150 @@
+//! Additions to the settings of a user, and their removal.
+
+use super::*;
+
+const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
+
+/// A user's home with settings of agents.
+struct User {
+    _dir: tempfile::TempDir,
+    config: Config,
+    home: PathBuf,
+}
+
+impl User {
+    fn new() -> User {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = dir.path().canonicalize().expect("a folder");
+        let config =
+            Config::from_folders(&home, &home.join("data"), &home.join("config"), |_| None);
+        User { _dir: dir, config, home }
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    fn add(&self, agent: &str, kind: AdditionKind) {
+        let add = Add::plan(&self.config, agent, kind, Path::new("/bin/epitome")).expect("a plan");
+        add.carry_out(&self.config).expect("it is added");
+    }
+
+    fn remove(&self, agent: Option<&str>, kind: Option<AdditionKind>) -> Vec<FileChange> {
+        let mut done = Vec::new();
+        // Each is planned when the one before it is done, as the file changes.
+        while let Some(remove) = Remove::plan(&self.config, agent, kind).expect("a plan").pop() {
+            let all = Remove::plan(&self.config, agent, kind).expect("a plan");
+            let remove = all.into_iter().next().unwrap_or(remove);
+            remove.carry_out(&self.config).expect("it is removed");
+            done.push(remove.settings);
+        }
+        done
+    }
+}
+
+/// The agents, their files, and settings as they occur.
+const FILES: &[(&str, &str, &[&str])] = &[
+    ("claude", ".claude.json", &["{}", SETTINGS, "{\"mcpServers\":{\"x\":{}}}"]),
+    ("gemini", ".gemini/settings.json", &["{}\n", "// mine\n{\n  \"a\": [],\n}\n"]),
+    ("opencode", ".config/opencode/opencode.json", &["{ }", "{\n\t\"mcp\": {}\n}"]),
+    ("codex", ".codex/config.toml", &["", "model = \"gpt-5\"", "[a]\nb = 1\n\n# end\n"]),
+];
+
+#[test]
+fn settings_come_back_to_the_byte() {
+    for (agent, file, texts) in FILES {
+        for text in *texts {
+            let user = User::new();
+            let path = user.write(file, text);
+            user.add(agent, AdditionKind::Mcp);
+            let with = fs::read_to_string(&path).expect("settings");
+            assert!(with.contains("/bin/epitome"), "{with}");
+            // Twice is once.
+            user.add(agent, AdditionKind::Mcp);
+            assert_eq!(fs::read_to_string(&path).expect("settings"), with);
+            user.remove(None, None);
+            assert_eq!(&fs::read_to_string(&path).expect("settings"), text, "{agent}");
+            assert!(!user.config.home.exists());
+        }
+    }
+}
+
+#[test]
+fn where_there_were_no_settings_there_are_none_again() {
+    for (agent, file, _) in FILES {
+        let user = User::new();
+        user.add(agent, AdditionKind::Mcp);
+        assert!(user.home.join(file).exists(), "{agent}");
+        user.remove(Some(agent), Some(AdditionKind::Mcp));
+        let left = fs::read_dir(&user.home).expect("a folder").flatten();
+        let left: Vec<PathBuf> = left.map(|entry| entry.path()).collect();
+        assert_eq!(left, [user.home.join("data")], "{agent}");
+    }
+}
+
+#[test]
+fn what_the_user_wrote_since_stays() {
+    let user = User::new();
+    let path = user.write(".claude.json", SETTINGS);
+    user.add("claude", AdditionKind::Mcp);
+    let with = fs::read_to_string(&path).expect("settings");
+    fs::write(&path, with.replace("opus", "haiku")).expect("a file");
+    user.remove(None, None);
+    let expect = SETTINGS.replace("opus", "haiku");
+    assert_eq!(fs::read_to_string(&path).expect("settings"), expect);
+}
+
+#[test]
+fn an_agent_that_writes_its_settings_again_keeps_what_was_not_ours() {
+    let user = User::new();
+    let path = user.write(".claude.json", SETTINGS);
+    user.add("claude", AdditionKind::Mcp);
+    let with = fs::read_to_string(&path).expect("settings");
+    let value: serde_json::Value = serde_json::from_str(&with).expect("it is JSON");
+    fs::write(&path, value.to_string()).expect("a file");
+    user.remove(None, None);
+    assert_eq!(fs::read_to_string(&path).expect("settings"), "{\"model\":\"opus\"}");
+}
+
+#[test]
+fn two_additions_to_one_file_are_both_taken_back() {
+    for order in [AdditionKind::ALL, [AdditionKind::StatusLine, AdditionKind::Mcp]] {
+        let user = User::new();
+        let path = user.write(".claude/settings.json", SETTINGS);
+        let other = user.write(".claude.json", "{}");
+        order.iter().for_each(|kind| user.add("claude", *kind));
+        let names: Vec<AdditionKind> =
+            installed(&user.config).expect("a list").iter().map(|it| it.kind).collect();
+        assert_eq!(names, order);
+        order.iter().for_each(|kind| drop(user.remove(None, Some(*kind))));
+        assert_eq!(fs::read_to_string(&path).expect("settings"), SETTINGS);
+        assert_eq!(fs::read_to_string(&other).expect("settings"), "{}");
+    }
+}
+
+#[test]
+fn a_value_that_the_user_changed_is_kept() {
+    let user = User::new();
+    let path = user.write(".codex/config.toml", "");
+    user.add("codex", AdditionKind::Mcp);
+    let text = fs::read_to_string(&path).expect("settings");
+    fs::write(&path, text.replace("[\"mcp\"]", "[\"mcp\", \"--no-redact\"]")).expect("a file");
+    let is_there = installed(&user.config).expect("a list")[0].is_there;
+    assert!(!is_there);
+    assert_eq!(user.remove(None, None), [FileChange::Kept { file: path }]);
+}
+
+#[test]
+fn what_the_user_has_is_not_replaced() {
+    let user = User::new();
+    let text = "{\"statusLine\":{\"type\":\"command\",\"command\":\"mine\"}}";
+    user.write(".claude/settings.json", text);
+    let kind = AdditionKind::StatusLine;
+    let plan = Add::plan(&user.config, "claude", kind, Path::new("/bin/epitome"));
+    assert_eq!(plan.expect_err("it is there").kind(), ErrorKind::Exists);
+    let plan = Add::plan(&user.config, "pi", kind, Path::new("/bin/epitome"));
+    assert_eq!(plan.expect_err("pi has none").kind(), ErrorKind::Refused);
+}

@@ -1,0 +1,306 @@
+//! The requests that session files record, and a cache of them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use epitome_agents::{self as agents, SessionFile};
+use epitome_formats::{Billed, BilledRequest, named};
+use epitome_llm::Catalogue;
+use epitome_model::{CacheUse, MicroDollars, Source, TokenUsage, Tokens, Transcript, Usage};
+use epitome_model::{counted_requests, short};
+use jiff::Timestamp;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Hash;
+use crate::config::Config;
+use crate::error::Result;
+use crate::ops::timestamp;
+use crate::place::Place;
+use crate::redact::Screen;
+use crate::regular;
+use crate::store::disk;
+
+/// The most characters of the name of a model.
+const NAME: usize = 80;
+
+/// The requests of one session file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordedSession {
+    pub agent: String,
+    /// The folder it was run in, without secrets.
+    pub project: Option<String>,
+    pub requests: Vec<RecordedRequest>,
+}
+
+/// A request that a session records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordedRequest {
+    /// Identifies it in every file that contains it; none if the session does not number responses.
+    pub key: Option<String>,
+    /// When it was answered.
+    pub time: Option<Timestamp>,
+    /// The model.
+    pub model: Option<String>,
+    /// All input, output, and what the cache was used for, if it is recorded.
+    input: u64,
+    output: u64,
+    cache: Option<(u64, u64)>,
+    /// The cost that the session records, in millionths of a dollar.
+    cost: Option<u64>,
+}
+
+impl RecordedRequest {
+    /// Its tokens, each in one field. If the use of a cache is not recorded, all input counts as
+    /// fresh.
+    pub fn usage(&self) -> TokenUsage {
+        self.recorded().tokens().unwrap_or_else(|| TokenUsage {
+            input: Tokens(self.input),
+            output: Tokens(self.output),
+            ..TokenUsage::default()
+        })
+    }
+
+    /// Takes the larger of each count of the same request in another record.
+    pub fn take_largest(&mut self, other: &RecordedRequest) {
+        self.input = self.input.max(other.input);
+        self.output = self.output.max(other.output);
+        let larger = |one: (u64, u64), other: (u64, u64)| (one.0.max(other.0), one.1.max(other.1));
+        self.cache = match (self.cache, other.cache) {
+            (Some(one), Some(other)) => Some(larger(one, other)),
+            (one, other) => one.or(other),
+        };
+        self.cost = self.cost.max(other.cost);
+    }
+
+    /// Its cost, as it is recorded or at list prices.
+    pub fn cost(&self, prices: &Catalogue) -> Option<MicroDollars> {
+        let listed = || prices.cost(self.model.as_deref()?, &self.recorded().tokens()?);
+        self.cost.map(MicroDollars).or_else(listed)
+    }
+
+    fn recorded(&self) -> Usage {
+        let cache = self.cache.map(|(read, written)| CacheUse { read, written });
+        Usage { input: self.input, output: self.output, cache, cost: None }
+    }
+}
+
+/// What a session of `agent` records for a bill, with each request once and the largest of its
+/// counts. `shown` makes the name that is shown of a model.
+pub(crate) fn billed_requests(
+    agent: &str,
+    billed: Vec<BilledRequest>,
+    shown: impl Fn(&str) -> String,
+) -> Vec<RecordedRequest> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut requests: Vec<RecordedRequest> = Vec::new();
+    for BilledRequest { key, time, model, usage } in billed {
+        let key = key.map(|key| hash(&[agent, &key]));
+        let request = RecordedRequest {
+            key: key.clone(),
+            time: time.as_deref().and_then(timestamp),
+            model: model.as_deref().map(&shown),
+            input: usage.input,
+            output: usage.output,
+            cache: usage.cache.map(|cache| (cache.read, cache.written)),
+            cost: usage.cost.map(|cost| cost.0),
+        };
+        match key.as_ref().and_then(|key| known.get(key)) {
+            Some(&at) => requests[at].take_largest(&request),
+            None => {
+                known.extend(key.map(|key| (key, requests.len())));
+                requests.push(request);
+            }
+        }
+    }
+    // A request that failed at once costs nothing.
+    requests.retain(|request| request.input > 0 || request.output > 0 || request.cost.is_some());
+    requests
+}
+
+fn hash(parts: &[&str]) -> String {
+    Hash::compute(parts.join("\n").as_bytes()).to_string()[..16].to_owned()
+}
+
+/// The requests that a transcript records. `shown` makes the name that is shown of a model.
+fn requests_of(
+    agent: &str,
+    transcript: &Transcript,
+    shown: impl Fn(&str) -> String,
+) -> Vec<RecordedRequest> {
+    let mut names: HashMap<&str, String> = HashMap::new();
+    let requests = counted_requests(transcript).into_iter().map(|request| {
+        let model =
+            request.model.map(|model| names.entry(model).or_insert_with(|| shown(model)).clone());
+        let key = request.group.map(|group| {
+            hash(&[agent, group, request.time.unwrap_or(""), request.model.unwrap_or("")])
+        });
+        let Usage { input, output, cache, cost } = request.usage;
+        RecordedRequest {
+            key,
+            time: request.time.and_then(timestamp),
+            model,
+            input,
+            output,
+            cache: cache.map(|cache| (cache.read, cache.written)),
+            cost: cost.map(|cost| cost.0),
+        }
+    });
+    requests.collect()
+}
+
+/// The requests of sessions and of their sub-agents, and the number of files that could not be
+/// read. Files that did not change since are not read again.
+pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedSession>, u64) {
+    let screen = Screen::new(config);
+    let mut cache = Cache::load(config, &screen);
+    let files = all_files(found);
+    let read: Vec<(Stamped, Option<RecordedSession>, bool)> = files
+        .into_par_iter()
+        .map(|file| match cache.look_up(&file) {
+            Some(known) => (file, Some(known.clone()), false),
+            None => {
+                let read = read(&file, &screen);
+                (file, read, true)
+            }
+        })
+        .collect();
+    let unreadable = read.iter().filter(|(_, read, _)| read.is_none()).count() as u64;
+    let is_changed = read.iter().any(|(_, read, is_new)| *is_new && read.is_some());
+    let mut sessions = Vec::new();
+    for (file, read, is_new) in read {
+        let Some(session) = read else { continue };
+        if is_new {
+            cache.add(&file, &session);
+        }
+        sessions.push(session);
+    }
+    if is_changed {
+        // Errors of the cache are ignored: the report is correct without it.
+        cache.store(config).ok();
+    }
+    (sessions, unreadable)
+}
+
+/// A session file, and what a change of it is recognised by.
+struct Stamped {
+    path: PathBuf,
+    agent: &'static str,
+    size: u64,
+    /// Nanoseconds since 1970.
+    modified: u64,
+}
+
+/// The sessions and the files of their sub-agents, each once.
+fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
+    // A session of which the list reads a row only does not record its requests.
+    let own = found.iter().filter(|file| file.told.is_none()).map(Stamped::of_session);
+    let parts = found.par_iter().flat_map_iter(|file| {
+        let parts = agents::companions(&file.path).into_iter();
+        parts.filter_map(|path| Stamped::of_file(path, file.agent))
+    });
+    let mut files: Vec<Stamped> = own.collect();
+    files.extend(parts.collect::<Vec<_>>());
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.dedup_by(|one, other| one.path == other.path);
+    files
+}
+
+impl Stamped {
+    fn of_session(file: &SessionFile) -> Stamped {
+        let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        Stamped { path: file.path.clone(), agent: file.agent, size: file.size.0, modified }
+    }
+
+    fn of_file(path: PathBuf, agent: &'static str) -> Option<Stamped> {
+        let meta = fs::metadata(&path).ok()?;
+        let since = meta.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        Some(Stamped { path, agent, size: meta.len(), modified })
+    }
+}
+
+fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
+    if let Some(billed) = named(file.agent).and_then(|format| format.billed) {
+        let source = Place::parse(&file.path).open().ok()?;
+        let Billed { cwd, requests } = billed(&source.read(0..source.len()));
+        if source.failure().is_some() {
+            return None;
+        }
+        let shown = |model: &str| short(&screen.text(model), NAME);
+        let requests = billed_requests(file.agent, requests, shown);
+        let project = cwd.map(|cwd| screen.text(&cwd).into_owned());
+        return Some(RecordedSession { agent: file.agent.to_owned(), project, requests });
+    }
+    let loaded = crate::session::load(&file.path, Some(file.agent)).ok()?;
+    let requests =
+        requests_of(file.agent, &loaded.transcript, |model| short(&screen.text(model), NAME));
+    if loaded.source.failure().is_some() {
+        return None;
+    }
+    let cwd = loaded.transcript.head.cwd.as_deref();
+    let project = cwd.map(|cwd| screen.text(cwd).into_owned());
+    Some(RecordedSession { agent: file.agent.to_owned(), project, requests })
+}
+
+/// What was read of files. It is valid for one version of epitome and its rules for secrets.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Cache {
+    epitome: String,
+    rules: String,
+    files: HashMap<String, CachedFile>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct CachedFile {
+    size: u64,
+    modified: u64,
+    session: RecordedSession,
+}
+
+impl Cache {
+    fn load(config: &Config, screen: &Screen) -> Cache {
+        let empty = Cache {
+            epitome: env!("CARGO_PKG_VERSION").to_owned(),
+            rules: screen.stamp(),
+            files: HashMap::new(),
+        };
+        let stored = regular::read(&path(config)).ok();
+        let stored: Option<Cache> = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let is_ours = |it: &Cache| (&it.epitome, &it.rules) == (&empty.epitome, &empty.rules);
+        stored.filter(is_ours).unwrap_or(empty)
+    }
+
+    fn look_up(&self, file: &Stamped) -> Option<&RecordedSession> {
+        let known = self.files.get(&*file.path.to_string_lossy())?;
+        let is_same = (known.size, known.modified) == (file.size, file.modified);
+        (is_same && known.session.agent == file.agent).then_some(&known.session)
+    }
+
+    fn add(&mut self, file: &Stamped, session: &RecordedSession) {
+        let (size, modified, session) = (file.size, file.modified, session.clone());
+        let name = file.path.to_string_lossy().into_owned();
+        self.files.insert(name, CachedFile { size, modified, session });
+    }
+
+    /// Written to a temporary file and renamed: of two reports at the same time, one is kept whole.
+    fn store(mut self, config: &Config) -> Result<()> {
+        self.files.retain(|name, _| {
+            let path = Path::new(name);
+            path.exists() || crate::rows::split(path).is_some_and(|(database, _)| database.exists())
+        });
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
+        let path = path(config);
+        if let Some(folder) = path.parent() {
+            disk::private_folder(folder)?;
+        }
+        crate::store::write_over(&path, |out| Ok(out.write_all(&bytes)?))
+    }
+}
+
+fn path(config: &Config) -> PathBuf {
+    config.home.join("cache/cost.json")
+}

@@ -1,0 +1,277 @@
+//! What of the agents on this machine deserves attention: which are here, what epitome installed in
+//! their settings, and which sessions their agent is about to delete.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use epitome_agents::{self as agents, AGENTS, Agent, SessionFile};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::additions::{self, AdditionKind};
+use crate::config::Config;
+use crate::error::{Result, sentence};
+use crate::hooks;
+
+/// How long a program may take to print its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes that are read of what it prints.
+const PRINTED: u64 = 4 << 10;
+/// Sessions that are deleted within this many days are reported.
+const SOON: u64 = 7;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The state of the agents on this machine. Its serde form is the JSON of `epitome doctor --json`
+/// (`docs/json.md`): members are added to it, never changed or removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checkup {
+    /// The agents that are here, in the order of epitome's table.
+    pub agents: Vec<AgentState>,
+    /// Sources of sessions that could not be read, as sentences.
+    pub unread: Vec<String>,
+}
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentState {
+    /// Its name.
+    pub agent: &'static str,
+    /// What its program prints as its version; none if it is not installed, or is not known.
+    pub version: Option<String>,
+    /// The folder of its sessions.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    pub folder: PathBuf,
+    /// The number of its sessions.
+    pub sessions: u64,
+    /// What epitome installed in its settings.
+    pub installed: Vec<InstalledState>,
+    /// What deserves attention, the most urgent first.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that epitome installed in an agent's settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstalledState {
+    /// `hook`, `mcp` or `status-line`.
+    pub what: &'static str,
+    /// The file of the agent's settings.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    pub file: PathBuf,
+    /// Whether it is still there as it was installed.
+    pub is_there: bool,
+}
+
+/// Something that deserves attention.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is, as a short name for programs.
+    pub kind: FindingKind,
+    /// What it is, as a sentence.
+    pub what: String,
+    /// The command that mends it, or what to do where there is no command.
+    pub mend: String,
+}
+
+/// The kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// The agent deletes sessions soon.
+    DeletesSoon,
+    /// The agent deletes sessions that are not used, and nothing keeps a copy.
+    Deletes,
+    /// What epitome installed was changed or removed since.
+    Changed,
+    /// The agent could look into past sessions, and cannot.
+    NoMcp,
+}
+
+impl FindingKind {
+    /// Whether it is something to mend, and not only a possibility.
+    pub fn is_problem(self) -> bool {
+        match self {
+            FindingKind::DeletesSoon | FindingKind::Changed => true,
+            FindingKind::Deletes | FindingKind::NoMcp => false,
+        }
+    }
+}
+
+impl Checkup {
+    /// The number of findings that are something to mend.
+    pub fn problems(&self) -> usize {
+        let findings = self.agents.iter().flat_map(|agent| &agent.findings);
+        findings.filter(|finding| finding.kind.is_problem()).count()
+    }
+}
+
+/// Looks at the agents of this machine. The program of each is run to print its version. Nothing is
+/// changed.
+///
+/// # Errors
+///
+/// Those of the record of what was installed, and of reading agents' settings.
+pub fn checkup(config: &Config) -> Result<Checkup> {
+    checkup_with(config, version)
+}
+
+fn checkup_with(
+    config: &Config,
+    version: impl Fn(&dyn Agent) -> Option<String> + Sync,
+) -> Result<Checkup> {
+    let found = agents::all(&config.agents, None);
+    let hooks = hooks::installed(config)?;
+    let additions = additions::installed(config)?;
+    // Programs take a moment to start: they are run at the same time.
+    let versions: Vec<Option<String>> = thread::scope(|scope| {
+        let version = &version;
+        let running: Vec<_> =
+            AGENTS.iter().map(|agent| scope.spawn(move || version(*agent))).collect();
+        running.into_iter().map(|it| it.join().unwrap_or_default()).collect()
+    });
+    let mut states = Vec::new();
+    for (agent, version) in AGENTS.iter().zip(versions) {
+        let name = agent.name();
+        let sessions: Vec<&SessionFile> =
+            found.sessions.iter().filter(|session| session.agent == name).collect();
+        let mut installed: Vec<InstalledState> = Vec::new();
+        installed.extend(hooks.iter().filter(|it| it.agent == name).map(|it| InstalledState {
+            what: "hook",
+            file: it.file.clone(),
+            is_there: it.is_there,
+        }));
+        installed.extend(additions.iter().filter(|it| it.agent == name).map(|it| {
+            let what = match it.kind {
+                AdditionKind::Mcp => "mcp",
+                AdditionKind::StatusLine => "status-line",
+            };
+            InstalledState { what, file: it.file.clone(), is_there: it.is_there }
+        }));
+        if version.is_none() && sessions.is_empty() && installed.is_empty() {
+            continue;
+        }
+        let folder = agent.folder(&config.agents);
+        let mut state = AgentState {
+            agent: name,
+            version,
+            folder,
+            sessions: sessions.len() as u64,
+            installed,
+            findings: Vec::new(),
+        };
+        state.find(config, *agent, &sessions);
+        states.push(state);
+    }
+    let unread = found.unread.iter().map(|err| sentence(err)).collect();
+    Ok(Checkup { agents: states, unread })
+}
+
+impl AgentState {
+    /// Adds what deserves attention.
+    fn find(&mut self, config: &Config, agent: &dyn Agent, sessions: &[&SessionFile]) {
+        let name = self.agent;
+        self.findings.extend(deletions(config, agent, sessions, self.has("hook")));
+        for installed in &self.installed {
+            if !installed.is_there {
+                let (what, file) = (installed.what, installed.file.display());
+                let option = match what {
+                    "mcp" => " --mcp",
+                    "status-line" => " --statusline",
+                    _ => "",
+                };
+                self.findings.push(Finding {
+                    kind: FindingKind::Changed,
+                    what: format!("the {what} in {file} is not as it was installed"),
+                    mend: format!(
+                        "epitome uninstall{option} --agent {name} && \
+                         epitome install{option} --agent {name}"
+                    ),
+                });
+            }
+        }
+        if self.version.is_some() && agent.mcp().is_some() && !self.has("mcp") {
+            self.findings.push(Finding {
+                kind: FindingKind::NoMcp,
+                what: "it cannot look into past sessions".to_owned(),
+                mend: format!("epitome install --mcp --agent {name}"),
+            });
+        }
+    }
+
+    fn has(&self, what: &str) -> bool {
+        self.installed.iter().any(|installed| installed.what == what)
+    }
+}
+
+/// What the agent deletes of its sessions, if it does.
+fn deletions(
+    config: &Config,
+    agent: &dyn Agent,
+    sessions: &[&SessionFile],
+    is_kept: bool,
+) -> Option<Finding> {
+    let days = agent.kept_days(&config.agents)?;
+    let name = agent.name();
+    let now = SystemTime::from(config.now());
+    let age = |session: &&SessionFile| now.duration_since(session.modified).unwrap_or_default();
+    let soon = DAY * u32::try_from(days.saturating_sub(SOON)).unwrap_or(u32::MAX);
+    let old = sessions.iter().filter(|session| age(session) >= soon).count();
+    let oldest = sessions.iter().map(|session| session.modified).min();
+    let mend = if is_kept {
+        let setting = "set cleanupPeriodDays to 3650 in its settings.json";
+        format!("{setting}: pages are kept of sessions, not the sessions")
+    } else {
+        format!(
+            "set cleanupPeriodDays to 3650 in its settings.json; \
+             epitome install --agent {name} --all keeps a page of each"
+        )
+    };
+    if old > 0 {
+        let first = oldest.and_then(|time| Timestamp::try_from(time).ok());
+        let first = first.map(|time| time.strftime("%Y-%m-%d").to_string());
+        let what = format!(
+            "it deletes {} soon: those not used for {days} days (the oldest: {})",
+            epitome_model::plural(old as u64, "session"),
+            first.unwrap_or_default()
+        );
+        return Some(Finding { kind: FindingKind::DeletesSoon, what, mend });
+    }
+    let what = format!("it deletes sessions that were not used for {days} days");
+    (days < 365 && !is_kept).then_some(Finding { kind: FindingKind::Deletes, what, mend })
+}
+
+/// What the program of an agent prints as its version, on one line. None if there is no such
+/// program, or it takes too long.
+fn version(agent: &dyn Agent) -> Option<String> {
+    let program = agent.program()?;
+    let mut child = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let begin = Instant::now();
+    let is_done = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status.success(),
+            Ok(None) if begin.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(20)),
+            Ok(None) | Err(_) => break false,
+        }
+    };
+    if !is_done {
+        child.kill().ok();
+        child.wait().ok();
+        return None;
+    }
+    let mut printed = Vec::new();
+    child.stdout.take()?.take(PRINTED).read_to_end(&mut printed).ok()?;
+    let printed = String::from_utf8_lossy(&printed);
+    let line = printed.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(epitome_model::short(line, 60))
+}
+
+#[cfg(test)]
+mod tests;

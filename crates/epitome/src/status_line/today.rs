@@ -1,0 +1,142 @@
+//! What the requests of today cost. What was read is remembered in a file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, Metadata};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use epitome_agents as agents;
+use epitome_formats::claude::{FORMAT, billed};
+use epitome_llm::Catalogue;
+use epitome_model::MicroDollars;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::cost::billed_requests;
+use crate::regular;
+use crate::store::disk;
+
+/// The most bytes that are read at once; the next call reads on.
+const MOST: u64 = 24 << 20;
+
+/// What is known of a day.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Day {
+    day: Option<Date>,
+    /// How far each file was read.
+    files: HashMap<String, ReadSoFar>,
+    /// The cost of each request, in millionths of a dollar.
+    requests: BTreeMap<String, u64>,
+    /// That of requests that cannot be recognised in another file.
+    others: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct ReadSoFar {
+    /// The offset behind the last line that was read.
+    to: u64,
+    /// The length and the time of the file then.
+    len: u64,
+    modified: u64,
+}
+
+/// What the requests of Claude Code cost today, in UTC, and whether there is more to read.
+pub(super) fn spent(config: &Config, prices: &Catalogue) -> (MicroDollars, bool) {
+    let today = config.now().to_zoned(TimeZone::UTC).date();
+    let path = config.home.join("cache/status-line/today.json");
+    let stored: Option<Day> =
+        regular::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let is_today = |day: &Day| day.day == Some(today);
+    let mut day =
+        stored.filter(is_today).unwrap_or_else(|| Day { day: Some(today), ..Day::default() });
+    let midnight = today.to_zoned(TimeZone::UTC).map_or(0, |it| nanoseconds(it.timestamp()));
+    let mut room = MOST;
+    let mut is_changed = false;
+    for (path, meta) in files(config) {
+        if modified(&meta) >= midnight {
+            is_changed |= day.read(&path, &meta, &mut room, prices);
+        }
+    }
+    if is_changed {
+        // Errors are ignored: the next call reads again.
+        store(&path, &day);
+    }
+    let cost = day.requests.values().sum::<u64>() + day.others;
+    (MicroDollars(cost), room == 0)
+}
+
+/// The sessions of Claude Code and the files of their sub-agents.
+fn files(config: &Config) -> Vec<(PathBuf, Metadata)> {
+    let sessions = agents::sessions(&config.agents, Some(FORMAT.name));
+    let all = sessions.into_iter().flat_map(|file| {
+        let parts = agents::companions(&file.path);
+        std::iter::once(file.path).chain(parts)
+    });
+    all.filter_map(|path| fs::metadata(&path).ok().map(|meta| (path, meta))).collect()
+}
+
+impl Day {
+    /// Reads what was appended to a file. Returns whether anything was.
+    fn read(&mut self, path: &Path, meta: &Metadata, room: &mut u64, prices: &Catalogue) -> bool {
+        let name = path.to_string_lossy().into_owned();
+        let known = self.files.get(&name).copied().unwrap_or_default();
+        let now = ReadSoFar { len: meta.len(), modified: modified(meta), ..known };
+        if now == known || *room == 0 {
+            return false;
+        }
+        // A shorter file is another one; its requests are recognised by their keys.
+        let from = if meta.len() < known.to { 0 } else { known.to };
+        let Some(bytes) = read_lines(path, from, *room) else { return false };
+        let to = from + bytes.len() as u64;
+        *room = room.saturating_sub(bytes.len() as u64);
+        let is_whole = *room > 0;
+        let requests = billed(&bytes).requests;
+        for request in billed_requests(FORMAT.name, requests, str::to_owned) {
+            let day = request.time.map(|time| time.to_zoned(TimeZone::UTC).date());
+            let cost = request.cost(prices).filter(|_| day == self.day);
+            match (cost, &request.key) {
+                (None, _) => {}
+                (Some(cost), None) => self.others += cost.0,
+                (Some(cost), Some(key)) => {
+                    let known = self.requests.entry(key.clone()).or_default();
+                    *known = cost.0.max(*known);
+                }
+            }
+        }
+        let stored = if is_whole { ReadSoFar { to, ..now } } else { ReadSoFar { to, ..known } };
+        self.files.insert(name, stored);
+        true
+    }
+}
+
+/// The whole lines of a file from an offset on, at most `most` bytes.
+fn read_lines(path: &Path, from: u64, most: u64) -> Option<Vec<u8>> {
+    let mut file = regular::open(path).ok()?;
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    // A line without its end is still being written, or goes on behind what is read now.
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    bytes.truncate(end);
+    Some(bytes)
+}
+
+fn modified(meta: &Metadata) -> u64 {
+    let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn nanoseconds(time: jiff::Timestamp) -> u64 {
+    u64::try_from(time.as_nanosecond()).unwrap_or(0)
+}
+
+fn store(path: &Path, day: &Day) {
+    let is_there = path.parent().is_some_and(|folder| disk::private_folder(folder).is_ok());
+    let bytes = serde_json::to_vec(day).unwrap_or_default();
+    if is_there {
+        crate::store::write_over(path, |out| Ok(out.write_all(&bytes)?)).ok();
+    }
+}

@@ -1,0 +1,30 @@
+//! What epitome can add to Claude Code's settings.
+
+use serde_json::json;
+
+use crate::addition::{Addition, AdditionForm, MCP_SERVER, mcp_server};
+use crate::hook::command;
+
+/// An MCP server for all projects of the user (<https://code.claude.com/docs/en/mcp>). The file is
+/// next to the folder of settings, or in it if a variable moves that folder.
+pub const MCP: Addition = Addition {
+    file: ".claude.json",
+    form: AdditionForm::Member {
+        keys: MCP_SERVER,
+        value: |words| {
+            let mut server = mcp_server(words);
+            server["type"] = json!("stdio");
+            server
+        },
+    },
+};
+
+/// The command that prints the line below the prompt
+/// (<https://code.claude.com/docs/en/statusline>).
+pub const STATUS_LINE: Addition = Addition {
+    file: "settings.json",
+    form: AdditionForm::Member {
+        keys: &["statusLine"],
+        value: |words| json!({ "type": "command", "command": command(words) }),
+    },
+};

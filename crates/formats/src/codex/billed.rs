@@ -1,0 +1,100 @@
+//! The requests that a rollout records, counted as `ccusage` counts them: each event with the
+//! tokens of a request whose total differs from the one before. Codex writes an event again when
+//! its rate limits change.
+
+use epitome_model::{CacheUse, Usage};
+use serde_json::Value;
+
+use crate::{Billed, BilledRequest};
+
+/// Reads the requests of a rollout, or of whole lines of one.
+pub fn billed(session: &[u8]) -> Billed {
+    let mut found = Billed::default();
+    let (mut model, mut total) = (None, Value::Null);
+    for line in session.split(|byte| *byte == b'\n') {
+        let is_known = KINDS.iter().any(|kind| memchr::memmem::find(line, kind).is_some());
+        let Some(record) = is_known.then(|| serde_json::from_slice::<Value>(line).ok()).flatten()
+        else {
+            continue;
+        };
+        let payload = &record["payload"];
+        match record["type"].as_str() {
+            Some("session_meta") => found.cwd = found.cwd.or_else(|| text(&payload["cwd"])),
+            Some("turn_context") => model = text(&payload["model"]).or(model),
+            Some("event_msg") if payload["type"] == "token_count" => {
+                let now = &payload["info"]["total_token_usage"];
+                if *now != total {
+                    let time = text(&record["timestamp"]);
+                    found.requests.extend(request(&payload["info"], time, model.clone()));
+                    total = now.clone();
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+    found
+}
+
+/// What the lines contain that are read: a rollout is mostly results.
+const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_meta\""];
+
+/// The request of an event. A rollout that continues another one begins with a copy of its events,
+/// with their times.
+fn request(info: &Value, time: Option<String>, model: Option<String>) -> Option<BilledRequest> {
+    let last = info["last_token_usage"].as_object()?;
+    let count = |name: &str| last.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let usage = Usage {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache: Some(CacheUse { read: count("cached_input_tokens"), written: 0 }),
+        cost: None,
+    };
+    let total = &info["total_token_usage"]["total_tokens"];
+    let key = time.as_deref().map(|time| format!("{time} {total}"));
+    Some(BilledRequest { key, time, model, usage })
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_is_written_again_is_one_request() {
+        let meta = json!({"type": "session_meta", "payload": {"cwd": "/p"}});
+        let turn = json!({"type": "turn_context", "payload": {"model": "gpt-5.5"}});
+        let event = |time: &str, total: u64| {
+            json!({"type": "event_msg", "timestamp": time, "payload": {
+                "type": "token_count", "info": {
+                    "total_token_usage": {"total_tokens": total},
+                    "last_token_usage": {
+                        "input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 7,
+                    },
+                },
+            }})
+        };
+        let limits = json!({"type": "event_msg", "payload": {"type": "token_count", "info": null}});
+        let lines =
+            [&meta, &turn, &limits, &event("t1", 107), &event("t2", 107), &event("t3", 214)];
+        let session: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let request = |time: &str, total: u64| BilledRequest {
+            key: Some(format!("{time} {total}")),
+            time: Some(time.to_owned()),
+            model: Some("gpt-5.5".to_owned()),
+            usage: Usage {
+                input: 100,
+                output: 7,
+                cache: Some(CacheUse { read: 60, written: 0 }),
+                cost: None,
+            },
+        };
+        let requests = vec![request("t1", 107), request("t3", 214)];
+        let expect = Billed { cwd: Some("/p".to_owned()), requests };
+        assert_eq!(billed(session.as_bytes()), expect);
+    }
+}

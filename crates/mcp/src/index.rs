@@ -1,0 +1,93 @@
+//! The search index, kept up to date while the server runs.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use epitome::Config;
+use epitome::agents::SessionFile;
+use epitome_search::{Result, Scope, Search, SearchError, Update};
+
+/// How long a call waits for an update. Then the search covers what is indexed by then.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// The index. It is opened by the first call that needs it.
+pub(crate) struct SessionIndex {
+    config: Config,
+    search: OnceLock<Arc<Search>>,
+    update: Mutex<Option<Receiver<Result<Update>>>>,
+}
+
+/// Whether the index has all sessions as they are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// It has.
+    All,
+    /// An update of this or of another process is still running.
+    Part,
+}
+
+impl SessionIndex {
+    pub(crate) fn new(config: Config) -> SessionIndex {
+        SessionIndex { config, search: OnceLock::new(), update: Mutex::new(None) }
+    }
+
+    /// Updates the index, and looks something up in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `look`, and of [`Search::update`].
+    pub(crate) fn look<T>(
+        &self,
+        files: &[SessionFile],
+        look: impl Fn(&Search) -> Result<T>,
+    ) -> Result<(T, Coverage)> {
+        match self.look_once(files, &look) {
+            // The damaged index was deleted: this builds a new one.
+            Err(SearchError::Damaged) => self.look_once(files, &look),
+            looked => looked,
+        }
+    }
+
+    fn look_once<T>(
+        &self,
+        files: &[SessionFile],
+        look: impl Fn(&Search) -> Result<T>,
+    ) -> Result<(T, Coverage)> {
+        let search = self.search()?;
+        let coverage = self.update(&search, files)?;
+        Ok((look(&search)?, coverage))
+    }
+
+    fn search(&self) -> Result<Arc<Search>> {
+        if let Some(search) = self.search.get() {
+            return Ok(Arc::clone(search));
+        }
+        let search = Arc::new(Search::open(&self.config, Scope::Machine)?);
+        Ok(Arc::clone(self.search.get_or_init(|| search)))
+    }
+
+    /// Starts an update unless one is running, and waits for it.
+    fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
+        let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = running.take().unwrap_or_else(|| {
+            let (done, update) = channel();
+            let (search, files) = (Arc::clone(search), files.to_vec());
+            // Nothing receives the result if the server ends first.
+            std::thread::spawn(move || done.send(search.update(&files, &|_| {})).ok());
+            update
+        });
+        match done.recv_timeout(WAIT) {
+            Ok(updated) => match updated? {
+                Update::Done(_) => Ok(Coverage::All),
+                Update::Elsewhere => Ok(Coverage::Part),
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                *running = Some(done);
+                Ok(Coverage::Part)
+            }
+            // The thread panicked.
+            Err(RecvTimeoutError::Disconnected) => Ok(Coverage::Part),
+        }
+    }
+}

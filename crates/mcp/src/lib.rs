@@ -1,0 +1,52 @@
+//! A server of the Model Context Protocol that lets an agent look into earlier sessions.
+//!
+//! It has a few tools ([`Tool`]) that only read: they search the sessions of all agents on this
+//! machine, show what a compaction removed, and plan a compaction. Each tool is one call of the
+//! library or of the search index, whose report is laid out as text for a model.
+//!
+//! Sessions are hostile data, and the reader is a model. So each answer is quoted (see [`Page`]):
+//! what a session says is inside of marks that it cannot forge. Secrets and personal data are
+//! removed, and an answer has at most [`Page::LARGEST`] bytes; the next part has a cursor.
+//!
+//! # Absent
+//!
+//! Decisions: what matches, what was lost and what would be removed is decided in the library.
+//! Changes: the caches in epitome's own folder (the search index, the list) are all that is
+//! written. Transports other than standard input and output.
+
+mod arguments;
+mod error;
+mod index;
+mod page;
+mod server;
+mod sessions;
+mod tool;
+mod tools;
+
+use std::io;
+
+use epitome::{Config, Settings};
+use epitome_redact::Finder;
+use rmcp::ServiceExt as _;
+use rmcp::transport::stdio;
+
+pub use page::Page;
+pub use server::Server;
+pub use tool::Tool;
+
+/// Serves on standard input and output until the client closes them.
+///
+/// # Errors
+///
+/// When the client does not speak the protocol, or the runtime cannot be started.
+pub fn serve_stdio(config: Config, settings: Settings, redact: Option<Finder>) -> io::Result<()> {
+    let server = Server::new(config, settings, redact);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let running = server.serve(stdio()).await.map_err(io::Error::other)?;
+        running.waiting().await.map(drop).map_err(io::Error::other)
+    });
+    // A thread that still waits for standard input must not delay the end.
+    runtime.shutdown_background();
+    served
+}

@@ -1,0 +1,55 @@
+//! The sessions of this machine, by the ids that a model uses.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use epitome::Config;
+use epitome::agents::{self, SessionFile, SessionMatch};
+use epitome::list::short_ids;
+
+use crate::error::ToolError;
+
+/// The sessions that were found.
+pub(crate) struct Sessions<'c> {
+    config: &'c Config,
+    pub(crate) files: Vec<SessionFile>,
+    short: HashMap<PathBuf, String>,
+}
+
+impl<'c> Sessions<'c> {
+    /// Looks the sessions of all agents up. None is read.
+    pub(crate) fn find(config: &'c Config) -> Sessions<'c> {
+        let files = agents::sessions(&config.agents, None);
+        let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
+        let paths = files.iter().map(|file| file.path.clone());
+        let short = paths.zip(short_ids(&ids)).collect();
+        Sessions { config, files, short }
+    }
+
+    /// The short id of a session, or the id that is given if it is not known.
+    pub(crate) fn short_id<'a>(&'a self, path: &Path, id: &'a str) -> &'a str {
+        self.short.get(path).map_or(id, String::as_str)
+    }
+
+    /// The path of the session with an id, or with one that begins like it. A model may not read
+    /// any other file of this machine.
+    pub(crate) fn path(&self, id: &str) -> Result<PathBuf, ToolError> {
+        let is_path = id.contains(['/', '\\']) || Path::new(id).exists();
+        let known = self.files.iter().find(|file| is_path && file.path == Path::new(id));
+        if let Some(file) = known {
+            return Ok(file.path.clone());
+        }
+        if !is_path {
+            match agents::meant(&self.config.agents, id, None) {
+                SessionMatch::File(path) if path != Path::new(id) => return Ok(path),
+                SessionMatch::AnyOf(found) => {
+                    let ids: Vec<&str> = found.iter().take(10).map(|file| &*file.id).collect();
+                    let what = format!("several sessions begin like this: {}", ids.join(", "));
+                    return Err(ToolError::new(what));
+                }
+                SessionMatch::File(_) | SessionMatch::Nothing => {}
+            }
+        }
+        Err(ToolError::new(format!("no session is called `{id}`; `sessions` lists them")))
+    }
+}

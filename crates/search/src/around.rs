@@ -1,0 +1,98 @@
+//! The messages of a session near one of them.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Row, params};
+
+use super::tables::{self, MessagePlace};
+use super::text;
+use super::{Result, Search};
+
+/// A message of a session, as it is indexed: without secrets and personal data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The item of the transcript.
+    pub item: usize,
+    /// The turn, from 1; 0 before the first message of the user.
+    pub turn: usize,
+    /// The author: `user`, `assistant`, `tool` or `system`.
+    pub role: String,
+    /// The kind of text: `words`, `summary`, `thinking` or `call`.
+    pub kind: String,
+    /// The time, as the session writes it.
+    pub time: Option<String>,
+    /// Whether a compaction removed it, or a part of it, from what a resume sends.
+    pub archived: bool,
+    /// The text; of a call, the name of the tool, the arguments and the result.
+    pub text: String,
+}
+
+impl Search {
+    /// The messages of a session, or of its sub-agent with this number, around an item of its
+    /// transcript: up to `before` before it, those of the item itself, and up to `after` after it.
+    /// Empty if the index has no such session.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    pub fn around(
+        &self,
+        session: &Path,
+        sub_agent: Option<usize>,
+        item: usize,
+        before: usize,
+        after: usize,
+    ) -> Result<Vec<Message>> {
+        let place = Place { session: tables::path(session), sub_agent, item };
+        self.read(|connection| place.messages(connection, before, after))
+    }
+}
+
+/// A place in the index.
+pub(super) struct Place {
+    pub(super) session: i64,
+    pub(super) sub_agent: Option<usize>,
+    pub(super) item: usize,
+}
+
+impl Place {
+    /// The messages around it.
+    pub(super) fn messages(
+        &self,
+        connection: &Connection,
+        before: usize,
+        after: usize,
+    ) -> rusqlite::Result<Vec<Message>> {
+        let mut messages =
+            self.part(connection, "item < ?3 ORDER BY item DESC, number DESC", before)?;
+        messages.reverse();
+        // The parts of one record are few.
+        messages.extend(self.part(connection, "item = ?3 ORDER BY number", 1_000)?);
+        messages.extend(self.part(connection, "item > ?3 ORDER BY item, number", after)?);
+        Ok(messages)
+    }
+
+    fn part(
+        &self,
+        connection: &Connection,
+        condition: &str,
+        most: usize,
+    ) -> rusqlite::Result<Vec<Message>> {
+        let place = MessagePlace::COLUMNS;
+        let sql = format!(
+            "SELECT {place}, text FROM messages JOIN texts ON message = number \
+             WHERE session = ?1 AND sub_agent IS ?2 AND {condition} LIMIT ?4"
+        );
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let sub_agent = self.sub_agent.map(number);
+        let values = params![self.session, sub_agent, number(self.item), number(most)];
+        let mut part = connection.prepare(&sql)?;
+        part.query_map(values, message)?.collect()
+    }
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    let MessagePlace { role, kind, item, turn, time, archived, .. } = MessagePlace::read(row)?;
+    let text = text::read(row.get_ref(8)?)?.into_owned();
+    Ok(Message { item, turn, role, kind, time, archived, text })
+}

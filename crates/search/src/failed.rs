@@ -1,0 +1,71 @@
+//! The calls that failed with an error, and what followed.
+
+use super::around::{Message, Place};
+use super::found::{Hit, Hits, find_or_relax};
+use super::query::{BadQuery, Query};
+use super::tables;
+use super::{Result, Search};
+
+/// The messages after a hit that are shown.
+const FOLLOWED: usize = 4;
+
+/// A result that holds the words of an error, and what followed it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// The call with its result.
+    pub hit: Hit,
+    /// The next messages of the session.
+    pub followed: Vec<Message>,
+}
+
+/// Where an error occurred.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failures {
+    /// The best places, one of each session.
+    pub failed: Vec<Failed>,
+    /// Whether no result has all words of the error: these have some of them.
+    pub is_relaxed: bool,
+}
+
+impl Search {
+    /// The sessions in which a result has the words of an error, at most `most`, the best first: of
+    /// each the best place. If no result has all words, those that have the most and the rarest.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    pub fn failed(&self, error: &ErrorText, most: usize) -> Result<Failures> {
+        self.read(|connection| {
+            // Several places of one session count once, so more are looked at.
+            let (Hits { hits, .. }, is_relaxed) =
+                find_or_relax(connection, &error.0, most.saturating_mul(5))?;
+            let mut failed: Vec<Failed> = Vec::new();
+            for hit in hits {
+                let is_new = failed.iter().all(|it| it.hit.session != hit.session);
+                if is_new && failed.len() < most {
+                    let session = tables::path(&hit.session);
+                    let place = Place { session, sub_agent: hit.sub_agent, item: hit.item };
+                    let mut followed = place.messages(connection, 0, FOLLOWED)?;
+                    followed.retain(|message| message.item > hit.item);
+                    failed.push(Failed { hit, followed });
+                }
+            }
+            Ok(Failures { failed, is_relaxed })
+        })
+    }
+}
+
+/// The text of an error, as it is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorText(Query);
+
+impl ErrorText {
+    /// Parses the text of an error: its words, wherever they are.
+    ///
+    /// # Errors
+    ///
+    /// When it holds no word.
+    pub fn parse(text: &str) -> std::result::Result<ErrorText, BadQuery> {
+        Ok(ErrorText(Query::of_text(text)?.of_role("tool")))
+    }
+}

@@ -1,0 +1,209 @@
+//! The sessions that touched a file.
+
+use std::path::{Path, PathBuf};
+
+use epitome::render::{Member, RenderSource};
+use epitome_model::{Block, Call, Source, ToolKind};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::conditions::Conditions;
+use super::query::{BadQuery, Query};
+use super::{Result, Search};
+
+/// The most sessions that are read for one file, the newest first.
+const READ: i64 = 50;
+
+/// A session that touched a file. Everything but the path of the session is redacted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TouchedBy {
+    /// The session: a file, or `DATABASE#ID`.
+    pub session: PathBuf,
+    /// Its agent.
+    pub agent: String,
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The calls, in order: those of the session itself, then those of its sub-agents.
+    pub touches: Vec<Touch>,
+}
+
+/// A call that touched a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// What the call did.
+    pub kind: TouchKind,
+    /// The number of the sub-agent that made it, from 0.
+    pub sub_agent: Option<usize>,
+    /// The item of the transcript.
+    pub item: usize,
+    /// The time, as the session writes it.
+    pub time: Option<String>,
+}
+
+/// What a call did with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TouchKind {
+    /// It read the file.
+    Read,
+    /// It wrote or edited the file.
+    Changed,
+    /// A command or another tool named the file.
+    Named,
+}
+
+/// The path of a file, or the end of it, as it is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePath {
+    path: String,
+    /// Finds the messages that contain the name of the file.
+    query: Query,
+}
+
+impl FilePath {
+    /// Parses a path: `/srv/app/src/main.rs`, `src/main.rs`, `main.rs`.
+    ///
+    /// # Errors
+    ///
+    /// When its last component holds no letters or digits.
+    pub fn parse(text: &str) -> std::result::Result<FilePath, BadQuery> {
+        let text = text.trim().replace('\\', "/");
+        let path = text.trim_start_matches("./").trim_end_matches('/').to_owned();
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let query = Query::phrase(name)?.of_role("tool");
+        Ok(FilePath { path, query })
+    }
+}
+
+impl Search {
+    /// The sessions with a call that names a file, the newest first. Of the sessions that contain
+    /// the name of the file, the 50 newest are read.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    pub fn touched(&self, file: &FilePath) -> Result<Vec<TouchedBy>> {
+        let mut sessions = self.read(|connection| candidates(connection, &file.query))?;
+        sessions.iter_mut().for_each(|session| self.read_touches(&file.path, session));
+        sessions.retain(|session| !session.touches.is_empty());
+        Ok(sessions)
+    }
+
+    /// Adds the touches of a session. One that cannot be read has none.
+    fn read_touches(&self, path: &str, session: &mut TouchedBy) {
+        let agent = Some(session.agent.as_str());
+        let Ok(source) = RenderSource::open(&self.config, &session.session, agent) else { return };
+        let own = std::iter::once((None, &source.session));
+        let members = own.chain(source.sub_agents.iter().enumerate().map(|(n, it)| (Some(n), it)));
+        session.touches = members.flat_map(|(n, member)| touches(path, n, member)).collect();
+    }
+}
+
+/// The sessions with a message that matches, the newest first, without their touches.
+fn candidates(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<TouchedBy>> {
+    let Conditions { sql, mut values, .. } = Conditions::from_query(query);
+    let sql = format!(
+        "SELECT DISTINCT path, agent, id, title, modified {sql} \
+         ORDER BY modified DESC, path LIMIT ?"
+    );
+    values.push(Value::Integer(READ));
+    let mut sessions = connection.prepare(&sql)?;
+    let sessions = sessions.query_map(params_from_iter(&values), |row| {
+        let session: String = row.get(0)?;
+        Ok(TouchedBy {
+            session: PathBuf::from(session),
+            agent: row.get(1)?,
+            id: row.get(2)?,
+            title: row.get(3)?,
+            touches: Vec::new(),
+        })
+    })?;
+    sessions.collect()
+}
+
+fn touches(path: &str, sub_agent: Option<usize>, member: &Member) -> Vec<Touch> {
+    let session = &member.history.session;
+    let mut touches = Vec::new();
+    for (item, entry) in session.transcript.entries() {
+        let calls = entry.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            _ => None,
+        });
+        for kind in calls.filter_map(|call| kind_of(path, call, &session.source)) {
+            let time = entry.time.as_deref().map(str::to_owned);
+            touches.push(Touch { kind, sub_agent, item, time });
+        }
+    }
+    touches
+}
+
+/// What a call does with a file; none if it does not name the file.
+fn kind_of(path: &str, call: &Call, source: &dyn Source) -> Option<TouchKind> {
+    let target = call.target.as_ref().map(|target| target.read(source));
+    if target.is_some_and(|target| is_same_file(path, &target)) {
+        match call.kind {
+            ToolKind::Read => return Some(TouchKind::Read),
+            ToolKind::Write | ToolKind::Edit | ToolKind::Patch => return Some(TouchKind::Changed),
+            _ => {}
+        }
+    }
+    let arguments = source.at(call.arguments);
+    let is_named = names(&String::from_utf8_lossy(&arguments), path);
+    is_named.then_some(match call.kind {
+        ToolKind::Patch => TouchKind::Changed,
+        _ => TouchKind::Named,
+    })
+}
+
+/// Whether two paths are those of one file, as far as they are written out: one is the end of the
+/// other.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let other = other.replace('\\', "/");
+    let (one, other) = (Path::new(one), Path::new(other.trim_start_matches("./")));
+    one.ends_with(other) || other.ends_with(one)
+}
+
+/// Whether a text contains a path, and not only as a part of a longer name.
+fn names(text: &str, path: &str) -> bool {
+    let is_of_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    text.match_indices(path).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + path.len()..].chars();
+        let next = after.next();
+        // `a.rs.bak` is another file, but a path may end a sentence.
+        let is_longer = next == Some('.') && after.next().is_some_and(is_of_name);
+        !before.is_some_and(is_of_name) && !next.is_some_and(is_of_name) && !is_longer
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_named_as_a_whole() {
+        for (text, expect) in [
+            ("sed -i s/a/b/ src/a.rs", true),
+            ("cat /p/src/a.rs.", true),
+            ("cat xsrc/a.rs", false),
+            ("cat src/a.rs.bak", false),
+            ("cat src/a.rst", false),
+            ("", false),
+        ] {
+            assert_eq!(names(text, "src/a.rs"), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_path_is_that_of_the_same_file() {
+        for (one, other, expect) in [
+            ("src/a.rs", "/p/src/a.rs", true),
+            ("/p/src/a.rs", "./src/a.rs", true),
+            ("/p/src/a.rs", "/q/src/a.rs", false),
+            ("rc/a.rs", "src/a.rs", false),
+        ] {
+            assert_eq!(is_same_file(one, other), expect, "{one} {other}");
+        }
+    }
+}
