@@ -35,7 +35,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the
 /// engine), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
-/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program that is built already.
+/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
+/// that is built already.
 ///
 /// # Errors
 ///

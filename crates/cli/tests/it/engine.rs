@@ -378,7 +378,8 @@ fn what_is_no_log_is_not_opened() {
 fn another_wire_gets_the_body_of_a_request() {
     let world = World::new();
     let say = r#"{"op":"call","messages":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
-    assert_snapshot!(world.run_with(&["engine", "--wire", "gemini", "--no-log"], say.as_bytes()), @r#"
+    let args = ["engine", "--wire", "gemini", "--no-log"];
+    assert_snapshot!(world.run_with(&args, say.as_bytes()), @r#"
     $ epitome engine --wire gemini --no-log
     {"body":{"contents":[{"role":"user","parts":[{"text":"Hello."}]}]},"refs":{}}
     --- status 0

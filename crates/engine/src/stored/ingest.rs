@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(planned.violations, []);
         let items: Vec<usize> = planned.splices.iter().map(|(_, at)| at.item()).collect();
         assert_eq!(items, [4]);
-        assert!(planned.tokens_after < planned.compaction.tokens_before);
+        assert!(planned.tokens_after < planned.plan.tokens_before);
     }
 }
