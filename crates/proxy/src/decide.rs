@@ -137,7 +137,9 @@ impl New<'_> {
         };
         let new: BTreeSet<usize> =
             unanswered(&request.transcript).into_iter().filter(is_new).collect();
-        let planned = CompactionPlan::ingested(&request, &new, recipe, counter)?;
+        let Some(planned) = CompactionPlan::ingested(&request, &new, recipe, counter)? else {
+            return Ok(());
+        };
         if let Some(violation) = planned.violations.first() {
             return Err(Error::new(ErrorKind::Invariant, violation.to_string()));
         }

@@ -19,7 +19,8 @@ pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
     /// Shortens the results in `new`, items of a request that is about to be sent, by the ingest
-    /// stage that the recipe has for contexts in use. All other items stay what they are.
+    /// stage that the recipe has for contexts in use. All other items stay what they are. `None` if
+    /// nothing is worth shortening: the request is then neither written nor read again.
     ///
     /// # Errors
     ///
@@ -29,12 +30,16 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         new: &BTreeSet<usize>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<Option<CompactionPlan<'a, S>>> {
         let recipe = &ingest_alone(recipe);
         let stages = Stages { session: request, recipe, counter };
         let mut plan = compact(&request.transcript, &request.source, recipe, &stages.options());
         plan.edits.retain(|planned| new.contains(&planned.edit.at.item()));
-        if_read(&request.source, stages.write_and_verify(Way::Rewrite, plan))
+        let planned = match plan.edits.is_empty() {
+            true => Ok(None),
+            false => stages.write_and_verify(Way::Rewrite, plan).map(Some),
+        };
+        if_read(&request.source, planned)
     }
 }
 
@@ -92,6 +97,7 @@ mod tests {
         assert_eq!(new, BTreeSet::from([4]));
         let recipe = built_in("epitome").expect("a built-in recipe");
         let planned = CompactionPlan::ingested(&request, &new, &recipe, &Words).expect("a plan");
+        let planned = planned.expect("a result is shortened");
         assert_eq!(planned.violations, []);
         let items: Vec<usize> = planned.splices.iter().map(|(_, at)| at.item()).collect();
         assert_eq!(items, [4]);
