@@ -24,7 +24,10 @@ pub struct Report {
     pub answer: usize,
 }
 
-/// Adds the server to Claude Code, lets the model search in a recorded session on pricing, and
+/// A word that the user wrote in the recorded session, and nowhere else.
+const WORD: &str = "importer";
+
+/// Adds the server to Claude Code, lets the model search for a word of the recorded session, and
 /// removes the server again.
 ///
 /// # Errors
@@ -39,7 +42,7 @@ pub fn run(recorded: &str, epitome: &Path) -> anyhow::Result<Report> {
     sandbox.home().write(".claude/settings.json", allowed.to_string().as_bytes())?;
     sandbox.place(recorded)?;
     call(&sandbox, epitome, &["install", "--mcp", "--agent", agent.name(), "--yes"])?;
-    let input = json!({ "query": "pricing role:user", "limit": 1 });
+    let input = json!({ "query": format!("{WORD} role:user"), "limit": 1 });
     let search = ToolCall { name: format!("{PREFIX}search"), input };
     let look = Step { calls: vec![search], ..Step::default() };
     server.play(Script::new([look, Step::text("It was in the pricing session.")]));
@@ -51,7 +54,7 @@ pub fn run(recorded: &str, epitome: &Path) -> anyhow::Result<Report> {
     let answer = bodies.iter().rev().find_map(|body| answer(body));
     let answer = answer.context("the model got no answer")?;
     ensure!(answer.starts_with("Quoted from recorded sessions"), "the model got: {answer}");
-    ensure!(answer.contains("claude "), "the session is not in it: {answer}");
+    ensure!(answer.contains(WORD), "the recorded session is not in it: {answer}");
     call(&sandbox, epitome, &["uninstall", "--mcp", "--yes"])?;
     let settings = std::fs::read_to_string(sandbox.home().path().join(".claude.json"))?;
     ensure!(!settings.contains("epitome\""), "the server is left in {settings}");

@@ -239,8 +239,9 @@ fn whoever_does_not_want_to_wait_leaves_the_session_as_it_was() {
     while server.exchanges().is_empty() {
         std::thread::yield_now();
     }
-    let interrupt = ["-INT".to_owned(), child.id().to_string()];
-    let sent = std::process::Command::new("kill").args(interrupt).status();
+    // Ctrl-C ends it in the same way, but is ignored by what runs in the background of a script.
+    let stop = ["-TERM".to_owned(), child.id().to_string()];
+    let sent = std::process::Command::new("kill").args(stop).status();
     assert!(sent.expect("there is kill").success());
     assert!(!child.wait().expect("it ends").success());
     let sessions = |tree: Vec<(std::path::PathBuf, std::time::SystemTime, String)>| {
