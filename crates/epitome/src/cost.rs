@@ -156,7 +156,7 @@ pub struct CostFilter<'a> {
 ///
 /// # Errors
 ///
-/// As [`catalogue`](crate::models::catalogue).
+/// As [`catalogue`].
 pub fn cost(
     config: &Config,
     by: CostBy,

@@ -58,7 +58,7 @@ impl StatusLine {
 ///
 /// # Errors
 ///
-/// As [`catalogue`](crate::models::catalogue). Files that cannot be read are no error.
+/// As [`catalogue`]. Files that cannot be read are no error.
 pub fn status_line(config: &Config, status: &Status) -> Result<StatusLine> {
     let prices = catalogue(config)?;
     let session = status.session.as_deref().map(Path::new);
