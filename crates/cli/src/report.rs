@@ -16,6 +16,8 @@ use crate::text::{self, BOLD, DIM, GREEN, PLAIN, RED, change, count, field};
 /// A compaction with its diff.
 pub struct ReportView {
     pub report: CompactReport,
+    /// The losses of a plan that may matter, each in a few words. `None` if they are not shown.
+    pub may_matter: Option<Vec<String>>,
     /// The text before and after each edit, if that was requested.
     pub diff: String,
 }
@@ -31,9 +33,9 @@ fn own_way(file: &CompactedFile) -> String {
     }
 }
 
-/// The whole report of one session, without the losses. `losses_follow` is true if they are printed
-/// after it.
-pub fn render(report: &CompactReport, losses_follow: bool) -> String {
+/// The whole report of one session, without the list of losses; `may_matter` are those that may
+/// matter, each in a few words.
+pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     let file = &report.file;
     let mut text = String::new();
     let outcomes: Vec<Outcome> = report.all().map(|it| it.outcome).collect();
@@ -56,7 +58,9 @@ pub fn render(report: &CompactReport, losses_follow: bool) -> String {
     let mut lines = Lines::default();
     lines.add("edits", edits(file));
     lines.extend("saves", saves(&file.savings));
-    lines.extend("loses", loses(report, losses_follow));
+    if let Some(may_matter) = may_matter {
+        lines.extend("loses", loses(may_matter, report.losses.is_some()));
+    }
     lines.extend("price", price(file));
     lines.extend("kept", kept(file));
     lines.extend("note", file.notes.clone());
@@ -263,17 +267,16 @@ fn end(path: &str) -> String {
 }
 
 /// The losses that may matter, and how to list all of them.
-fn loses(report: &CompactReport, are_listed: bool) -> Vec<String> {
-    let Some(losses) = &report.losses else { return Vec::new() };
-    let told = match losses.may_matter() {
-        of if of.is_empty() => {
-            "no rule, plan, decision, unresolved error, or message of yours".to_owned()
-        }
-        of => of.join(", "),
-    };
-    let hint = format!("{DIM}--losses lists all that would leave the context{DIM:#}");
-    let hint = (!are_listed).then_some(hint);
-    [Some(told), hint].into_iter().flatten().collect()
+fn loses(may_matter: &[String], are_listed: bool) -> Vec<String> {
+    let mut lines = vec![if may_matter.is_empty() {
+        "no rule, plan, decision, unresolved error, or message of yours".to_owned()
+    } else {
+        may_matter.join(", ")
+    }];
+    if !are_listed {
+        lines.push(format!("{DIM}--losses lists all that would leave the context{DIM:#}"));
+    }
+    lines
 }
 
 /// Lines that say what the next requests cost after the compaction, and for which model.

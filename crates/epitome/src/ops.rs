@@ -49,7 +49,8 @@ pub use compact::Compact;
 pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
 pub use losses::{
     AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossGroup, LossMembers,
-    LossReport, Piece, WayBack, planned_losses, session_losses, session_text,
+    LossReport, Piece, WayBack, planned_losses, planned_losses_in_short, session_losses,
+    session_text,
 };
 pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};

@@ -12,7 +12,7 @@ use epitome::archive::Run;
 use epitome::compaction::{BackupPlace, CompactionPlan, Way};
 use epitome::ops::{
     Compact, CompactReport, CompactionLosses, ModelRequest, OpenSession, SummaryFrom,
-    planned_losses,
+    planned_losses, planned_losses_in_short,
 };
 use epitome::redact::Screen;
 use epitome::storage::vacuum;
@@ -272,6 +272,30 @@ enum LossesShown {
     All,
 }
 
+/// What a plan would remove from the context, as far as it is shown.
+enum PlanLosses {
+    NotShown,
+    /// The losses that may matter, each in a few words.
+    InShort(Vec<String>),
+    All(Box<CompactionLosses>),
+}
+
+impl PlanLosses {
+    fn into_view(self, report: CompactReport, diff: String) -> ReportView {
+        match self {
+            PlanLosses::NotShown => ReportView { report, may_matter: None, diff },
+            PlanLosses::InShort(may_matter) => {
+                ReportView { report, may_matter: Some(may_matter), diff }
+            }
+            PlanLosses::All(losses) => {
+                let may_matter = Some(losses.may_matter());
+                let report = CompactReport { losses: Some(*losses), ..report };
+                ReportView { report, may_matter, diff }
+            }
+        }
+    }
+}
+
 impl Job<'_> {
     /// Compacts one session and prints its whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
@@ -281,14 +305,13 @@ impl Job<'_> {
             // Failed calls of models are reported as well.
             self.report_failure(input, failure, false)?;
         }
-        let Some(ReportView { report, diff }) = done? else { return Ok(()) };
+        let Some(ReportView { report, may_matter, diff }) = done? else { return Ok(()) };
         self.vacuum(std::slice::from_ref(input))?;
         if is_json {
             return self.app.print_json(&report);
         }
-        let losses = report.losses.as_ref().filter(|_| self.losses == LossesShown::All);
-        let told = report::render(&report, losses.is_some());
-        let losses = losses.map(render_planned).unwrap_or_default();
+        let told = report::render(&report, may_matter.as_deref());
+        let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
         self.app.page_folded(&format!("{diff}{told}{losses}"))
     }
 
@@ -322,19 +345,17 @@ impl Job<'_> {
         }
         if self.dry_run {
             let mut diff = Difference::from_job(self)?;
-            let mut losses = None;
-            let mut report = self.compact.plan(&session, |file, planned| {
+            let mut losses = Ok(PlanLosses::NotShown);
+            let report = self.compact.plan(&session, |file, planned| {
                 diff.add(self, file, planned);
                 if file == path.as_path() {
                     losses = self.losses(file, planned);
                 }
             })?;
             report.check()?;
-            report.losses = losses.transpose()?;
-            return Ok(Some(ReportView { report, diff: diff.text }));
+            return Ok(Some(losses?.into_view(report, diff.text)));
         }
-        let report = self.write(&session)?;
-        Ok(Some(ReportView { report, diff: String::new() }))
+        Ok(Some(PlanLosses::NotShown.into_view(self.write(&session)?, String::new())))
     }
 
     fn compact_stdin(&self) -> Result<ReportView> {
@@ -346,37 +367,38 @@ impl Job<'_> {
         let path = Path::new("-");
         if let (Some(out), false) = (self.compact.out, self.dry_run) {
             let report = self.compact.copy_loaded(config, path, &session, out)?;
-            return Ok(ReportView { report, diff: String::new() });
+            return Ok(PlanLosses::NotShown.into_view(report, String::new()));
         }
         let mut diff = Difference::from_job(self)?;
-        let mut losses = None;
+        let mut losses = Ok(PlanLosses::NotShown);
         let report = self.compact.plan_loaded(config, path, &session, |_, planned| {
             diff.add(self, path, planned);
             losses = self.losses(path, planned);
         });
-        let mut report = report?;
+        let report = report?;
         report.check()?;
-        report.losses = losses.transpose()?;
-        Ok(ReportView { report, diff: diff.text })
+        Ok(losses?.into_view(report, diff.text))
     }
 
-    /// What would be lost from the context, if it is shown.
+    /// Finds what would be lost from the context, as far as it is shown.
     fn losses<S: Source>(
         &self,
         path: &Path,
         planned: &CompactionPlan<'_, S>,
-    ) -> Option<Result<CompactionLosses>> {
+    ) -> Result<PlanLosses> {
         let is_for_people = !self.app.global.json && !self.diff;
+        let counter = self.app.counter();
         match self.losses {
-            LossesShown::All => {}
-            LossesShown::InShort if is_for_people && !planned.is_empty() => {}
-            LossesShown::No | LossesShown::InShort => return None,
+            LossesShown::All => {
+                let settings = self.app.settings()?;
+                let losses = planned_losses(&self.app.config, settings, path, planned, counter)?;
+                Ok(PlanLosses::All(Box::new(losses)))
+            }
+            LossesShown::InShort if is_for_people && !planned.is_empty() => {
+                Ok(PlanLosses::InShort(planned_losses_in_short(planned, counter)?))
+            }
+            LossesShown::No | LossesShown::InShort => Ok(PlanLosses::NotShown),
         }
-        let App { config, .. } = self.app;
-        let losses = self.app.settings().and_then(|settings| {
-            Ok(planned_losses(config, settings, path, planned, self.app.counter())?)
-        });
-        Some(losses)
     }
 
     /// Writes a session, or a compacted copy of it.

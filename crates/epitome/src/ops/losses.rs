@@ -118,7 +118,7 @@ impl CompactionLosses {
         let mut texts: Vec<&Piece> = texts.collect();
         texts.sort_by_key(|it| match it.lost.kind {
             LostKind::Decision => 0,
-            _ if it.is_short() => 1,
+            _ if is_short(&it.lost) => 1,
             _ => 2,
         });
         texts
@@ -128,26 +128,34 @@ impl CompactionLosses {
     /// unresolved error`. Results that can be read or run again, and resolved errors, are not
     /// included.
     pub fn may_matter(&self) -> Vec<String> {
-        // If an error was removed in part, the lines that say what failed were kept.
-        let open =
-            self.pieces.iter().filter(|it| it.lost.resolved == Some(false) && !it.lost.partly);
-        let open = open.count() as u64;
-        let short =
-            self.pieces.iter().filter(|it| it.lost.kind == LostKind::Reply && it.is_short());
-        let short = short.count() as u64;
-        let amount = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
-        let counts = [
-            (amount(LostKind::Rule), "rule", ""),
-            (amount(LostKind::Plan), "plan", ""),
-            (amount(LostKind::User), "message", " of yours"),
-            (open, "unresolved error", ""),
-            (amount(LostKind::Decision), "text", " with decisions"),
-            (short, "short text", " of the model"),
-            (self.changed_files.len() as u64, "file", " read and changed"),
-        ];
-        let known = counts.into_iter().filter(|(n, ..)| *n > 0);
-        known.map(|(n, one, which)| plural(n, one) + which).collect()
+        let pieces: Vec<&LostPiece> = self.pieces.iter().map(|piece| &piece.lost).collect();
+        in_words_what_may_matter(&pieces, self.changed_files.len())
     }
+}
+
+/// Describes the removed texts that may matter, and the removed reads of files that the session
+/// changes.
+fn in_words_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<String> {
+    let of_kind = |kind: LostKind| pieces.iter().filter(|piece| piece.kind == kind).count();
+    // If an error was removed in part, the lines that say what failed were kept.
+    let open = pieces.iter().filter(|piece| piece.resolved == Some(false) && !piece.partly);
+    let short = pieces.iter().filter(|piece| piece.kind == LostKind::Reply && is_short(piece));
+    let counts = [
+        (of_kind(LostKind::Rule), "rule", ""),
+        (of_kind(LostKind::Plan), "plan", ""),
+        (of_kind(LostKind::User), "message", " of yours"),
+        (open.count(), "unresolved error", ""),
+        (of_kind(LostKind::Decision), "text", " with decisions"),
+        (short.count(), "short text", " of the model"),
+        (changed_files, "file", " read and changed"),
+    ];
+    let known = counts.into_iter().filter(|(n, ..)| *n > 0);
+    known.map(|(n, one, which)| plural(n as u64, one) + which).collect()
+}
+
+/// Whether it is a short text that was removed as a whole.
+fn is_short(piece: &LostPiece) -> bool {
+    !piece.partly && piece.tokens <= SHORT
 }
 
 /// The number and tokens of removed texts of one kind.
@@ -202,11 +210,6 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whether it is a short text that was removed as a whole.
-    fn is_short(&self) -> bool {
-        !self.lost.partly && self.lost.tokens <= SHORT
-    }
-
     /// The reference with which the text is restored or printed.
     pub fn reference(&self) -> Option<&Ref> {
         let commands = [self.restore.as_deref(), self.show.as_deref()];
@@ -362,12 +365,7 @@ pub fn planned_losses<S: Source>(
 ) -> Result<CompactionLosses> {
     let prices = catalogue(config)?;
     let loaded = plan.session;
-    let spliced = plan.spliced()?;
-    let files = &plan.recipe.rule_files;
-    let before = View::new(&loaded.transcript, &loaded.source, counter).with_rule_files(files);
-    let after = View::new(&plan.after, &spliced, counter).with_rule_files(files);
-    let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
-    let lost = losses(&before, &after, &before, &[]);
+    let PlannedLosses { tokens, lost, changed_files } = PlannedLosses::from_plan(plan, counter)?;
     let removed = match plan.way {
         Way::Rewrite => {
             plan.unsent.iter().map(|(span, _)| Ref::from_bytes(&loaded.source.at(*span))).collect()
@@ -390,12 +388,55 @@ pub fn planned_losses<S: Source>(
         Err(_) => screen.of_session(&loaded.source),
     };
     let model = model_of(&loaded.transcript);
-    let changed = changed_files(&before);
-    let read =
-        lost.pieces.iter().filter(|it| it.kind == LostKind::Read && changed.contains(&it.name));
-    let changed_files = read.map(|it| screen.text(&it.name)).collect();
+    let changed_files = changed_files.iter().map(|name| screen.text(name)).collect();
     let losses = reported(lost, tokens, model, &made, &prices, &mut screen);
     Ok(CompactionLosses { changed_files, ..losses })
+}
+
+/// What of a planned compaction's losses may matter for the rest of the session, as
+/// [`CompactionLosses::may_matter`] says it. No text of the session is shown, so that none has to
+/// be searched for secrets: that takes longer than the plan.
+///
+/// # Errors
+///
+/// `Unreadable` if the session cannot be read any more.
+pub fn planned_losses_in_short<S: Source>(
+    plan: &CompactionPlan<'_, S>,
+    counter: &dyn Counter,
+) -> Result<Vec<String>> {
+    let PlannedLosses { lost, changed_files, .. } = PlannedLosses::from_plan(plan, counter)?;
+    let pieces: Vec<&LostPiece> = lost.pieces.iter().collect();
+    Ok(in_words_what_may_matter(&pieces, changed_files.len()))
+}
+
+/// What a planned compaction would remove, with the names in the session as they are.
+struct PlannedLosses {
+    /// The tokens that a resume sends, before and after.
+    tokens: Change<Tokens>,
+    lost: Losses,
+    /// The files that the session changes and whose reads would be removed.
+    changed_files: BTreeSet<String>,
+}
+
+impl PlannedLosses {
+    fn from_plan<S: Source>(
+        plan: &CompactionPlan<'_, S>,
+        counter: &dyn Counter,
+    ) -> Result<PlannedLosses> {
+        let loaded = plan.session;
+        let spliced = plan.spliced()?;
+        let files = &plan.recipe.rule_files;
+        let before = View::new(&loaded.transcript, &loaded.source, counter).with_rule_files(files);
+        let after = View::new(&plan.after, &spliced, counter).with_rule_files(files);
+        let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
+        let lost = losses(&before, &after, &before, &[]);
+        let mut changed_files = changed_files(&before);
+        changed_files.retain(|name| {
+            lost.pieces.iter().any(|piece| piece.kind == LostKind::Read && piece.name == *name)
+        });
+        let changed_files = changed_files.into_iter().collect();
+        Ok(PlannedLosses { tokens, lost, changed_files })
+    }
 }
 
 /// A compaction, and how its session is named on a command line.
