@@ -53,7 +53,7 @@ pub struct Tool {
     pub subject: fn(&Value) -> Option<String>,
     /// The part of a result that is shown while it is folded.
     pub fold: Fold,
-    /// The purpose of the tool, as the model is told it.
+    /// The description of the tool that the model gets.
     pub description: &'static str,
     /// The JSON Schema of its arguments.
     pub parameters: &'static str,

@@ -175,7 +175,8 @@ impl AgentState {
         self.findings.extend(deletions(config, agent, sessions, self.has("hook")));
         for installed in &self.installed {
             if !installed.is_there {
-                let (what, file) = (installed.what, installed.file.display());
+                let what = installed.what;
+                let file = installed.file.display();
                 let option = match what {
                     "mcp" => " --mcp",
                     "status-line" => " --statusline",

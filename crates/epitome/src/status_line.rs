@@ -49,7 +49,8 @@ pub struct StatusLine {
 impl StatusLine {
     /// How full the context is.
     pub fn percent(&self) -> Option<u64> {
-        let (context, window) = (self.context_tokens?, self.window?);
+        let context = self.context_tokens?;
+        let window = self.window?;
         Some(context.0 * 100 / window.0.max(1))
     }
 }

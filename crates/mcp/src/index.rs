@@ -72,7 +72,8 @@ impl SessionIndex {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {
             let (done, update) = channel();
-            let (search, files) = (Arc::clone(search), files.to_vec());
+            let search = Arc::clone(search);
+            let files = files.to_vec();
             // Nothing receives the result if the server ends first.
             std::thread::spawn(move || done.send(search.update(&files, &|_| {})).ok());
             update

@@ -96,7 +96,8 @@ mod tests {
     fn pages_together_are_the_answer() {
         let lines: String = (0..9_000).map(|n| format!("line {n}\n")).collect();
         for answer in [String::new(), "short".to_owned(), lines, "ä".repeat(30_001)] {
-            let (mut joined, mut cursor) = (String::new(), None);
+            let mut joined = String::new();
+            let mut cursor = None;
             loop {
                 let page = Page::from_answer(&answer, cursor.as_deref()).expect("a page");
                 assert!(page.text.len() <= Page::LARGEST);

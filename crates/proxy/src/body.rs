@@ -171,8 +171,12 @@ fn element(
     if cursor.kind() != Kind::Object {
         return Ok(Element { span: cursor.skip()?, text_alone: None, is_input: false });
     }
-    let (mut members, mut is_mark) = (Vec::new(), Vec::new());
-    let (mut text, mut is_text, mut others, mut is_input) = (None, false, 0, false);
+    let mut members = Vec::new();
+    let mut is_mark = Vec::new();
+    let mut text = None;
+    let mut is_text = false;
+    let mut others = 0;
+    let mut is_input = false;
     let span = cursor.object(|value, key| {
         let start = key.as_ptr() as usize - body.as_ptr() as usize - 1;
         if key == b"content" && depth < 2 && value.kind() == Kind::Array {
@@ -207,7 +211,8 @@ fn content(
     ignored: &mut Vec<Range<usize>>,
 ) -> Result<(), Malformed> {
     let before = ignored.len();
-    let (mut count, mut text) = (0, None);
+    let mut count = 0;
+    let mut text = None;
     let whole = cursor.array(|block| {
         text = element(block, body, depth + 1, ignored)?.text_alone;
         count += 1;

@@ -71,7 +71,8 @@ mod tests {
     fn a_long_text_is_counted_once() {
         static CALLS: Calls = Calls(AtomicU64::new(0));
         let counter = CachingCounter::new(&CALLS);
-        let (long, other) = ("a".repeat(LEAST), "b".repeat(LEAST));
+        let long = "a".repeat(LEAST);
+        let other = "b".repeat(LEAST);
         for text in [&long, &other, &long, &other, &long] {
             assert_eq!(counter.count(text), Tokens(LEAST as u64));
         }

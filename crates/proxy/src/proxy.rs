@@ -142,7 +142,8 @@ impl Proxy {
 impl Proxy {
     /// The body as it is sent, and what that saves. After any error of ours it is the original.
     async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
-        let (rewriter, body) = (Arc::clone(&self.rewriter), original.clone());
+        let rewriter = Arc::clone(&self.rewriter);
+        let body = original.clone();
         let rewritten =
             tokio::task::spawn_blocking(move || rewriter.rewrite(api, &body, Instant::now())).await;
         let failure = match rewritten {

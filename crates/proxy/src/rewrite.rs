@@ -66,7 +66,8 @@ impl Rewriter {
         counter: &'static dyn Counter,
         prices: Catalogue,
     ) -> Rewriter {
-        let (memos, counter) = (Memos::new(folder), CachingCounter::new(counter));
+        let memos = Memos::new(folder);
+        let counter = CachingCounter::new(counter);
         Rewriter { memos, recipe, counter, prices }
     }
 
@@ -167,7 +168,8 @@ impl Rewriter {
         let cut = cuttable.cut(&self.recipe, &self.counter);
         memo.no_cut_below(body.len());
         let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(Tokens(0)) };
-        let (messages, bytes) = (made.clone(), body.len() as u64);
+        let messages = made.clone();
+        let bytes = body.len() as u64;
         let cut = chains.last().map(|&last| CutLine { last, messages, bytes });
         memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
         *decisions = made.into_iter().map(Arc::new).collect();

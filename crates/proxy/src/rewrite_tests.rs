@@ -89,7 +89,8 @@ const APIS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini
 #[test]
 fn a_new_result_is_shortened_and_stays_what_it_became() {
     for name in APIS {
-        let (api, rewriter) = (api(name), rewriter(None));
+        let api = api(name);
+        let rewriter = rewriter(None);
         let mut messages = vec![first(name)];
         messages.extend(turn(name, "a", &log("a")));
         let once = sent(&rewriter, api, &messages);
@@ -126,7 +127,8 @@ fn what_is_left_is_byte_for_byte_the_original() {
 #[test]
 fn what_a_model_has_seen_is_sent_as_it_was() {
     for name in APIS {
-        let (api, rewriter) = (api(name), rewriter(None));
+        let api = api(name);
+        let rewriter = rewriter(None);
         let mut messages = vec![first(name)];
         messages.extend(turn(name, "a", &log("a")));
         messages.extend(turn(name, "b", "ok"));
@@ -273,7 +275,8 @@ fn cutting(folder: Option<PathBuf>) -> Rewriter {
 fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
     for name in APIS {
         let folder = tempfile::tempdir().expect("a folder");
-        let (api, rewriter) = (api(name), cutting(Some(folder.path().to_owned())));
+        let api = api(name);
+        let rewriter = cutting(Some(folder.path().to_owned()));
         let messages = long(name, 30);
         let whole = body(api, &messages);
         let rewritten = rewriter.rewrite(api, &whole, Instant::now()).expect("it is rewritten");
@@ -300,14 +303,16 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
 
 #[test]
 fn a_short_conversation_is_not_cut() {
-    let (api, rewriter) = (api("anthropic"), cutting(None));
+    let api = api("anthropic");
+    let rewriter = cutting(None);
     let messages = long("anthropic", 2);
     assert!(sent(&rewriter, api, &messages) == body(api, &messages));
 }
 
 #[test]
 fn reasoning_that_is_bound_to_its_prefix_forbids_a_cut() {
-    let (api, rewriter) = (api("anthropic"), cutting(None));
+    let api = api("anthropic");
+    let rewriter = cutting(None);
     let plain = body(api, &long("anthropic", 30));
     let bound = String::from_utf8_lossy(&plain)
         .replace(r#""model": "m""#, r#""model": "claude-fable-5-1""#);

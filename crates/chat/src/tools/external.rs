@@ -11,7 +11,7 @@ use super::Outcome;
 pub struct MoreTool {
     /// The name under which it is offered: `mcp__SERVER__TOOL`.
     pub name: String,
-    /// What the tool does, as the model is told it.
+    /// The description of the tool that the model gets.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: String,

@@ -73,7 +73,8 @@ struct Address<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let options = args.shortening.options(app)?;
-    let (upstream, token) = (args.upstream.clone(), args.token.clone());
+    let upstream = args.upstream.clone();
+    let token = args.token.clone();
     let server = bind(args.listen, Options { upstream, token, ..options })?;
     let address = server.address();
     if app.global.json {
@@ -98,14 +99,16 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
         parts.push(format!("about {} tokens {would}fewer", totals.saved));
     }
     if totals.metered > totals.without_price {
-        let (cost, unchanged) = (totals.cost.to_string(), totals.unchanged_cost.to_string());
+        let cost = totals.cost.to_string();
+        let unchanged = totals.unchanged_cost.to_string();
         parts.push(match cost == unchanged || is_dry_run {
             true => format!("{cost} at list prices"),
             false => format!("{cost} instead of about {unchanged} at list prices"),
         });
     }
     if totals.shortened + totals.cuts > 0 {
-        let (shortened, cuts) = (count(totals.shortened, "result"), count(totals.cuts, "cut"));
+        let shortened = count(totals.shortened, "result");
+        let cuts = count(totals.cuts, "cut");
         parts.push(format!("{shortened} {would}shortened, {cuts}"));
     }
     if let Some(failure) = &totals.last_failure {
@@ -125,7 +128,8 @@ fn requests(totals: &Totals) -> String {
         true => format!(" ({} counted)", totals.metered),
         false => String::new(),
     };
-    let (input, cached) = (totals.usage.all_input(), totals.usage.cached);
+    let input = totals.usage.all_input();
+    let cached = totals.usage.cached;
     format!("{requests}{metered}, {input} input tokens ({cached} from a cache)")
 }
 
@@ -177,8 +181,10 @@ mod tests {
     fn a_summary_says_what_was_counted_and_by_whom() {
         let usage = TokenUsage { cached: Tokens(380_100), ..TokenUsage::default() };
         let usage = TokenUsage { cache_written: Tokens(32_100), ..usage };
-        let (cost, unchanged_cost) = (MicroDollars(420_000), MicroDollars(580_000));
-        let (requests, metered) = (14, 13);
+        let cost = MicroDollars(420_000);
+        let unchanged_cost = MicroDollars(580_000);
+        let requests = 14;
+        let metered = 13;
         let totals = Totals { requests, metered, usage, cost, unchanged_cost, ..Totals::default() };
         let totals = Totals { saved: Tokens(61_000), shortened: 3, cuts: 1, ..totals };
         assert_eq!(

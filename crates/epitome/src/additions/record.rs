@@ -54,7 +54,8 @@ pub(super) struct Record {
 impl FileSplice {
     fn between(before: &str, after: &str) -> FileSplice {
         let (at, removed, inserted) = difference(before, after);
-        let (removed, inserted) = (removed.to_owned(), inserted.to_owned());
+        let removed = removed.to_owned();
+        let inserted = inserted.to_owned();
         FileSplice { at, removed, inserted, after: hash(after) }
     }
 

@@ -281,7 +281,9 @@ impl Cache {
     }
 
     fn add(&mut self, file: &Stamped, session: &RecordedSession) {
-        let (size, modified, session) = (file.size, file.modified, session.clone());
+        let size = file.size;
+        let modified = file.modified;
+        let session = session.clone();
         let name = file.path.to_string_lossy().into_owned();
         self.files.insert(name, CachedFile { size, modified, session });
     }

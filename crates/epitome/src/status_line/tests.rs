@@ -65,7 +65,8 @@ fn the_requests_of_today_are_summed_as_they_are_appended() {
     let status = Status::default();
     assert_eq!(machine.line(&status).today, Some(MicroDollars(1_000_000)));
     assert_eq!(machine.line(&status).today, Some(MicroDollars(1_000_000)));
-    let (more, last) = (response("3", NOW, 1_000_000), response("4", NOW, 1_000_000));
+    let more = response("3", NOW, 1_000_000);
+    let last = response("4", NOW, 1_000_000);
     // The last line is not whole yet.
     machine.append(&[&*more, &last[..40]].concat());
     assert_eq!(machine.line(&status).today, Some(MicroDollars(2_000_000)));

@@ -63,7 +63,8 @@ fn text_of(report: &CompactReport) -> String {
     };
     let _ = writeln!(answer, "{verb}, recipe {}. Nothing was written.", report.recipe);
     for row in file.sizes(report.counter).into_iter().chain(report.sizes_with_parts()) {
-        let (before, after) = (&row.words.before, &row.words.after);
+        let before = &row.words.before;
+        let after = &row.words.after;
         let percent = row.percent();
         let _ = writeln!(answer, "{}: {before} → {after} ({percent}) {}", row.name, row.unit);
     }
