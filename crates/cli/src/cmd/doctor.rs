@@ -43,7 +43,7 @@ fn render(checkup: &Checkup) -> String {
     }
     match checkup.problems() {
         0 => {
-            let _ = writeln!(shown, "{GREEN}nothing to mend{GREEN:#}");
+            let _ = writeln!(shown, "{GREEN}nothing is broken{GREEN:#}");
         }
         n => {
             let problems = count(n as u64, "thing");
@@ -55,7 +55,7 @@ fn render(checkup: &Checkup) -> String {
 
 fn agent(shown: &mut String, state: &AgentState) {
     let colour = text::agent_colour(state.agent);
-    let version = state.version.as_deref().map_or("not installed".to_owned(), field);
+    let version = state.version.as_deref().map_or("program not found".to_owned(), field);
     let _ = writeln!(shown, "{colour}{}{colour:#}  {BOLD}{version}{BOLD:#}", state.agent);
     let sessions = count(state.sessions, "session");
     let _ = writeln!(shown, "  {sessions} in {}", text::path(&state.folder));

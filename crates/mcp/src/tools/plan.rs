@@ -68,8 +68,7 @@ fn text_of(report: &CompactReport) -> String {
         let percent = row.percent();
         let _ = writeln!(answer, "{}: {before} → {after} ({percent}) {}", row.name, row.unit);
     }
-    let edits = file.edits.iter().map(|(pass, edits)| format!("{edits} {pass}"));
-    let edits: Vec<String> = edits.collect();
+    let edits = epitome_render::edits(&file.edits);
     if !edits.is_empty() {
         let _ = writeln!(answer, "edits: {}", edits.join(", "));
     }
