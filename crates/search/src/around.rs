@@ -28,9 +28,9 @@ pub struct Message {
 }
 
 impl Search {
-    /// The messages of a session, or of its sub-agent with this number, around an item of its
-    /// transcript: up to `before` before it, those of the item itself, and up to `after` after it.
-    /// Empty if the index has no such session.
+    /// Returns the messages of a session, or of its sub-agent with this number, around an item of
+    /// its transcript: at most `before` messages before the item, those of the item itself, and at
+    /// most `after` messages after it. Empty if the index has no such session.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Search {
     }
 }
 
-/// A place in the index.
+/// An item of a session, or of its sub-agent with this number.
 pub(super) struct Place {
     pub(super) session: i64,
     pub(super) sub_agent: Option<usize>,
@@ -56,7 +56,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The messages around it.
+    /// Returns the messages around this item, as [`Search::around`] describes them.
     pub(super) fn messages(
         &self,
         connection: &Connection,
@@ -66,7 +66,7 @@ impl Place {
         let mut messages =
             self.part(connection, "item < ?3 ORDER BY item DESC, number DESC", before)?;
         messages.reverse();
-        // The parts of one record are few.
+        // An item has far fewer messages than this.
         messages.extend(self.part(connection, "item = ?3 ORDER BY number", 1_000)?);
         messages.extend(self.part(connection, "item > ?3 ORDER BY item, number", after)?);
         Ok(messages)

@@ -6,7 +6,7 @@ use super::query::{Clause, Filter, Query};
 use super::tables;
 use super::terms;
 
-/// The messages that match a query: the part of a statement after `SELECT …`, and its values.
+/// The condition of a query in SQL: the part of a statement after `SELECT …`, and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
     /// The SQL from `FROM` on.
@@ -72,8 +72,7 @@ impl Conditions {
     }
 }
 
-/// Words with a space before and after each. One such text contains another if the other's words
-/// follow each other in it.
+/// Puts a space before and after each word, so that one text contains another only as whole words.
 pub(super) fn spaced(normalized: &str) -> String {
     format!(" {normalized} ")
 }

@@ -6,10 +6,10 @@ use super::query::{BadQuery, Query};
 use super::tables;
 use super::{Result, Search};
 
-/// The messages after a hit that are shown.
+/// The number of messages after a hit that are returned with it.
 const FOLLOWED: usize = 4;
 
-/// A result that holds the words of an error, and what followed it.
+/// A result that contains the words of an error, and what followed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     /// The call with its result.
@@ -23,20 +23,22 @@ pub struct Failed {
 pub struct Failures {
     /// The best places, one of each session.
     pub failed: Vec<Failed>,
-    /// Whether no result has all words of the error: these have some of them.
+    /// Whether no result contains all words of the error, so that the results contain only some of
+    /// them.
     pub is_relaxed: bool,
 }
 
 impl Search {
-    /// The sessions in which a result has the words of an error, at most `most`, the best first: of
-    /// each the best place. If no result has all words, those that have the most and the rarest.
+    /// Returns the sessions in which a result contains all words of the error, at most `most`, the
+    /// best first, each with its best hit. If there is no such session, returns those that contain
+    /// the most and the rarest of the words.
     ///
     /// # Errors
     ///
     /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
     pub fn failed(&self, error: &ErrorText, most: usize) -> Result<Failures> {
         self.read(|connection| {
-            // Several places of one session count once, so more are looked at.
+            // Only one hit of each session is returned, so more hits than sessions are needed.
             let (Hits { hits, .. }, is_relaxed) =
                 find_or_relax(connection, &error.0, most.saturating_mul(5))?;
             let mut failed: Vec<Failed> = Vec::new();

@@ -78,8 +78,8 @@ pub struct Hit {
     pub snippet: Vec<Run>,
 }
 
-/// The best hits of a query, at most `most`: of equally good ones the newest first, then in the
-/// order of sessions.
+/// Returns the best hits of a query, at most `most`. Of equally good hits the newest comes first;
+/// hits with the same time are in the order of their sessions' paths.
 pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
     // All reads are in one transaction, so that they see the same state of the index.
     let reading = connection.unchecked_transaction()?;
@@ -102,7 +102,8 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
     Ok(Hits { hits: hits.collect::<rusqlite::Result<_>>()?, all })
 }
 
-/// The same; if no message matches, the hits of the relaxed query. Returns whether they are those.
+/// Like [`find`], but if no message matches, returns the hits of the relaxed query. The flag says
+/// whether the query was relaxed.
 pub(super) fn find_or_relax(
     connection: &Connection,
     query: &Query,

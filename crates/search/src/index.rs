@@ -73,8 +73,8 @@ impl IndexLocation {
         Ok(indexes.max_by_key(|index| index.number))
     }
 
-    /// Replaces `old` by an empty index, unless another process did so already, and deletes all
-    /// other indexes, including those of other versions.
+    /// Deletes all indexes, including those of other versions, and makes an empty one. If another
+    /// process has replaced `old` already, returns its index instead.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;
@@ -139,8 +139,8 @@ impl Index {
         }
     }
 
-    /// Writes the checksum of an index after the last write. Writes none if the log could not be
-    /// merged into the database because another process is reading.
+    /// Writes the checksum of the index, after the last write. Writes none while another process is
+    /// reading, because SQLite then cannot merge the write-ahead log into the database.
     pub(super) fn seal(&self, connection: Connection) -> Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_read = connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
@@ -163,8 +163,8 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged: by its checksum, or, if it has none because the process was
-    /// killed or another one was reading, by SQLite's own consistency check.
+    /// Whether the index is undamaged, by its checksum. It has none if the process was killed or
+    /// another one was reading; then SQLite checks the database.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),

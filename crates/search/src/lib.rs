@@ -150,8 +150,8 @@ impl Search {
         self.read(|connection| found::find(connection, query, most.max(1)))
     }
 
-    /// Like [`find`](Search::find), but if no message has all words, the best that have some of
-    /// them. Returns whether they are those.
+    /// Like [`find`](Search::find), but if no message has all words, returns the best of those that
+    /// have some of them. The flag says whether that is so.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl Search {
         if is_whole { Ok(()) } else { self.delete(index.as_ref()) }
     }
 
-    /// Runs `work` on the index. If that is damaged, runs it again on the index that replaced it
-    /// meanwhile.
+    /// Runs `work` on the index. If the index is damaged and another process has replaced it
+    /// meanwhile, runs `work` again on the new one.
     fn read<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let mut damaged = None;
         loop {

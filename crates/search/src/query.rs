@@ -8,9 +8,10 @@ use super::terms;
 
 /// The maximum number of characters of a query.
 const LONGEST: usize = 1_000;
-/// The most words of a text that is looked for.
+/// The maximum number of words that [`Query::of_text`] takes from a text.
 const TEXT_WORDS: usize = 40;
-/// Endings of English words, and the least length of what remains of a word.
+/// The endings that a relaxed query removes from English words, and the minimum length of the stem
+/// in bytes.
 const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
 const STEM: usize = 4;
 /// The values of `role:`.
@@ -20,10 +21,10 @@ const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,
-    /// Whether a message matches that has some of the words, and not all.
+    /// Whether a message matches if it has at least one of the words.
     pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
-    /// The folders of which the session must have been run in or below one.
+    /// If not empty: the session must have been run in one of these folders, or below one.
     pub(super) folders: Vec<PathBuf>,
 }
 
@@ -44,7 +45,8 @@ pub(super) struct Clause {
 }
 
 impl Clause {
-    /// The clause for a word with any ending; phrases and short words stay as they are.
+    /// The clause that matches the word with any ending. Phrases and words without a long enough
+    /// stem stay as they are.
     fn relaxed(&self) -> Clause {
         let [word] = self.words.as_slice() else { return self.clone() };
         if self.is_excluded || !word.is_ascii() {
@@ -124,9 +126,9 @@ impl Query {
         Ok(query)
     }
 
-    /// A query for all words of a text that is no query, such as an error message: nothing in it is
-    /// a filter or an operator. Words that are too long for the index are left out, and so is what
-    /// follows the first 40 words.
+    /// A query for the words of a text that is not written as a query, such as an error message:
+    /// nothing in it is a filter or an operator. Uses the first 40 words that are short enough for
+    /// the index.
     ///
     /// ```
     /// use epitome_search::Query;
@@ -161,8 +163,9 @@ impl Query {
         Ok(Query { clauses: vec![clause], ..Query::default() })
     }
 
-    /// The same query for messages that have at least one of its words, also with another ending,
-    /// those with the rarest and the most of them first. None if it asks for no word.
+    /// The same query for messages that have at least one of its words, also with another ending;
+    /// messages with the most and the rarest of them come first. `None` if the query is relaxed
+    /// already or asks for no word.
     pub(super) fn relaxed(&self) -> Option<Query> {
         if self.is_relaxed || self.clauses.iter().all(|clause| clause.is_excluded) {
             return None;
@@ -171,13 +174,13 @@ impl Query {
         Some(Query { is_relaxed: true, clauses, ..self.clone() })
     }
 
-    /// The same query, limited to messages of this role.
+    /// Limits the query to messages of this role.
     pub(super) fn of_role(mut self, role: &str) -> Query {
         self.filters.push((Filter::Role, role.to_owned()));
         self
     }
 
-    /// The query, limited to sessions of this agent.
+    /// Limits the query to sessions of this agent.
     ///
     /// # Errors
     ///
@@ -187,7 +190,7 @@ impl Query {
         Ok(self)
     }
 
-    /// The query, limited to sessions that were run in one of these folders or below it.
+    /// Limits the query to sessions that were run in one of these folders or below it.
     #[must_use]
     pub fn of_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;
@@ -237,7 +240,7 @@ impl Query {
         } else if quoted || is_excluded || is_prefix {
             return bad(format!("`{text}` holds no letters or digits"));
         }
-        // Punctuation alone is not indexed, and excludes nothing.
+        // Punctuation alone is ignored: the index does not contain it.
         Ok(())
     }
 }
@@ -254,7 +257,7 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     Ok((&text[..end], false, &text[end..]))
 }
 
-/// The words of a text that can be indexed, the first of them.
+/// The first words of a text, without those that are too long for the index.
 fn text_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     terms::each(text, |word| {
@@ -273,6 +276,10 @@ fn has_word(text: &str) -> bool {
 }
 
 /// The words of a clause, in order.
+///
+/// # Errors
+///
+/// If a word is too long for the index.
 fn words_of(text: &str) -> Result<Vec<String>, BadQuery> {
     let mut found = Vec::new();
     let mut is_indexed = true;

@@ -12,7 +12,7 @@ use super::terms::{self, Word};
 const LENGTH: usize = 200;
 /// The bytes that are shown before the first matching word.
 const BEFORE: usize = 60;
-/// The maximum number of matches that are considered.
+/// The maximum number of matches in a text that are considered.
 const PLACES: usize = 5_000;
 
 /// A part of a snippet. Control and invisible characters are made visible; markup is not escaped.
@@ -24,8 +24,8 @@ pub struct Run {
     pub marked: bool,
 }
 
-/// A snippet in which the words of these clauses are marked; the beginning of the text if there are
-/// none to mark.
+/// Returns a snippet in which the words of these clauses are marked, or the beginning of the text
+/// if no clause matches.
 pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     let wanted: Vec<&Clause> = clauses.iter().filter(|clause| !clause.is_excluded).collect();
     let places = places(text, &wanted);
@@ -53,7 +53,8 @@ pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     runs
 }
 
-/// The places where the clauses match, in order, without those inside of others.
+/// The places where the clauses match, in order; of two that overlap, only the first. Each has the
+/// index of its clause.
 fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     let mut last: Vec<Word> = Vec::new();
     let longest = wanted.iter().map(|clause| clause.words.len()).max().unwrap_or(0);
@@ -93,7 +94,8 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
     })
 }
 
-/// The place from which on the most clauses match within a short distance.
+/// The index of the place after which the most different clauses match within the length of a
+/// snippet.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| {
         let start = places[at].1.start;
@@ -106,13 +108,14 @@ fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     })
 }
 
-/// The beginning of a snippet before `at`, at the start of a word if possible.
+/// Where a snippet begins that shows the match at `at`: some bytes before it, at the start of a
+/// word if possible.
 fn begin(text: &str, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
     if from == 0 {
         return 0;
     }
-    // A word is not cut, unless it is longer than half of the space.
+    // If no word starts in the first half of that space, the snippet begins within a word.
     let words = text[from..at].char_indices().take_while(|(at, _)| *at < BEFORE / 2);
     let space = words.skip_while(|(_, c)| !c.is_whitespace()).find(|(_, c)| !c.is_whitespace());
     space.map_or(from, |(space, _)| from + space)

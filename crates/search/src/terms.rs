@@ -13,7 +13,7 @@ const TOO_LONG: &str = "…";
 pub(super) struct Word {
     /// The word in lower case.
     pub(super) text: String,
-    /// The number of words before it.
+    /// The number of words before it in the text.
     pub(super) place: usize,
     /// The range of the term in the text, in bytes.
     pub(super) range: Range<usize>,
@@ -49,8 +49,8 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
     }
 }
 
-/// The words of a text, separated by single spaces, at which the tokenizer of the index splits
-/// them.
+/// The words of a text, separated by single spaces, so that the tokenizer of the index finds the
+/// same words.
 pub(super) fn normalized(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     each(text, |word| {

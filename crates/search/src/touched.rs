@@ -90,7 +90,7 @@ impl Search {
         Ok(sessions)
     }
 
-    /// Adds the touches of a session. One that cannot be read has none.
+    /// Adds the touches of a session. If the session cannot be read, adds none.
     fn read_touches(&self, path: &str, session: &mut TouchedBy) {
         let agent = Some(session.agent.as_str());
         let Ok(source) = RenderSource::open(&self.config, &session.session, agent) else { return };
@@ -156,15 +156,14 @@ fn kind_of(path: &str, call: &Call, source: &dyn Source) -> Option<TouchKind> {
     })
 }
 
-/// Whether two paths are those of one file, as far as they are written out: one is the end of the
-/// other.
+/// Whether two paths may be those of one file: one of them is the end of the other.
 fn is_same_file(one: &str, other: &str) -> bool {
     let other = other.replace('\\', "/");
     let (one, other) = (Path::new(one), Path::new(other.trim_start_matches("./")));
     one.ends_with(other) || other.ends_with(one)
 }
 
-/// Whether a text contains a path, and not only as a part of a longer name.
+/// Whether a text contains a path that is not part of a longer name.
 fn names(text: &str, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
     text.match_indices(path).any(|(at, _)| {

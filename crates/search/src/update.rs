@@ -23,8 +23,8 @@ use super::index::Index;
 use super::tables::{self, IndexedSession, MessagePlace};
 use super::{REDACTED, Result, Search, SearchError, terms, text};
 
-/// The memory for an update: KiB for pages of the database, and bytes for words that are not yet in
-/// them.
+/// The memory that an update may use: KiB for pages of the database, and bytes for words that are
+/// not yet written to it.
 const PAGES: u32 = 64 << 10;
 const WORDS: u32 = 32 << 20;
 /// The number of messages that are prepared on one thread and then written together.
@@ -81,7 +81,8 @@ impl Search {
         files: &[SessionFile],
         tell: &(dyn Fn(Progress) + Sync),
     ) -> Result<Update> {
-        // A damaged index was replaced by an empty one, which is updated from the beginning.
+        // If the index was damaged, an empty one has replaced it, which is updated from the
+        // beginning.
         let looked = match self.read(|connection| stale(&self.config, connection, files)) {
             Err(SearchError::Damaged) => {
                 self.read(|connection| stale(&self.config, connection, files))
@@ -118,7 +119,7 @@ impl Search {
         connection.execute_batch(&format!("PRAGMA cache_size = -{PAGES}"))?;
         let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
         connection.execute(sql, [WORDS])?;
-        // Another process may just have done a part of the update.
+        // Another process may have done a part of the update since the first look.
         let Stale { changed, gone } = stale(&self.config, &connection, files)?;
         self.done.store(0, Ordering::Relaxed);
         self.of.store(changed.len(), Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl Stale<'_> {
 }
 
 /// The length of a session, its modification time in nanoseconds since 1970, and the state of its
-/// packs in the archive. If all are equal, it did not change.
+/// packs in the archive. If all three are equal, the session did not change.
 type Stamp = (i64, i64, i64);
 
 /// The stamp of a session. `id` is its key in the archive: the id in the session, which may differ
@@ -251,8 +252,8 @@ impl Work<'_> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the messages of a session. A file that is no session has none; returns `None` if it
-    /// could not be read this time.
+    /// Reads the messages of a session. A file that is not a session has no messages. Returns
+    /// `None` if the session cannot be read at the moment.
     fn read(&self, file: &SessionFile) -> Option<Read> {
         let path = file.path.to_str()?;
         let stamp = stamp(&self.search.config, file, &file.id);
@@ -271,7 +272,7 @@ impl Work<'_> {
             }
             Err(_) => return None,
         };
-        // The folder itself is only stored as a hash; its displayed form is redacted.
+        // The folder is stored as a hash, and otherwise only as redacted text.
         let cwd = reading.session.history.session.transcript.head.cwd.as_deref().map(Path::new);
         let folders: Vec<i64> =
             cwd.into_iter().flat_map(Path::ancestors).map(tables::path).collect();
@@ -289,7 +290,8 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
-                // If the file has another name, the id is known only after reading.
+                // If the file is named differently, the session's id, and so its archive, is known
+                // only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let known = known(id, head.cwd.as_deref(), stories[0].title());
