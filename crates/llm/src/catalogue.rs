@@ -47,7 +47,7 @@ pub struct ListedModel {
     pub summaries: bool,
     /// The price of the model.
     pub price: Price,
-    /// The price of all tokens of a request whose input has more than this many tokens.
+    /// From how many input tokens on another price applies, to all tokens of the request.
     pub above: Option<(Tokens, Price)>,
 }
 
@@ -96,7 +96,7 @@ impl Catalogue {
         self
     }
 
-    /// The date of the newest prices in the table: `2026-11-21`.
+    /// The date of the newest prices in the table, such as `2026-11-21`.
     pub fn date(&self) -> &str {
         &self.date
     }
@@ -114,8 +114,8 @@ impl Catalogue {
         })
     }
 
-    /// Looks a model up by its name alone, as sessions record it. If several providers have it, the
-    /// first row of the table is used: its price is taken to be the same everywhere.
+    /// Looks a model up by its name alone, as sessions record it. If several providers have the
+    /// model, uses the first row of the table and assumes that its price is the same everywhere.
     pub fn named(&self, model: &str) -> Option<&ListedModel> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
         let mut models = self.models.iter();
@@ -123,14 +123,15 @@ impl Catalogue {
         whole.or_else(|| models.find(|known| is_called(&known.name.model, last)))
     }
 
-    /// The cost of one request at list prices.
+    /// The cost of one request at list prices. `None` if the table does not have the model.
     pub fn cost(&self, model: &str, used: &TokenUsage) -> Option<MicroDollars> {
         Some(self.named(model)?.cost(used))
     }
 }
 
 impl ListedModel {
-    /// Tokens that request and answer may have together, less the reserve for reasoning.
+    /// The tokens that a request and its answer may have together, without the reserve for
+    /// reasoning.
     pub fn room(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }
@@ -161,8 +162,9 @@ impl Price {
     }
 }
 
-/// Whether `name` means the model that the table calls `known`: `claude-haiku-4-5` also matches
-/// `claude-haiku-4-5-20251001`, and the dots of Bedrock and others count as hyphens.
+/// Whether `name` means the model that the table calls `known`. A date or `latest` may follow the
+/// name: `claude-haiku-4-5-20251001` is `claude-haiku-4-5`. Bedrock and others write hyphens for
+/// dots.
 fn is_called(known: &str, name: &str) -> bool {
     let Some(rest) = name.strip_prefix(known) else {
         return known.replace('.', "-") == name;
@@ -247,7 +249,7 @@ impl TryFrom<Dollars> for Price {
 }
 
 fn amount(dollars: f64) -> Result<MicroDollars, String> {
-    // A price of a million dollars per million tokens is a mistake.
+    // A price of a million dollars or more is a mistake in the table.
     if !(0.0..1e6).contains(&dollars) {
         return Err(format!("{dollars} is not a price"));
     }

@@ -105,14 +105,15 @@ impl Catalogue {
     fn session(&self, model: &str, provider: Option<Provider>) -> Option<ModelName> {
         let other = self.named(model).map(|known| known.name.provider);
         match provider {
-            // The session's model is not available from another provider.
+            // The session's model belongs to another provider.
             Some(provider) if other.is_some_and(|other| other != provider) => None,
             Some(provider) => format!("{provider}/{model}").parse().ok(),
             None => self.resolve(model).ok(),
         }
     }
 
-    /// The cheapest for this request; among equals the one with the largest window.
+    /// The cheapest suitable model for this request; of equally cheap ones the one with the largest
+    /// window.
     fn cheapest(&self, provider: Provider, wanted: &ModelNeeds<'_>) -> Option<&ListedModel> {
         let used =
             TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };

@@ -18,7 +18,7 @@ use crate::name::{ModelName, Provider};
 use crate::stop::Stop;
 use crate::{Model, Request, Sink};
 
-/// Timeout of a whole response: 10,000 tokens at 50 per second take 200 s.
+/// The default timeout of a whole response: 10,000 tokens at 50 per second take 200 s.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Timeout of the connection.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -38,7 +38,7 @@ pub struct ClientSetup {
 }
 
 impl ClientSetup {
-    /// For a model, with what the table knows of it.
+    /// Settings for a model, with what the table knows about it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
         let known = catalogue.look_up(&name).cloned();
         let key = None;
@@ -56,7 +56,7 @@ impl ClientSetup {
         self
     }
 
-    /// Uses other paths, headers and members than those of the API's own service.
+    /// Sets other paths, headers and members than those of the API's own service.
     #[must_use]
     pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
         self.endpoint = Some(endpoint);
@@ -70,7 +70,7 @@ impl ClientSetup {
         self
     }
 
-    /// Uses another base URL than the provider's own.
+    /// Sets another base URL than the provider's own.
     #[must_use]
     pub fn at(mut self, address: impl Into<String>) -> ClientSetup {
         self.address = Some(address.into());
@@ -86,7 +86,7 @@ impl ClientSetup {
     }
 }
 
-/// A model that a provider runs. Each request is independent: nothing is kept between them.
+/// A model that a provider runs. Requests are independent: the client keeps nothing between them.
 #[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
@@ -205,7 +205,8 @@ impl Client {
         Err(answer::refused(status, &body, Some(response.headers()), key))
     }
 
-    /// Waits for the next chunk of a stream. A stream as a whole has no timeout.
+    /// Waits for the next chunk of a stream. Each chunk has a timeout, the stream as a whole has
+    /// none.
     async fn in_time<T>(
         &self,
         next: impl Future<Output = reqwest::Result<T>>,
@@ -259,7 +260,7 @@ impl Client {
         }
     }
 
-    /// Runs the request on a runtime of its own, so that callers may themselves be async tasks.
+    /// Runs the request on a runtime of its own, so that async tasks may call this.
     fn wait(
         &self,
         request: &Request<'_>,
@@ -325,7 +326,7 @@ fn no_address(provider: Provider) -> String {
     format!("{provider} needs an address (--base-url)")
 }
 
-/// A base URL with a path that ends in a slash.
+/// Parses a base URL. Its path ends in a slash; without a path it gets the provider's usual one.
 fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     let mut url = Url::parse(address).map_err(|err| wrong_address(&err.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -354,7 +355,7 @@ fn wrong_address(what: &str) -> Failure {
 pub fn prepare_tls() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // The program that uses this crate may have installed one already.
+        // The program that uses this crate may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }

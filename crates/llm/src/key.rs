@@ -16,26 +16,28 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Any piece of a key with at least this many characters is removed from texts.
+/// Every piece of a key with at least this many characters is removed from texts.
 const SHOWN: usize = 8;
-/// A piece of a key's beginning or end with at least this many characters is removed if it is a
-/// word of its own: services show it with stars or dots in place of the rest.
+/// The minimum length of a piece of a key's beginning or end that is removed, if it is not part of
+/// a word: services show such pieces with stars or dots in place of the rest.
 const END: usize = 4;
 
 impl Key {
-    /// A key. `None` if the text is blank or cannot be sent in a header.
+    /// A key from a text without the spaces around it. `None` if the text is blank or cannot be
+    /// sent in a header.
     pub fn new(text: impl AsRef<str>) -> Option<Key> {
         let text = text.as_ref().trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         sendable.then(|| Key(text.to_owned()))
     }
 
-    /// Removes the key, and longer pieces of it, from a text. One of less than eight characters is
-    /// left: no provider gives such keys.
+    /// Removes the key, and longer pieces of it, from a text. A key of less than eight characters
+    /// is not removed: no provider gives such keys.
     pub fn hide(&self, text: &str) -> String {
         let key = self.0.as_bytes();
         if key.len() < SHOWN {
-            // Local servers take any key: `x`, `none`. It is no secret, and is part of words.
+            // Local servers take any text as a key, such as `x` or `none`. It is no secret, and may
+            // be part of any word.
             return text.to_owned();
         }
         let pieces: HashSet<&[u8]> = key.windows(SHOWN).collect();
@@ -76,7 +78,7 @@ impl Key {
                     let behind = &text[at + length..];
                     let last = before.chars().next_back();
                     let next = behind.chars().next();
-                    // Some services mask with letters.
+                    // Some services write `x` for the hidden characters.
                     let hidden = last == Some('x') || last == Some('X');
                     let alone = if is_end {
                         is_border(next) && (is_border(last) || hidden)
@@ -94,7 +96,7 @@ impl Key {
         text
     }
 
-    /// Removes the key, and everything that looks like a piece of it.
+    /// Removes the key from a text. Pieces of it stay.
     pub fn hide_whole(&self, text: String) -> String {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }

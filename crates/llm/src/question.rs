@@ -1,9 +1,9 @@
-//! Builds a transcript for a question, and measures what is sent.
+//! Builds the transcript of a question.
 
 use epitome_model::{Block, Entry, Head, Item, Role, Text, Transcript};
 use epitome_passes::Ask;
 
-/// A transcript of a system prompt and one user message. It needs no source.
+/// A transcript of a system prompt and one user message. Its texts are not in a source.
 pub(crate) fn transcript(ask: &Ask) -> Transcript {
     let items = vec![entry(Role::System, &ask.system), entry(Role::User, &ask.prompt)];
     let head = Head { prompt: vec![0], ..Head::default() };

@@ -15,14 +15,14 @@ use crate::name::ModelName;
 use crate::stop::Stop;
 use crate::{Model, Request, Sink};
 
-/// The number of tries and the backoff between them.
+/// The number of tries, and how long to wait between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Tries per model.
     pub tries: u32,
     /// The backoff after the first failure; it doubles after each further one.
     pub first: Duration,
-    /// The maximum backoff. If a service asks for more, it is not tried again.
+    /// The maximum backoff. If a service asks for more, the model is not tried again.
     pub longest: Duration,
 }
 
@@ -31,8 +31,7 @@ pub struct RetryPolicy {
 const PART: u32 = 4;
 
 impl Default for RetryPolicy {
-    /// Three tries, with backoffs of at least 2 s and 4 s, and up to a minute if the service asks
-    /// for it.
+    /// Three tries, with backoffs of at least 2 s and 4 s. A service may ask for up to a minute.
     fn default() -> RetryPolicy {
         let first = Duration::from_secs(2);
         let longest = Duration::from_secs(60);
@@ -129,7 +128,7 @@ impl RetryingModel {
         }
     }
 
-    /// Adds a fallback: it is called when the models before it gave no response.
+    /// Adds a fallback, which is called if the models before it gave no response.
     #[must_use]
     pub fn or(mut self, other: impl Model + 'static) -> RetryingModel {
         self.others.push(Box::new(other));

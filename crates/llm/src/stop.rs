@@ -25,7 +25,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// Stops everything that holds a clone of this, now and later.
+    /// Stops every request that has a clone of this, now and later.
     pub fn stop(&self) {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.threads.notify_all();
@@ -41,7 +41,7 @@ impl Stop {
     /// Waits for `time`, or until stopped.
     pub(crate) fn wait(&self, time: Duration) {
         let guard = self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        // The caller checks again, whether the time is over or not.
+        // The result is not needed: the caller checks whether it was stopped.
         drop(self.0.threads.wait_timeout_while(guard, time, |stopped| !*stopped));
     }
 

@@ -16,14 +16,14 @@ use crate::key::Key;
 
 type Answer = Result<Response, Failure>;
 
-/// Characters of a service's message that are reported.
+/// The maximum number of characters of a service's message that are reported.
 const MESSAGE_CHARS: usize = 300;
 
-/// No model's tokens have this many bytes on average: a lower count means that only a part was
-/// read.
+/// More bytes than a token of any model has on average. If the service counted fewer tokens than
+/// the text has at this rate, it has read only a part of the text.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
-/// A response with status 200 whose body is valid.
+/// Checks a response with status 200 whose body is valid.
 ///
 /// `sent` is the number of text bytes in the request.
 pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> Answer {
@@ -39,7 +39,7 @@ pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> A
     Ok(response)
 }
 
-/// A response with status 200 whose body is not valid.
+/// The failure of a response with status 200 whose body is not valid.
 pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     match bad {
         BadResponse::Cut(why) => Failure::Half(why),
@@ -48,8 +48,8 @@ pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     }
 }
 
-/// An error with status 200: failed OpenAI responses, errors in the middle of a stream, and
-/// proxies.
+/// The failure of an error that was sent with status 200: by OpenAI for a failed response, by
+/// proxies, and by any service in the middle of a stream.
 fn failed(json: &str, key: Option<&Key>) -> Failure {
     let parsed: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
@@ -83,7 +83,7 @@ fn status_of(kind: &str) -> Option<u16> {
     }
 }
 
-/// Why the connection failed.
+/// The failure of a connection.
 pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&Key>) -> Failure {
     match () {
         () if err.is_connect() => Failure::Unreachable(root(err, key)),
@@ -93,7 +93,7 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
     }
 }
 
-/// Only the last cause: those before it contain the whole URL.
+/// The text of the last cause. Those before it contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
@@ -104,7 +104,7 @@ fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     plain(&last.unwrap_or_else(|| "the connection broke".into()), key)
 }
 
-/// A response with an error status.
+/// The failure of a response with an error status.
 pub(super) fn refused(
     status: u16,
     body: &str,
@@ -123,7 +123,7 @@ pub(super) fn refused(
         401 | 403 => Failure::Auth(message),
         402 => Failure::Rejected(message),
         404 => Failure::NoSuchModel(message),
-        // A single request exceeds the limit per minute.
+        // A single request exceeds the limit of tokens per minute.
         413 => Failure::TooLong { limit: None, message, used: None },
         429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(message),
         429 => Failure::Rate { after, message },
@@ -176,7 +176,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    // A date is relative to the service's own clock.
+    // The value is a date. It is compared with the service's own date, because clocks differ.
     let parser = rfc2822::DateTimeParser::new();
     let then = parser.parse_timestamp(value).ok()?;
     let now = parser.parse_timestamp(header(headers, DATE.as_str())?).ok()?;
@@ -187,7 +187,8 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// Google states it in the body: <https://cloud.google.com/apis/design/errors#error_details>.
+/// The wait that Google states in the body:
+/// <https://cloud.google.com/apis/design/errors#error_details>.
 fn retry_delay(body: &str) -> Option<Duration> {
     let parsed: Value = serde_json::from_str(body).ok()?;
     let object = if parsed.is_array() { &parsed[0] } else { &parsed };
