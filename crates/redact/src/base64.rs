@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// The minimum length of a run: shorter ones are words.
+/// The minimum number of characters of a run: shorter ones are words.
 const LEAST: usize = 24;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -28,7 +28,7 @@ pub(crate) enum Coding {
     Hex,
 }
 
-/// Decodes a run in any coding, and says which coding it is.
+/// Decodes a run, in whichever coding gives a text, and returns that coding.
 pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     if let Some(text) = decode_hex(run) {
         return Some((text, Coding::Hex));
@@ -80,7 +80,7 @@ fn hex_digit(byte: u8) -> u8 {
 
 fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    // In UTF-16, every other byte of most texts is 0.
+    // A text in UTF-16 that is mostly ASCII has a 0 in every other byte.
     let head = engine.decode(run.get(..24)?).ok()?;
     let even = head.iter().step_by(2).filter(|&&byte| byte == 0).count();
     let odd = head.iter().skip(1).step_by(2).filter(|&&byte| byte == 0).count();
@@ -100,10 +100,10 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     bytes.len().is_multiple_of(2).then_some((text, coding))
 }
 
-/// The text encoded in these characters, if it is text.
+/// Decodes base64 characters; `None` if the bytes are not text.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    // Pictures are long, and their first bytes are not text.
+    // Decodes the beginning first: images are long, and their first bytes are not text.
     if let Some(head) = run.get(..64) {
         let head = engine.decode(head).ok()?;
         let valid = match std::str::from_utf8(&head) {
@@ -122,7 +122,7 @@ fn is_text(bytes: &[u8]) -> bool {
     odd * 20 <= bytes.len()
 }
 
-/// Encodes bytes in base64 as in `like`: with its alphabet, its padding, its line breaks.
+/// Encodes bytes in base64 as in `like`: with the same alphabet, padding and line breaks.
 fn encode(bytes: &[u8], like: &[u8]) -> String {
     let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
@@ -143,11 +143,12 @@ fn in_lines(encoded: String, like: &[u8]) -> String {
     lines.collect::<Vec<_>>().join(feed)
 }
 
-/// The ranges that may be base64 of a text: long runs of its characters, on one or several lines.
+/// The ranges that may be base64 of a text: long runs of base64 characters, on one or several
+/// lines.
 pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    // Every run of the minimum length covers one of these positions.
+    // Every run of the minimum length contains one of the positions that are probed.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !is_digit(text[probe]) {
@@ -165,7 +166,7 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run; appends it to the run before if it is the next line of the same width.
+/// Adds a run. If it is the next line of the run before and as wide, extends that run.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];
@@ -191,7 +192,7 @@ fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Whether a string is one long run of base64 characters: a signature, a picture.
+/// Whether a string is one long run of base64 characters, as a signature or an image is.
 pub(crate) fn is_opaque(text: &[u8]) -> bool {
     const SEALED: usize = 80;
     let body = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);

@@ -2,11 +2,12 @@
 
 use epitome_model::Source;
 
-/// Calls `each` with batches of lines of `source`, some megabytes each. Each line has its position
-/// and no line ending.
+/// Calls `each` with batches of lines of `source`, some megabytes each. Each line comes with its
+/// byte position in the source, and without its line ending.
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
-    // The first batch is small: the secrets it teaches are known when the others are shared out.
+    // The first batch is small, so that most secrets have a number when the larger batches are
+    // shared out: a line with a new secret is processed twice.
     let mut len = 64 << 10;
     let mut start = 0;
     let mut at = 0;

@@ -16,17 +16,17 @@ pub enum Check {
     PublicIpv4,
     /// An IPv6 address that is routed on the Internet.
     PublicIpv6,
-    /// A telephone number, not a date or a range.
+    /// A telephone number, and not a date or a range.
     Phone,
     /// An email address that a person can have.
     Email,
-    /// Letters and digits together, as in passwords and tokens, not in words.
+    /// Letters and digits together, as in passwords and tokens, but not in words.
     Mixed,
-    /// The user name and password of a header, in base64.
+    /// The user name and password of an `Authorization: Basic` header, in base64.
     Basic,
-    /// A password, not a variable or an example.
+    /// A password, and not a variable or an example.
     Password,
-    /// A password as above that contains a digit or a special character, so that it is not a word.
+    /// As `Password`, and with a digit or a special character, so that it is not a word.
     Strong,
     /// An international bank account number (ISO 13616).
     Iban,
@@ -119,7 +119,8 @@ fn is_card(text: &str) -> bool {
     issued && varied && sum.is_multiple_of(10)
 }
 
-/// Versions have four parts as well: `Chrome/120.0.6099.109`, `v1.2.3.4`, `1.2.3.4-rc1`.
+/// Whether an IPv4 address is public. Excludes versions, which may have four parts as well:
+/// `Chrome/120.0.6099.109`, `v1.2.3.4`, `1.2.3.4-rc1`.
 fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
     let Ok(address) = secret.parse::<Ipv4Addr>() else { return false };
     let before = &text.as_bytes()[..at];
@@ -148,7 +149,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         || (a == 100 && (64..128).contains(&b))
         || (a == 198 && (18..20).contains(&b))
         || (a == 192 && b == 0 && c == 0)
-        // Numbers of sections and versions are small.
+        // Numbers of sections and versions begin with small numbers.
         || (a < 10 && b < 10);
     let resolver = matches!(secret, "8.8.8.8" | "8.8.4.4" | "1.1.1.1" | "1.0.0.1" | "9.9.9.9");
     !version && !nobody && !resolver
@@ -156,7 +157,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // 2000::/3 is what is assigned; 2001:db8::/32 and 3fff::/20 are for documentation.
+    // Only 2000::/3 is assigned, and in it 2001:db8::/32 and 3fff::/20 are for documentation.
     let documents = (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
     first & 0xe000 == 0x2000 && !documents
 }
@@ -173,7 +174,7 @@ fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let domain = domain.to_ascii_lowercase();
     let last = domain.rsplit('.').next().unwrap_or_default();
-    // RFC 2606, and placeholders that programs use.
+    // The reserved domains of RFC 2606, and placeholders that programs use.
     let reserved = ["example", "test", "invalid", "localhost", "local", "internal", "lan"];
     let example =
         ["example.com", "example.org", "example.net", "email.com", "domain.com", "test.com"];
@@ -181,7 +182,7 @@ fn is_email(text: &str) -> bool {
         || example.iter().any(|name| domain == *name || domain.ends_with(&format!(".{name}")))
         || domain == "users.noreply.github.com"
         || matches!(local, "git" | "noreply" | "no-reply" | "user" | "you" | "example" | "name");
-    // File names and decorators: `icon@2x.png`, `a@b.py`.
+    // Text with an `@` that is a file name or a decorator: `icon@2x.png`, `a@b.py`.
     let file = ["png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "css", "py", "rs", "json"];
     !nobody && !file.contains(&last) && !local.starts_with('.') && !local.ends_with('.')
 }
@@ -198,7 +199,8 @@ fn is_basic(text: &str) -> bool {
     })
 }
 
-/// `${VAR}`, `<password>`, `%s`, `***` and words such as `password` are placeholders.
+/// Whether a text is a password, and not a placeholder: `${VAR}`, `<password>`, `%s`, `***`, or a
+/// word such as `password`.
 fn is_password(text: &str) -> bool {
     const EXAMPLES: [&str; 26] = [
         "password",

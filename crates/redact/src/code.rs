@@ -1,7 +1,7 @@
 //! Codes for characters: escapes of C and JSON, percent codes, HTML entities, full-width letters;
-//! and invisible characters: terminal escape sequences, zero-width characters.
+//! and codes that show nothing: terminal escape sequences, zero-width characters.
 
-/// A code for a character, or for none.
+/// A code that stands for a character, or that is invisible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
     /// The length of the code in bytes; at least 1.
@@ -61,7 +61,7 @@ pub(crate) fn at(text: &str, at: usize) -> Option<Code> {
             match c {
                 '\u{9b}' => Some(hidden(2 + control_sequence(&bytes[2..]).unwrap_or(0))),
                 c if is_unseen(c) => Some(hidden(c.len_utf8())),
-                // Full-width forms of ASCII.
+                // Full-width forms of ASCII characters.
                 '\u{ff01}'..='\u{ff5e}' => {
                     char::from_u32(u32::from(c) - 0xfee0).map(|to| always((3, to)))
                 }
@@ -86,9 +86,10 @@ fn is_unseen(c: char) -> bool {
     }
 }
 
-/// The length of the terminal escape sequence after an escape character: ECMA-48, 5.
+/// The length of a terminal escape sequence without its escape character (ECMA-48, section 5); 0 if
+/// it is none.
 fn command(rest: &[u8]) -> usize {
-    /// Titles and links are shorter.
+    /// The maximum length of a sequence with a text, such as a title or a link.
     const MOST: usize = 4096;
     match rest.first() {
         Some(b'[') => control_sequence(&rest[1..]).map_or(0, |len| len + 1),
@@ -106,13 +107,14 @@ fn command(rest: &[u8]) -> usize {
     }
 }
 
-/// Parameters, intermediate bytes and the final byte.
+/// The length of a control sequence: parameters, intermediate bytes and the final byte.
 fn control_sequence(rest: &[u8]) -> Option<usize> {
     let last = rest.iter().position(|byte| !(b' '..=b'?').contains(byte))?;
     (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
 }
 
-/// A character whose bytes are each encoded: its length and the character.
+/// A character of one or more bytes, each of which is encoded: the length of the code, and the
+/// character.
 fn many(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Option<(usize, char)> {
     let (mut len, first) = one(bytes)?;
     if first < 0x80 {
@@ -135,13 +137,13 @@ fn many(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Option<(usi
     Some((len, c))
 }
 
-/// `%2F`.
+/// Decodes `%2F`: the length of the code, and the byte.
 fn percent(bytes: &[u8]) -> Option<(usize, u8)> {
     let digits = bytes.strip_prefix(b"%")?.get(..2)?;
     Some((3, number(digits, 16)? as u8))
 }
 
-/// `\x2f`.
+/// Decodes `\x2f`: the length of the code, and the byte.
 fn hex_escape(bytes: &[u8]) -> Option<(usize, u8)> {
     let digits = bytes.strip_prefix(b"\\x")?.get(..2)?;
     Some((4, number(digits, 16)? as u8))
@@ -152,7 +154,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
     plain.then(|| u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok())?
 }
 
-/// Backslash escapes of C, JSON, Rust, Python and shells.
+/// Decodes a backslash escape of C, JSON, Rust, Python or a shell.
 fn escape(bytes: &[u8]) -> Option<Code> {
     let code = |len, to, reason| Some(Code { len, to: Some(to), reason });
     match bytes.get(1)? {
@@ -172,7 +174,8 @@ fn escape(bytes: &[u8]) -> Option<Code> {
     }
 }
 
-/// `\u002f`, `\u{2f}`, `\U0000002f`, and surrogate pairs.
+/// Decodes `\u002f`, `\u{2f}`, `\U0000002f` and surrogate pairs: the length of the code, and the
+/// character.
 fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
     if let Some(inner) = bytes.strip_prefix(b"\\u{") {
         let end = inner.iter().take(7).position(|&byte| byte == b'}')?;
@@ -193,7 +196,8 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
     number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16)
 }
 
-/// `&amp;`, `&#47;`, `&#x2f;`: the names are those of characters found around secrets.
+/// Decodes `&amp;`, `&#47;`, `&#x2f;`. Of the named entities only those that occur near secrets are
+/// known.
 fn entity(bytes: &[u8]) -> Option<(usize, char)> {
     const NAMES: [(&[u8], char); 16] = [
         (b"amp", '&'),

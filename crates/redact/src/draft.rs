@@ -9,7 +9,7 @@ pub(crate) type Replacement = (Range<usize>, String);
 /// A text being edited.
 pub(crate) struct Draft<'t> {
     text: &'t str,
-    /// Sorted and disjoint; ranges of the original text.
+    /// The replacements so far, sorted and disjoint, with ranges of the original text.
     replaced: Vec<Replacement>,
 }
 
@@ -26,13 +26,14 @@ impl<'t> Draft<'t> {
         Cow::Owned(applied(self.text, &self.replaced))
     }
 
-    /// Applies replacements to the current text: `more` are sorted and disjoint.
+    /// Applies replacements to the current text. `more` is sorted and disjoint.
     pub(crate) fn apply(&mut self, more: &[Replacement]) {
         let now = self.text();
         let mut joined: Vec<Replacement> = Vec::new();
         let mut old = self.replaced.iter().peekable();
         let mut new = more.iter().peekable();
-        // The offset of the current position from the original one, so far.
+        // The number of bytes by which the current text is longer than the original one up to this
+        // position.
         let mut shift: isize = 0;
         while old.peek().is_some() || new.peek().is_some() {
             let start_old = old.peek().map(|(range, _)| range.start.wrapping_add_signed(shift));
@@ -76,7 +77,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// Applies replacements, which are sorted and disjoint.
+/// Applies replacements to a text. They are sorted and disjoint.
 pub(crate) fn applied(text: &str, replaced: &[Replacement]) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut from = 0;

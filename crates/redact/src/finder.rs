@@ -71,8 +71,9 @@ struct Ready {
     rule: Rule,
     expression: String,
     regex: OnceLock<Option<Regex>>,
-    /// How far its matches reach around its keywords, and the spellings of these: most rules never
-    /// see one, and working it out for all takes as long as a search of some megabytes.
+    /// How far matches reach around the keywords, and the spellings of these. Computed on first
+    /// use: most rules never meet one of their keywords, and to compute it for all rules takes as
+    /// long as to search some megabytes.
     reach: OnceLock<(Reach, Vec<String>)>,
     allowed: Vec<Allowed>,
 }
@@ -159,13 +160,13 @@ impl Finder {
         self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
     }
 
-    /// Whether a key says enough about its value to search both together.
+    /// Whether a key contains a keyword of a rule, so that it is searched together with its value.
     pub(crate) fn names(&self, key: &str) -> bool {
         self.keywords.is_match(key)
     }
 
-    /// The matches of all rules, sorted and disjoint. Of two rules that match the same place the
-    /// more specific one is reported. Placeholders are never matched.
+    /// The matches of all rules, sorted and disjoint. If two rules match the same place, the more
+    /// specific one is reported. Placeholders are never matched.
     pub fn find(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for segment in self.segments(text) {
@@ -231,7 +232,7 @@ impl Finder {
         })
     }
 
-    /// Which rules run in which ranges.
+    /// The windows in which rules run: the index of the rule, the start and the end.
     fn windows(&self, text: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut windows: Vec<(usize, usize, usize)> = Vec::new();
         for found in self.keywords.find_overlapping_iter(text) {
@@ -264,13 +265,13 @@ impl Finder {
         windows
     }
 
-    /// Runs one rule in a window. The bytes around it are visible to the expression, but are not
-    /// part of a match.
+    /// Runs one rule in a window. The expression sees the bytes around the window, but no match
+    /// includes them.
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
-        // One byte more is included, so that the end of the window is not taken for the end of the
-        // text.
+        // The text is cut one byte behind the window, so that the expression does not take the end
+        // of the window for the end of the text.
         let seen = &text.as_bytes()[..text.len().min(window.end + 1)];
         let mut at = window.start;
         while at <= seen.len() {
@@ -327,7 +328,7 @@ fn line_around<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
 }
 
 impl Ready {
-    /// Worked out on first use.
+    /// How far matches reach around the keywords, and the spellings of these.
     fn reach(&self) -> &(Reach, Vec<String>) {
         self.reach.get_or_init(|| {
             let hir = parse(&self.rule.id, &self.expression).ok();
@@ -336,9 +337,9 @@ impl Ready {
         })
     }
 
-    /// Compiled on first use.
+    /// The compiled expression; `None` if it cannot be compiled.
     fn regex(&self) -> Option<&Regex> {
-        // The expression was parsed before. One that is too large to compile finds nothing.
+        // The expression was parsed before, so this fails only for one that is too large.
         self.regex.get_or_init(|| compile(&self.expression).ok()).as_ref()
     }
 }
@@ -410,7 +411,7 @@ impl Rules {
     }
 }
 
-/// Compiles every expression now instead of on first use.
+/// Compiles every expression, to report faults now instead of on first use.
 fn check(rules: &Rules) -> Result<(), RuleFault> {
     let fault = rules.rules.par_iter().find_map_first(|rule| {
         let expression = rule.regex.as_ref()?;
@@ -423,8 +424,8 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Compiles an expression as Go does, for which the files of rules are written: only letters and
-/// digits of ASCII count.
+/// Compiles an expression as Go does, for which files of rules are written: `\w` and similar
+/// classes contain only ASCII characters.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let mut builder = RegexBuilder::new(expression);
@@ -432,7 +433,7 @@ fn compile(expression: &str) -> Result<Regex, regex::Error> {
     builder.unicode(false).build().or_else(|_| builder.unicode(true).build())
 }
 
-/// The last line of a regex error describes the fault.
+/// The last line of a regex error, which describes the fault.
 fn short(err: &str) -> String {
     err.trim().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
@@ -451,9 +452,9 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
-/// An expression that finds a token after an underscore as well. `\b` does not match there, because
-/// an underscore is a word character, but names of variables and tools use it as a separator. Only
-/// for tokens with a distinctive beginning.
+/// Changes an expression so that it also finds a token after an underscore. `\b` does not match
+/// there, because an underscore is a word character; but names of variables and tools use it as a
+/// separator. Only an expression for tokens with a distinctive beginning is changed.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };

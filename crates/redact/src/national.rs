@@ -1,6 +1,7 @@
 //! Check digits of bank account numbers and national identification numbers.
 
-/// An international bank account number: its country's length, and ISO 7064 MOD 97-10.
+/// Whether a text is an international bank account number: its length is that of its country, and
+/// its check digits fit (ISO 7064 MOD 97-10).
 pub(crate) fn is_iban(text: &str) -> bool {
     /// Countries and lengths: the IBAN registry of SWIFT.
     const LENGTHS: &str = "AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR22CY28CZ24DE22DJ27\
@@ -22,8 +23,9 @@ pub(crate) fn is_iban(text: &str) -> bool {
     len == Some(plain.len()) && rest == 1 && plain[4..].iter().any(|byte| *byte != b'0')
 }
 
-/// A social security number of the United States, without numbers that were never issued (20 CFR
-/// 422; "Social Security Number Randomization", SSA) or that were used in advertisements.
+/// Whether a text is a social security number of the United States. Excludes numbers that were
+/// never issued (20 CFR 422; "Social Security Number Randomization", SSA) or that were used in
+/// advertisements.
 pub(crate) fn is_us_ssn(text: &str) -> bool {
     let digits = digits(text);
     if digits.len() != 9 {
@@ -40,7 +42,8 @@ fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |number, digit| number * 10 + u64::from(*digit))
 }
 
-/// A national insurance number of the United Kingdom (HMRC, NIM39110), except the official example.
+/// Whether a text is a national insurance number of the United Kingdom (HMRC, NIM39110). Excludes
+/// the official example.
 pub(crate) fn is_uk_nino(text: &str) -> bool {
     let plain: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let [first, second, digits @ .., last] = &*plain else { return false };
@@ -53,8 +56,8 @@ pub(crate) fn is_uk_nino(text: &str) -> bool {
         && digits != b"123456"
 }
 
-/// A tax number of Germany (§ 139b AO): ISO 7064 MOD 11,10, and one of its first ten digits occurs
-/// two or three times.
+/// Whether a text is a German tax number (§ 139b AO): its check digit fits (ISO 7064 MOD 11,10),
+/// and one of its first ten digits occurs two or three times.
 pub(crate) fn is_german_tax_id(text: &str) -> bool {
     let digits = digits(text);
     let [body @ .., check] = &*digits else { return false };
@@ -69,7 +72,8 @@ pub(crate) fn is_german_tax_id(text: &str) -> bool {
     body.len() == 10 && body[0] != 0 && is_valid && matches!(*repeated, [2 | 3])
 }
 
-/// A number of the French population register (NIR): 97 minus its first 13 digits modulo 97.
+/// Whether a text is a number of the French population register (NIR). Its last two digits are 97
+/// minus the remainder of its first 13 divided by 97.
 pub(crate) fn is_french_nir(text: &str) -> bool {
     // Corsica has letters: 2A counts as 19, 2B as 18.
     let text = text.replace("2A", "19").replace("2B", "18");
@@ -80,7 +84,7 @@ pub(crate) fn is_french_nir(text: &str) -> bool {
     97 - number(&digits[..13]) % 97 == number(&digits[13..])
 }
 
-/// A Spanish DNI or NIE: its letter is determined by its number modulo 23.
+/// Whether a text is a Spanish DNI or NIE. Its number modulo 23 determines its letter.
 pub(crate) fn is_spanish_id(text: &str) -> bool {
     let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_uppercase();
@@ -92,7 +96,8 @@ pub(crate) fn is_spanish_id(text: &str) -> bool {
     plain.len() == 9 && rest.is_ok_and(|rest| b"TRWAGMYFPDXBNJZSQVHLCKE"[rest] == letter)
 }
 
-/// An Italian tax code: its last letter is the sum of the values of the others (DM 23/12/1976).
+/// Whether a text is an Italian tax code. The values of its other characters determine its last
+/// letter (DM 23/12/1976).
 pub(crate) fn is_italian_tax_code(text: &str) -> bool {
     const ODD: [u32; 26] = [
         1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24,
@@ -110,7 +115,7 @@ pub(crate) fn is_italian_tax_code(text: &str) -> bool {
     body.len() == 15 && u32::from(check.to_ascii_uppercase()) == u32::from(b'A') + sum % 26
 }
 
-/// A Dutch BSN: the weighted sum of its digits is a multiple of 11.
+/// Whether a text is a Dutch BSN. The weighted sum of its digits is a multiple of 11.
 pub(crate) fn is_dutch_bsn(text: &str) -> bool {
     let digits = digits(text);
     let weights = [9_i32, 8, 7, 6, 5, 4, 3, 2, -1];
@@ -118,7 +123,7 @@ pub(crate) fn is_dutch_bsn(text: &str) -> bool {
     digits.len() == 9 && sum != 0 && sum % 11 == 0 && varied(&digits)
 }
 
-/// A Polish PESEL: its last digit makes the weighted sum a multiple of 10.
+/// Whether a text is a Polish PESEL. The weighted sum of its digits is a multiple of 10.
 pub(crate) fn is_polish_pesel(text: &str) -> bool {
     let digits = digits(text);
     let weights = [1_u32, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1];
@@ -126,7 +131,7 @@ pub(crate) fn is_polish_pesel(text: &str) -> bool {
     digits.len() == 11 && sum.is_multiple_of(10) && varied(&digits)
 }
 
-/// A Brazilian CPF: two check digits modulo 11.
+/// Whether a text is a Brazilian CPF. It ends in two check digits modulo 11.
 pub(crate) fn is_brazilian_cpf(text: &str) -> bool {
     let digits = digits(text);
     digits.len() == 11

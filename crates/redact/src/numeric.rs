@@ -1,10 +1,11 @@
-//! Finds numbers: telephone numbers, cards and IP addresses have no keyword.
+//! Finds numbers. Telephone numbers, cards and IP addresses have no keyword, so they are found by
+//! their digits.
 
 use std::ops::Range;
 
 use crate::check::Check;
 
-/// The minimum number of digits: those of `AA312246C`.
+/// The minimum number of characters of a run: the six digits of `AA312246C`.
 const LEAST: usize = 6;
 
 /// Whether a rule with this check searches for numbers.
@@ -14,7 +15,7 @@ pub(crate) fn is_numeric(check: Check) -> bool {
         Check::Iban | Check::UsSsn | Check::UkNino | Check::FrenchNir => true,
         Check::BrazilianCpf => true,
         Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
-        // Such numbers are too common: these are recognised by the word before them.
+        // Such numbers are too common. Their rules have keywords instead: the words before them.
         Check::GermanTaxId | Check::SpanishId | Check::ItalianTaxCode => false,
         Check::DutchBsn | Check::PolishPesel => false,
     }
@@ -23,7 +24,7 @@ pub(crate) fn is_numeric(check: Check) -> bool {
 /// The ranges in which a rule with each check has to search.
 pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     let mut at = 0;
-    // Every run of the minimum length covers one of these positions.
+    // Every run of the minimum length contains one of the positions that are probed.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !NUMBER[usize::from(text[probe])] {
@@ -34,7 +35,7 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
         let start = (at..probe).rev().find(is_end).map_or(at, |idx| idx + 1);
         let end = (probe..text.len()).find(is_end).unwrap_or(text.len());
         for check in kinds(&text[start..end]) {
-            // Rules also look at the byte before a number: `"93.184.216.34"`.
+            // Rules also look at the byte before a number, such as the quote in `"93.184.216.34"`.
             each(check, start.saturating_sub(1)..end);
         }
         lettered(text, start..end, &mut each);
@@ -51,7 +52,8 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     }
 }
 
-/// The checks that a run of digits and punctuation may satisfy, judged by how many of each it has.
+/// The checks that a run of digits and punctuation may satisfy, by the number of each character in
+/// it.
 fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
     let dots = run.iter().filter(|byte| **byte == b'.').count();
@@ -68,7 +70,7 @@ fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     kinds.into_iter().flatten()
 }
 
-/// Numbers that begin with letters: the letters are before the run of digits.
+/// Finds numbers that begin with two capital letters, before the run of digits or at its start.
 fn lettered(text: &[u8], run: Range<usize>, each: &mut impl FnMut(Check, Range<usize>)) {
     let from = run.start.saturating_sub(9);
     let near = &text[from..text.len().min(run.start + 6)];

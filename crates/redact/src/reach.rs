@@ -71,7 +71,8 @@ impl Words<'_> {
                 .reduce(|all, one| Some(all?.widest(one?)))?,
             HirKind::Capture(capture) => self.reach(&capture.sub, written),
             HirKind::Concat(parts) => self.of_concat(parts, written),
-            // Repetition: the keyword of one round may have others before or after it.
+            // In a repetition, the keyword may be in any round, with the other rounds before and
+            // after it.
             HirKind::Repetition(again) if again.min >= 1 => {
                 let inner = self.reach(&again.sub, written)?;
                 if again.max == Some(1) {
@@ -89,7 +90,7 @@ impl Words<'_> {
     }
 
     fn of_concat(&self, parts: &[Hir], written: &mut Vec<String>) -> Option<Reach> {
-        // Parts with few spellings each may form the keyword together.
+        // Several parts that match only a few texts each may form a keyword together.
         for start in 0..parts.len() {
             let mut words = vec![String::new()];
             for (idx, part) in parts.iter().enumerate().skip(start) {
@@ -108,7 +109,7 @@ impl Words<'_> {
         })
     }
 
-    /// How far words reach around the keyword that each of them contains.
+    /// How far these words reach around a keyword. `None` unless each of them contains one.
     fn within(&self, words: &[String], written: &mut Vec<String>) -> Option<Reach> {
         let known = written.len();
         let mut all: Option<Reach> = None;
@@ -126,7 +127,8 @@ impl Words<'_> {
         all
     }
 
-    /// The words that an expression matches, in lower case, if they are few.
+    /// The words that an expression matches, in lower case if letters are folded; `None` if they
+    /// are many.
     fn spellings(&self, hir: &Hir) -> Option<Vec<String>> {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Some(vec![String::new()]),
@@ -201,7 +203,7 @@ fn few(mut words: Vec<String>) -> Option<Vec<String>> {
     (words.len() <= FEW).then_some(words)
 }
 
-/// More words than this are not enumerated.
+/// The maximum number of words that are enumerated.
 const FEW: usize = 128;
 
 #[cfg(test)]

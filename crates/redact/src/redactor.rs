@@ -17,12 +17,13 @@ use crate::strings::{Literal, Literals, as_text, is_json};
 use crate::view::{self, Unseen, View};
 use crate::{base64, placeholder};
 
-/// Maximum nesting of JSON in strings, in base64, and so on: below it everything is text.
+/// The maximum nesting of JSON in strings, in base64, and so on. Deeper JSON is searched as plain
+/// text.
 const DEPTH: usize = 8;
-/// Maximum number of passes over a text; it is searched until nothing is found. More were never
-/// needed.
+/// The maximum number of passes over a text, which is searched until nothing is found. No text is
+/// known that needs as many.
 const ROUNDS: usize = 64;
-/// Maximum nesting of codes, as in a shell command in JSON in a log: `\\\\u003d`.
+/// The maximum nesting of codes, as in a shell command in JSON in a log: `\\\\u003d`.
 const CODED: usize = 4;
 /// The maximum length of a value that is searched together with its key.
 const VALUE: usize = 512;
@@ -73,7 +74,7 @@ pub struct Redactor<'f> {
     at: u64,
 }
 
-/// The replacements in a line, and what was found there.
+/// The replacements in a line, and the findings in it.
 type RedactedLine = (Vec<Replacement>, Vec<Found>);
 
 /// The context of a text.
@@ -86,7 +87,7 @@ struct TextContext<'a> {
     /// Whether the text is sealed: then only base64 in it is searched.
     sealed: bool,
     depth: usize,
-    /// How many times its codes were decoded.
+    /// How many times codes in the text were decoded.
     decoded: usize,
 }
 
@@ -105,12 +106,12 @@ impl<'f> Redactor<'f> {
         }
     }
 
-    /// The replacements that remove every finding from the strings of a session, sorted and
+    /// Returns the replacements that remove every finding from the strings of a session, sorted and
     /// disjoint.
     ///
-    /// `sealed` are values of which only the readable strings are searched: reasoning with its
-    /// signature, pictures. If one contains a finding, its other strings are emptied, because the
-    /// seal no longer matches. They are sorted and disjoint.
+    /// `sealed` are the spans of signed values, such as reasoning and images, sorted and disjoint.
+    /// A long run of base64 in such a value is searched only as base64. If the value contains a
+    /// finding, these runs are emptied, because the signature no longer matches.
     pub fn splices(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
         self.count_from(source);
         let known = self.learned.len();
@@ -118,12 +119,13 @@ impl<'f> Redactor<'f> {
         if self.learned.len() == known {
             return first;
         }
-        // Known secrets are now found also where no rule would find them.
+        // A second pass also replaces the new secrets where no rule finds them.
         self.everywhere = everywhere(&self.learned);
         self.walk(source, sealed)
     }
 
-    /// Learns the secrets of a session, so that they are found in others and in plain texts.
+    /// Learns the secrets of a session, so that they are also found in other sessions and in plain
+    /// texts.
     pub fn learn(&mut self, source: &dyn Source) {
         self.splices(source, &[]);
     }
@@ -144,7 +146,8 @@ impl<'f> Redactor<'f> {
         &self.found
     }
 
-    /// New numbers must be higher than those of existing placeholders.
+    /// Raises the last number of each rule to that of the existing placeholders, so that new
+    /// numbers are higher.
     fn count_from(&mut self, source: &dyn Source) {
         let finder = self.finder;
         let last = &mut self.last;
@@ -183,8 +186,8 @@ impl<'f> Redactor<'f> {
         splices
     }
 
-    /// Processes the lines separately, on all processors. A line with a secret that has no number
-    /// yet gives `None`, because numbers follow the order of the lines.
+    /// Processes the lines in parallel. The result of a line with a secret that has no number yet
+    /// is `None`, because numbers follow the order of the lines.
     fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<RedactedLine>> {
         let lines = lines.par_iter().enumerate();
         let redacted = lines.map_init(
@@ -203,7 +206,7 @@ impl<'f> Redactor<'f> {
         redacted.collect()
     }
 
-    /// A redactor that knows the same secrets and has recorded no findings.
+    /// A redactor that knows the same secrets and has no findings.
     fn unnoted(&self) -> Redactor<'f> {
         Redactor {
             finder: self.finder,
@@ -303,7 +306,7 @@ impl<'f> Redactor<'f> {
         replaced.collect()
     }
 
-    /// The replacements in a text, so that a further search finds nothing.
+    /// The replacements after which a further search of the text finds nothing.
     fn replaced(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         let mut draft = Draft::new(text);
         for _ in 0..ROUNDS {
@@ -339,8 +342,8 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// The replacements that become visible when codes are decoded: rules do not see a token after
-    /// a colour code, `%3D` or `\n` as a separate word, and do not see one in HTML entities at all.
+    /// The replacements of secrets that are hidden by codes. Rules do not see a token after a
+    /// colour code, `%3D` or `\n` as a separate word, and do not see one in HTML entities at all.
     fn in_views(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         if place.sealed || place.decoded >= CODED {
             return Vec::new();
@@ -450,14 +453,14 @@ impl<'f> Redactor<'f> {
         let kind = rule.kind();
         self.found.push(Found { rule: id, kind, number, line: self.line, at: self.at, chars });
         match &rule.replace {
-            // Different keys remain different.
+            // A key gets a numbered placeholder, so that different keys remain different.
             Some(with) if !is_key => with.clone(),
             Some(_) | None => placeholder::placeholder(&rule.id, number),
         }
     }
 }
 
-/// Whether a secret can be searched for without a rule: it is not a word.
+/// Whether a secret can be searched for without its rule, because it cannot be a word.
 fn is_told_apart(secret: &str) -> bool {
     let kinds = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase];
     let kinds = kinds.iter().filter(|is| secret.bytes().any(|byte| is(&byte))).count();
@@ -478,7 +481,7 @@ fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
     (at + len <= span.end).then_some(span)
 }
 
-/// Empties the sealed strings of the values that were changed.
+/// Empties the sealed strings of values in which something was replaced.
 fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
     let mut more = Vec::new();
     for (span, literal) in seals {
@@ -501,7 +504,7 @@ fn decode_key(literal: &[u8]) -> Cow<'_, str> {
     if literal.len() > VALUE + 2 { Cow::Borrowed("") } else { decode(literal) }
 }
 
-/// A text as escaped inside a literal.
+/// A text as it is escaped inside a literal.
 fn escaped(text: &str) -> String {
     let literal = encode(text);
     literal[1..literal.len() - 1].to_owned()

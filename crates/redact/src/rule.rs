@@ -60,17 +60,17 @@ pub struct Rule {
     pub regex: Option<String>,
     /// Keywords, one of which must be in the text, in any case.
     pub keywords: Vec<String>,
-    /// The minimum entropy of the secret, in bits per character.
+    /// The minimum entropy of the secret, in bits per byte.
     pub entropy: Option<f64>,
     /// The capture group that is the secret. 0: the first group that matches, or else the whole
     /// match.
     #[serde(rename = "secretGroup")]
     pub secret_group: usize,
-    /// `pii` for personal data.
+    /// Tags of the rule. `pii` means that it finds personal data.
     pub tags: Vec<String>,
     /// A further condition for the secret.
     pub check: Option<Check>,
-    /// The text that replaces it, instead of a placeholder.
+    /// The text that replaces the secret, instead of a placeholder.
     pub replace: Option<String>,
     /// Whether a more specific rule takes precedence.
     pub generic: bool,
@@ -107,7 +107,7 @@ pub(crate) struct Allowlist {
 }
 
 impl Allowlist {
-    /// Whether the rule can match a text that is not in a file.
+    /// Whether the allowlist can apply to a text that is not in a file.
     pub(crate) fn speaks(&self) -> bool {
         let of_files = !self.paths.is_empty() || !self.commits.is_empty();
         let of_texts = !self.regexes.is_empty() || !self.stopwords.is_empty();
@@ -115,7 +115,7 @@ impl Allowlist {
     }
 }
 
-/// Whether one part of an allowlist is enough.
+/// Whether one part of an allowlist is enough, or all must apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Condition {
     #[default]
@@ -157,7 +157,7 @@ struct Extend {
 pub struct Rules {
     pub(crate) rules: Vec<Rule>,
     pub(crate) allowed: Vec<Allowlist>,
-    /// Rules whose placeholders are recognised, whether the rules are applied or not.
+    /// The ids of the rules whose placeholders are recognised, also of rules that are not applied.
     pub(crate) known: Vec<String>,
     pub(crate) disabled: Vec<String>,
 }
@@ -204,8 +204,8 @@ impl Rules {
         Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
     }
 
-    /// Adds rules. Of two with the same id the later is used; rules that the later file disables
-    /// are removed.
+    /// Adds rules. Of two with the same id the later one is used. Rules that `later` disables are
+    /// removed.
     #[must_use]
     pub fn merge(mut self, later: Rules) -> Rules {
         self.rules.retain(|rule| {
@@ -218,7 +218,7 @@ impl Rules {
         self
     }
 
-    /// Keeps only the rules that are named: ids, `secrets`, `pii`.
+    /// Keeps only the named rules. A name is an id, `secrets` or `pii`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The string literals of JSON text in order, whatever is around them.
+//! The string literals in a text, in order, and whether the rest of the text is JSON.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl Iterator for Literals<'_> {
         }
         let start = self.at + gap;
         let Some(end) = end_of(self.bytes, start) else {
-            // The string is not closed: the caller searches the rest of the line instead.
+            // The string is not closed: the caller searches the line as text instead.
             self.broken = true;
             self.at = self.bytes.len();
             return None;

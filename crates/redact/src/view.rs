@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use crate::code::{self, Code, Reason};
 
-/// How far before a code the context of a token may begin: the name of a variable.
+/// The number of bytes before a code that may belong to the token: the name of a variable is
+/// searched as well.
 const BEFORE: usize = 128;
-/// How far after a code a token with white space may end.
+/// The number of bytes after a code in which a token may contain white space.
 const BEHIND: usize = 256;
-/// The maximum length of a token without white space.
+/// The number of bytes after a code in which a longer token without white space may end.
 const FAR: usize = 16 << 10;
-/// The minimum length of a word that makes an escape before it worth decoding.
+/// The minimum length of a word before which an escape is decoded.
 const WORD: usize = 7;
 
 /// How an invisible code is decoded.
@@ -45,7 +46,8 @@ impl View {
             pieces: Vec::new(),
             start: part.start,
         };
-        // A word that was cut at the border is not a word of its own.
+        // If the part begins within a word, a letter before it keeps rules from seeing the rest as
+        // a whole word.
         if is_in_word(text, part.start) {
             view.piece(Some('x'), part.start..part.start);
         }
@@ -79,8 +81,8 @@ impl View {
         self.pieces.push((at..self.text.len(), of));
     }
 
-    /// The byte range of the text for a range of the view. It contains codes as a whole or not at
-    /// all.
+    /// The byte range of the text that a range of the view comes from. A code is in it as a whole
+    /// or not at all.
     pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let behind = |idx: usize, at: usize| match idx.checked_sub(1).map(|it| &self.pieces[it]) {
             Some((here, there)) => (at - here.end) + there.end,
@@ -133,7 +135,8 @@ pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The code that many backslashes become once they are decoded often enough, and its end: `\\\\n`.
+/// The code after several backslashes, as in `\\\\n`: the code that is left when they are decoded
+/// often enough, and its end.
 fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
     let rest = &text.as_bytes()[at..];
     let count = rest.iter().position(|byte| *byte != b'\\').unwrap_or(rest.len());
@@ -163,7 +166,8 @@ fn is_end(c: char) -> bool {
 fn before_word(rest: &[u8]) -> bool {
     match *rest {
         [b'+' | b'(' | b'0'..=b'9', ..] => true,
-        // Numbers with letters before them contain spaces: bank accounts, identification numbers.
+        // Bank accounts and identification numbers that begin with letters may have spaces between
+        // short groups.
         [a, b, c, d, ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => {
             c.is_ascii_digit() || d.is_ascii_digit() || is_long(rest)
         }
