@@ -38,13 +38,12 @@ pub trait Agent: Sync {
         Vec::new()
     }
 
-    /// Whether `text`, as a user types it, may mean the session of this id.
+    /// Whether `text`, as a user types it, may mean the session with this id.
     fn matches(&self, id: &str, text: &str) -> bool {
         id.starts_with(text)
     }
 
-    /// Whether a file of this name holds the work of a sub-agent, and so belongs to another
-    /// session.
+    /// Whether a file with this name belongs to another session, because a sub-agent wrote it.
     fn is_part(&self, _file: &Path) -> bool {
         false
     }
@@ -55,14 +54,15 @@ pub trait Agent: Sync {
         Vec::new()
     }
 
-    /// The id in the archive of a file that a sub-agent of a session wrote.
+    /// The id that the archive uses for a file that a sub-agent of a session wrote.
     fn part_id(&self, session: &str, part: &Path) -> String {
         let name = stem(part);
-        // As in `Loaded::key`: such a file contains the id of its session, not its own.
+        // As in `Loaded::key`: such a file contains the id of the session that started it, and none
+        // of its own.
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
-    /// The processes that have a session open although they do not hold its file open.
+    /// The processes that use a session without holding its file open.
     fn users(&self, _: &Environment, _session: &Path) -> Vec<User> {
         Vec::new()
     }
@@ -105,23 +105,24 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How an MCP server is added to its settings, if that is known.
+    /// How an MCP server is added to the agent's settings; `None` if that is unknown.
     fn mcp(&self) -> Option<AdditionTarget> {
         None
     }
 
-    /// How a command that prints a status line is added to its settings, if it has one.
+    /// How a command that prints a status line is added to the agent's settings; `None` if it shows
+    /// no such line.
     fn status_line(&self) -> Option<AdditionTarget> {
         None
     }
 
-    /// The name of its program, if it has one that prints its version.
+    /// The name of the agent's program; `None` if it has none that prints its version.
     fn program(&self) -> Option<&'static str> {
         self.resume_command().and_then(|words| words.first().copied())
     }
 
-    /// The days after which it deletes a session that was not used, by its settings; none if it
-    /// deletes none, or that is not known.
+    /// After how many days without use the agent deletes a session, according to its settings.
+    /// `None` if it deletes none, or if that is unknown.
     fn kept_days(&self, _environment: &Environment) -> Option<u64> {
         None
     }
@@ -137,12 +138,12 @@ pub trait Agent: Sync {
         self.resume().map(|resume| resume.command)
     }
 
-    /// How a run of the agent is given another base URL for its model, if that is known.
+    /// How a run of the agent is given another base URL for its model; `None` if that is unknown.
     fn model_address(&self) -> Option<ModelAddress> {
         None
     }
 
-    /// The name of the agent, which is also that of its format.
+    /// The name of the agent, which is also the name of its format.
     fn name(&self) -> &'static str {
         self.format().name
     }
@@ -214,7 +215,7 @@ impl AgentLock {
 
 impl Drop for AgentLock {
     fn drop(&mut self) {
-        // Agents delete their lock files, too. If deleting fails, an empty file remains, which does
+        // Agents delete their lock files as well. If this fails, an empty file remains, which does
         // no harm.
         fs::remove_file(&self.path).ok();
     }

@@ -15,8 +15,8 @@ const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
 /// The maximum depth of the search.
 const DEPTH: usize = 16;
 
-/// All sessions of any agent in a folder and below it, by path: files with the name and the first
-/// bytes of a session. Links to folders are not followed.
+/// Returns all sessions of any agent in a folder and below it, ordered by path. A file is a session
+/// if its name and its first bytes are those of one. Links to folders are not followed.
 pub fn below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

@@ -22,7 +22,7 @@ use crate::session_file::SessionFile;
 use crate::unread::Unread;
 use crate::{AGENTS, named as agent_named};
 
-/// The first bytes of a session, in which its id is.
+/// The number of bytes at the beginning of a session that contain its id.
 const HEAD: u64 = 64 << 10;
 /// The folder for the work of Claude Code's sub-agents, in a folder named like their session.
 const PARTS: &str = "subagents";
@@ -33,10 +33,11 @@ const SHORTEST_ID: usize = 8;
 /// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Files by agent and id. The id is the one in the file's name and, if it is wanted, the one in
-    /// its content: a copy has another name and the same id.
+    /// Files by agent and id. A file is listed under the id in its name. If the id in its content
+    /// is a wanted one, it is listed under that as well, because a copy has another name and the
+    /// same id.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
-    /// Wanted ids that are in the first bytes of some file.
+    /// Wanted ids that were found in the first bytes of some file.
     named: HashSet<String>,
     /// The references of the stubs in all files.
     pub stubs: HashSet<Ref>,
@@ -63,7 +64,7 @@ impl Census {
         census.unread.extend(found.unread.into_iter().filter(is_there));
         census.by_id = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
-        // Sub-agents of all sessions.
+        // The sessions of sub-agents that have files of their own.
         let unread = &mut Unread::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));
@@ -158,7 +159,7 @@ fn has_entries(folder: &Path) -> io::Result<bool> {
     Ok(fs::read_dir(folder)?.next().is_some())
 }
 
-/// The files of all sessions and of the files that belong to them, by id.
+/// The files of all sessions, and the files and rows that belong to them, by agent and id.
 pub fn places(environment: &Environment) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name(all(environment, None).sessions)
 }
@@ -185,7 +186,7 @@ fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name
 }
 
-/// The sessions of which the archive holds something, and an automaton that finds their ids.
+/// The sessions for which the archive holds removed bytes, and an automaton that finds their ids.
 struct WantedIds<'k> {
     keys: &'k [SessionKey],
     ids: Vec<&'k str>,

@@ -92,7 +92,8 @@ impl Agent for Claude {
     }
 
     fn mcp(&self) -> Option<AdditionTarget> {
-        // Next to the folder of settings, unless a variable names that.
+        // The file is in the home folder, next to `.claude`; if the variable is set, it is in the
+        // folder of settings.
         let settings = |environment: &Environment| {
             environment.folder("CLAUDE_CONFIG_DIR", environment.home.clone())
         };
@@ -104,7 +105,7 @@ impl Agent for Claude {
     }
 
     fn kept_days(&self, environment: &Environment) -> Option<u64> {
-        // Without settings the default counts.
+        // If the file cannot be read, Claude Code uses its default.
         let settings = regular::read(&home(environment).join("settings.json"));
         Some(claude::kept_days(&settings.unwrap_or_default()))
     }

@@ -1,5 +1,5 @@
 //! Codex: rollouts, compressed or not, in `sessions/<year>/<month>/<day>/` and
-//! `archived_sessions/`, and the lock that it holds while it writes one.
+//! `archived_sessions/`, and the lock that Codex holds while it writes a rollout.
 //!
 //! `thread-writer-locks/<id>.lock` exists while Codex has the thread open, with a `flock` on it; a
 //! Codex that was killed leaves the file, but not the lock.
@@ -43,7 +43,7 @@ impl Agent for Codex {
         environment.folder("CODEX_HOME", environment.home.join(".codex"))
     }
 
-    /// All rollouts without those that sub-agents of another one wrote.
+    /// All rollouts, except those that a sub-agent of another rollout wrote.
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
@@ -134,28 +134,29 @@ fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
 }
 
 /// Whether a file is a rollout: `….jsonl`, or `….jsonl.zst`, because Codex compresses rollouts that
-/// were not used for a while. If both exist, Codex reads the plain one.
+/// were not used for a while. If both exist, only the plain one is a rollout, because Codex reads
+/// that.
 fn is_rollout(path: &Path) -> bool {
     let plain = path.with_extension("");
     is_jsonl(path)
         || path.extension().is_some_and(|it| it == "zst") && is_jsonl(&plain) && !plain.exists()
 }
 
-/// The id in the name of a rollout, after the time: `2026-11-20T23-12-03`.
+/// The id in the name of a rollout, which follows the time.
 fn id(stem: &str) -> &str {
     const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
     let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
     stem.get(TIME..).unwrap_or(stem)
 }
 
-/// The rollouts of the sub-agents of a rollout, and of theirs: among all rollouts of its
-/// installation, or, for a file outside of one, among its siblings.
+/// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in its
+/// installation, or, if the file is outside of one, in its folder.
 fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
         return Vec::new();
     }
-    // A modification time before the session's beginning is meaningless.
+    // If the file is older than the day in its name, its modification time says nothing.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
     let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)
@@ -246,7 +247,7 @@ fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
 }
 
 /// The sessions that the first line of a rollout refers to: the one that started it as a sub-agent,
-/// and the rollout that it continues. None for a file that is missing or damaged.
+/// and the rollout that it continues. `None` for a file that is missing or damaged.
 ///
 /// # Errors
 ///
@@ -270,13 +271,13 @@ fn origin_of(path: &Path) -> Result<Option<Origin>> {
     }
 }
 
-/// Whether an error means that the bytes are no valid zstd data. Errors of the system have a
-/// number.
+/// Whether an error means that the bytes are not valid zstd data. It has no number, unlike errors
+/// of the system.
 fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
-/// The first line contains Codex's instructions, but is never longer than this.
+/// The maximum length of a first line, which contains Codex's instructions.
 const FIRST_LINE: u64 = 4 << 20;
 
 fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -285,12 +286,13 @@ fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The beginning of a rollout's name, including the day.
+/// The beginning of a rollout's name, up to the day.
 fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// The day after a time, because the days in names are in the time zone in which Codex ran.
+/// The beginning of the names of rollouts on the day after a time. A day more is needed because
+/// days in names are in the time zone in which Codex ran.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
@@ -340,7 +342,7 @@ fn forget(home: &Path, session: &Path) -> Result<()> {
 fn holders(path: &Path) -> Vec<User> {
     let mut users = users_of(path);
     if users.is_empty() {
-        // Another user's process may hold the lock: it is hidden from us.
+        // The process may be another user's, and then the system does not show it.
         users.push(User { pid: 0, name: "codex".to_owned(), writes: true });
     }
     users

@@ -1,5 +1,5 @@
-//! Cursor: the editor keeps conversations in one database, the CLI each chat in its own, and both
-//! also as transcripts, which hold less.
+//! Cursor. The editor keeps all conversations in one database, and the CLI keeps each chat in a
+//! database of its own. Both also write transcripts, which contain less.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ impl Agent for Cursor {
         environment.home.join(".cursor")
     }
 
-    /// Conversations of the editor, chats of the CLI, and transcripts of those that are no longer
-    /// in a database.
+    /// Conversations of the editor, chats of the CLI, and transcripts of conversations that are no
+    /// longer in a database.
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let home = self.folder(environment);
         let editor = editor(environment).join("User/globalStorage/state.vscdb");
@@ -51,8 +51,8 @@ fn editor(environment: &Environment) -> PathBuf {
     }
 }
 
-/// Transcripts in `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`; older versions write them
-/// without the folder of the id, or as text. Of several files with one id, JSON comes first.
+/// Transcripts in `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`. Older versions write them
+/// directly into `agent-transcripts`, some as text. Of several files with one id, JSON comes first.
 fn transcripts(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let folders = below(vec![root.join("projects")], unread);
     let folders: Vec<PathBuf> =

@@ -293,7 +293,8 @@ fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
 /// The session in a database that a user means by an id prefix.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     let mut found = SessionFile::of_database(database, &mut Unread::default());
-    // Sessions of sub-agents are found only by their full id.
+    // An empty text means a session without a parent; an id or the beginning of one may also mean a
+    // sub-agent's.
     found.retain(
         |(parent, it)| {
             if text.is_empty() { parent.is_none() } else { it.id.starts_with(text) }
@@ -301,7 +302,7 @@ fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     );
     let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
     match found.len() {
-        // Opening it returns the error that it holds no session.
+        // The caller opens the database, and so gets the error that it holds no session.
         0 if text.is_empty() => SessionMatch::File(database.to_owned()),
         0 => SessionMatch::Nothing,
         1 => SessionMatch::File(found.swap_remove(0).path),

@@ -55,7 +55,7 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A path with that name that is a file is skipped, and is no error.
+        // A file may have that name as well. It is not a folder, and is skipped without an error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));
@@ -80,8 +80,9 @@ fn home(environment: &Environment) -> PathBuf {
     environment.folder("GEMINI_CLI_HOME", environment.home.clone()).join(".gemini")
 }
 
-/// All session files. A resume leaves an empty file with the same id, and continues a `.json` in a
-/// `.jsonl` next to it: of several files with one id, the one that holds the session is returned.
+/// All session files. Several files may have one id: a resume leaves an empty file, and continues a
+/// `.json` file in a `.jsonl` file next to it. Of these, only the one that holds the session is
+/// returned.
 fn files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()
