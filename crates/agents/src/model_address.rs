@@ -1,29 +1,29 @@
-//! How an agent is given another base URL for its model, for one run: by a variable, an option or a
-//! file of that run alone. No settings change.
+//! How a run of an agent is given another base URL for its model: by a variable, an option or a
+//! file that exists only for that run. No settings change.
 
 /// How an agent is given a base URL.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelAddress {
-    /// Its program.
+    /// The agent's program.
     pub program: &'static str,
     /// The variable in which a user may have set another base URL than the usual one.
     pub variable: Option<&'static str>,
-    /// The path of its usual base URL: empty, or beginning with a slash.
+    /// The path of the agent's usual base URL: empty, or beginning with a slash.
     pub path: &'static str,
-    /// What the run is given, from the base URL.
+    /// Returns what the run is given so that it uses this base URL.
     pub launch: fn(url: &str) -> Launch,
 }
 
 /// What a run of an agent is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// Variables of its environment.
+    /// Variables of the agent's environment.
     pub variables: Vec<(&'static str, String)>,
     /// Variables that are set unless the user has set them.
     pub defaults: Vec<(&'static str, &'static str)>,
-    /// Arguments before those of the user.
+    /// Arguments, which come before those of the user.
     pub arguments: Vec<String>,
-    /// A file that exists during the run, and is named after an argument.
+    /// A file that exists during the run. An argument names it.
     pub file: Option<LaunchFile>,
 }
 
@@ -32,14 +32,14 @@ pub struct Launch {
 pub struct LaunchFile {
     /// The option that takes its path.
     pub option: &'static str,
-    /// The end of its name.
+    /// The end of the file's name.
     pub suffix: &'static str,
     /// Its content.
     pub text: String,
 }
 
-/// Claude Code. Behind another base URL it does not defer the descriptions of tools unless it is
-/// told that the service takes them.
+/// Claude Code. With another base URL it sends the descriptions of all tools in each request,
+/// unless it is told that the service supports loading them later.
 pub(crate) const CLAUDE: ModelAddress = ModelAddress {
     program: "claude",
     variable: Some("ANTHROPIC_BASE_URL"),
@@ -51,7 +51,7 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
     },
 };
 
-/// Codex: its own provider takes a base URL as a setting of the command line.
+/// Codex. The base URL of its own provider can be set on the command line.
 pub(crate) const CODEX: ModelAddress = ModelAddress {
     program: "codex",
     variable: None,
@@ -62,7 +62,7 @@ pub(crate) const CODEX: ModelAddress = ModelAddress {
     },
 };
 
-/// Gemini CLI with an API key; signed in with Google it uses another service.
+/// Gemini CLI with an API key. With a Google account it uses another service.
 pub(crate) const GEMINI: ModelAddress = ModelAddress {
     program: "gemini",
     variable: Some("GOOGLE_GEMINI_BASE_URL"),

@@ -1,5 +1,5 @@
-//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`; in a folder that the user set, the files are
-//! directly in it.
+//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`. In a folder for sessions that the user set, the
+//! files have no folder of a project.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
 use crate::unread::Unread;
 
-/// The variable that sets a folder for sessions, which has no folders of projects.
+/// The variable that sets a folder for sessions.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
 
 /// pi, as an [`Agent`].

@@ -26,7 +26,7 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// On systems without a way to ask, every id is assumed to be that of a running process.
+/// Systems without a way to ask: every id is assumed to be that of a running process.
 #[cfg(not(unix))]
 pub(crate) fn name_of(_: u32) -> Option<String> {
     Some(String::new())

@@ -22,7 +22,8 @@ pub struct SessionFile {
     pub modified: SystemTime,
     /// The size of the session on disk.
     pub size: Bytes,
-    /// The row of a database, if a list needs nothing else: the session is not read then.
+    /// What a database says about the session, if that is enough for a list; the session is not
+    /// read then.
     pub told: Option<SessionRow>,
 }
 
