@@ -25,8 +25,8 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// A chart with one bar for each slot, made of the slot's parts and their sum in words. `total`
-    /// describes the sum of all slots, `most` the largest slot.
+    /// Makes a chart with one bar for each slot; `bar` returns the slot's parts and describes their
+    /// sum. `total` describes the sum of all slots, `most` the largest slot.
     pub(crate) fn over(
         slots: &[Slot],
         title: &'static str,
@@ -40,7 +40,7 @@ impl Chart {
         Chart { title, total, most, bars: bars.collect() }
     }
 
-    /// The chart; empty if all bars are.
+    /// The chart as markup; empty if all bars are empty.
     pub(crate) fn draw(&self) -> Markup {
         let heights = self
             .bars
@@ -80,8 +80,8 @@ impl Chart {
     }
 }
 
-/// The top and the height of each part, from the bottom up. A bar that is not empty is always
-/// visible.
+/// The position of the top and the height of each part, from the bottom up. A bar whose sum is not
+/// 0 is always visible.
 fn stack(parts: &[u64], most: u64) -> impl Iterator<Item = (u64, u64)> {
     let all = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
     let scaled = move |value: u64| {

@@ -37,7 +37,8 @@ impl Default for Limits {
     }
 }
 
-/// The pause after the system refused a connection for lack of descriptors.
+/// How long accepting pauses after the system refused a connection because there are too many open
+/// files.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until `end`; then signals `stop` and waits for a short time.
@@ -49,7 +50,7 @@ pub(crate) async fn serve(
     end: impl Future<Output = ()>,
 ) {
     let open = Arc::new(Open::default());
-    // The channel closes with the last connection.
+    // The channel closes when the last connection ends.
     let (alive, mut all_closed) = mpsc::channel::<()>(1);
     let mut end = pin!(end);
     loop {
@@ -126,7 +127,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Marks that one of its requests was answered: it is then not closed to make room.
+    /// Marks that a request of this connection was answered. The connection is then not closed to
+    /// make room for others.
     pub(crate) fn know(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -137,8 +139,8 @@ impl Connection {
 struct Open(Mutex<Vec<Arc<Connection>>>);
 
 impl Open {
-    /// Adds a connection, if there is room; otherwise the oldest one that has not shown the token
-    /// is closed for it.
+    /// Adds a connection. If there is no room, closes the oldest connection that has not shown the
+    /// token. `None` if all have.
     fn add(&self, most: usize) -> Option<Arc<Connection>> {
         let mut all = self.all();
         if all.len() >= most {
@@ -162,7 +164,7 @@ impl Open {
     }
 }
 
-/// Closes the oldest connection that has not shown the token.
+/// Closes the oldest connection that has not shown the token. `None` if there is none.
 fn close_oldest(all: &mut Vec<Arc<Connection>>) -> Option<()> {
     let at = all.iter().position(|it| !it.is_known.load(Ordering::Relaxed))?;
     all.remove(at).closed.notify_one();

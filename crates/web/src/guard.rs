@@ -15,10 +15,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::connection::Connection;
 
-/// Random bytes in a token.
+/// The number of random bytes in a token.
 const TOKEN: usize = 32;
 
-/// The content security policy: style and scripts only from files of this server, pictures only
+/// The content security policy: style and scripts only from files of this server, images only
 /// embedded, requests and forms only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -46,8 +46,8 @@ pub(crate) struct Guard {
 enum Refusal {
     /// The request comes from another machine.
     Peer,
-    /// The host of the request is not a name of this machine: it is a name that was made to resolve
-    /// here, or the name of another server, for which this one would be a proxy.
+    /// The host in the request is not a name of this machine. It is a name that was made to resolve
+    /// to this machine, or the name of another server, for which this one would be a proxy.
     Host,
     /// The request does not have the token.
     Token,
@@ -75,7 +75,7 @@ impl Guard {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Checked in the order that reveals the least to unauthorised clients.
+    /// Checks a request. The order of the checks reveals the least to clients without the token.
     fn check(
         &self,
         peer: SocketAddr,
@@ -91,7 +91,7 @@ impl Guard {
         if !here.iter().any(|it| it == host) {
             return Err(Refusal::Host);
         }
-        // The first line of a request may also contain a whole URL.
+        // The first line of a request may contain a whole URL.
         let is_here = uri.scheme_str().is_none_or(|scheme| scheme == "http")
             && uri.authority().is_none_or(|authority| authority == host);
         if !is_here {
@@ -115,7 +115,8 @@ impl Guard {
             None | Some(b"same-origin") => Ok(()),
             // The user typed the address, or opened it from another program.
             Some(b"none") if !is_write => Ok(()),
-            // Another site's link leads here; the page is then shown on its own.
+            // A link on another site leads here. The page is displayed by itself, so that site
+            // cannot read it.
             Some(_) if !is_write && is_navigation(headers) => Ok(()),
             Some(_) => Err(Refusal::Origin),
         }

@@ -26,13 +26,13 @@ use crate::viewer::Viewer;
 const UNSENT: &str = "A compaction took it, or a part of it, out of what a resume sends; the page \
                       of the session shows it";
 
-/// The number of hits of a session that are shown at once; the others are folded.
+/// The number of hits of a session that are displayed at first; the others are folded.
 const OPEN: usize = 3;
-/// The maximum number of characters of a title, and of the words that a page marks.
+/// The maximum number of characters of a title, and of the text that a page marks.
 const TITLE: usize = 120;
 const MARKED: usize = 200;
 
-/// The hits as a fragment for the script. Without the script they are part of the list.
+/// The hits as a fragment for the script. Without the script they are part of the page of the list.
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<ListQuery>,
@@ -45,7 +45,7 @@ pub(crate) async fn page(
             return Ok(Html(String::new()).into_response());
         }
         viewer.shelf.refresh(viewer.files());
-        // Only sorting needs the content of sessions.
+        // Waits for the content of sessions only if the result depends on it.
         let kept = viewer.shelf.list(|kept| match asked.needs_all() {
             true => (0..kept.len()).collect(),
             false => Vec::new(),
@@ -149,8 +149,8 @@ fn coverage(state: &IndexState) -> Markup {
     }
 }
 
-/// The hits by session, ordered by each session's best hit. Hits of sessions that are not in the
-/// list are dropped, because no link leads there.
+/// The hits by session, in the order of each session's best hit. Hits of sessions that are not in
+/// the list are left out, because no link leads there.
 fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
     let known: HashMap<&Path, &CachedSession> =
         kept.iter().map(|session| (&*session.file.path, session)).collect();

@@ -77,7 +77,7 @@ impl LaidOut {
         found.unwrap_or(last_items.len().saturating_sub(1))
     }
 
-    /// A page, or an error if there is no page of that number. None if the page was not kept.
+    /// A page, or an error if there is no page with that number. `None` if the page was not kept.
     pub(crate) fn sheet(
         &self,
         part: usize,

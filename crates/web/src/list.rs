@@ -32,8 +32,8 @@ const ORDERS: [Option<Sort>; 5] =
     [None, Some(Sort::Time), Some(Sort::Size), Some(Sort::Context), Some(Sort::Saving)];
 /// The maximum number of characters of a title.
 const TITLE: usize = 140;
-/// The number of leading characters by which titles are compared; sessions with equal ones are
-/// shown with their ids.
+/// The number of leading characters by which titles are compared. Sessions whose titles begin alike
+/// are displayed with their ids.
 const ALIKE: usize = 60;
 
 /// The sessions found, and the totals.

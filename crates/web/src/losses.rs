@@ -73,7 +73,7 @@ pub(crate) fn planned<S: Source>(
     Ok(PlannedLosses { may_matter, listed })
 }
 
-/// Redacts, and makes all characters visible.
+/// Returns a function that redacts a text and makes all its characters visible.
 fn shown_of<'a>(
     viewer: &'a Viewer,
     session: &FilePath,
@@ -119,7 +119,7 @@ fn head(it: &CompactionLosses, agent: &str, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// A time in the format of all pages; unchanged if it cannot be parsed.
+/// A time in the format of all pages. A text that is not a time stays as it is.
 fn time(at: &str, shown: Shown<'_>) -> Markup {
     html! {
         @match moment(at) {
@@ -212,7 +212,8 @@ fn line(piece: &Piece, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// The button that puts a piece back into the session, if that is possible.
+/// The button that puts a piece back into the session; or a note that it is there again; empty if
+/// neither applies.
 fn put_back(piece: &Piece, name: &str) -> Markup {
     let reference = piece.restore.as_ref().and_then(|_| piece.reference());
     html! {

@@ -24,7 +24,7 @@ pub struct Options {
     pub config: Config,
     /// The user's settings, which change recipes as in `epitome compact`.
     pub settings: Settings,
-    /// Which sessions.
+    /// The sessions to show.
     pub which: Which,
     /// Finds what is redacted in everything that is shown.
     pub finder: Option<Finder>,

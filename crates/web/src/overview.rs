@@ -25,7 +25,7 @@ use crate::viewer::Viewer;
 const ROWS: usize = 8;
 /// The share of the window, in per cent, at which a session counts as nearly full.
 const NEARLY: u64 = 70;
-/// Characters of a title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 100;
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -79,7 +79,7 @@ fn body(viewer: &Viewer, asked: OverviewQuery, sessions: &[CachedSession]) -> Ma
     }
 }
 
-/// Says that there is no usage to sum, and what there is instead.
+/// Says why there is no usage to sum up.
 fn nothing(
     viewer: &Viewer,
     sessions: &[CachedSession],
@@ -246,7 +246,7 @@ fn table<'n>(
     }
 }
 
-/// A name, such as a path, that is shortened at its beginning because its end says most.
+/// A name, such as a path. It is shortened at its beginning, because its end says most.
 fn ended(name: &str) -> Markup {
     let name = epitome_model::short(name, 200);
     let (front, back) = match name.char_indices().rev().filter(|(_, c)| *c == '/').nth(1) {

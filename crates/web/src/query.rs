@@ -20,7 +20,7 @@ pub(crate) struct ListQuery {
     pub(crate) sort: Option<Sort>,
     /// The page number, from 1.
     pub(crate) page: Option<usize>,
-    /// Return only this part, for the script.
+    /// The part of the page to return, for the script; without it, the whole page.
     pub(crate) part: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl ListQuery {
         self.sort.or_else(|| self.words().is_empty().then_some(Sort::Time))
     }
 
-    /// Whether a filter other than the words excludes sessions.
+    /// Whether a filter by agent, project or state is set.
     pub(crate) fn is_narrowed(&self) -> bool {
         !self.agent.is_empty() || !self.project.is_empty() || self.state != State::Any
     }
@@ -119,7 +119,8 @@ impl ListQuery {
         of_state && self.is_of_agent(session) && is_of_project
     }
 
-    /// Whether a session has these, and all words are in its title, project, id or agent.
+    /// Whether a session has the chosen agent, project and state, and all words are in its title,
+    /// project, id or agent.
     pub(crate) fn takes(&self, session: &CachedSession) -> bool {
         if !self.is_chosen(session) {
             return false;

@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Complete,
-    /// An update is running: the number of sessions read, and of all that it reads.
+    /// An update is running. The numbers of sessions that are done and that the update covers, if
+    /// they are known.
     Indexing(Option<(usize, usize)>),
     /// Another process writes the index.
     Elsewhere,
@@ -50,8 +51,8 @@ impl Seeker {
         Seeker { config, which, inside, ended }
     }
 
-    /// Brings the index up to date on a thread of its own. If an update is running, it runs once
-    /// more afterwards: new text may be in a session that it has already read.
+    /// Brings the index up to date on a thread of its own. If an update is running, another one
+    /// follows it, because new text may be in a session that the running one has read already.
     pub(crate) fn refresh(self: &Arc<Self>) {
         let mut inside = self.inside();
         if inside.is_updating {
@@ -110,7 +111,8 @@ impl Seeker {
         };
         let search = Arc::new(Search::open(&self.config, scope)?);
         match search.check() {
-            // Deleted, or in use by another process.
+            // The index was damaged and is deleted, or another process uses it. Both are no reason
+            // to stop.
             Ok(()) | Err(SearchError::Damaged | SearchError::Busy) => {}
             Err(err) => return Err(err),
         }

@@ -31,7 +31,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds a port of 127.0.0.1 (any free one for 0), and generates a token.
+    /// Binds a port of 127.0.0.1 (for 0, any free one), and generates a token.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Server {
         Ok(Server { listener, guard, options, limits: Limits::default() })
     }
 
-    /// With other limits for connections.
+    /// Sets other limits for connections.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Server {
         Server { limits, ..self }
@@ -53,7 +53,8 @@ impl Server {
         self.guard.root()
     }
 
-    /// The address of the list, filtered by an agent, or by words (for a project, its folder).
+    /// The address of the list, filtered by an agent or by words. The folder of a project is such a
+    /// word.
     pub fn address_of(&self, agent: Option<&str>, words: Option<&str>) -> String {
         let asked: Vec<String> = [("agent", agent), ("q", words)]
             .into_iter()
@@ -73,15 +74,15 @@ impl Server {
     /// When the system can no longer listen.
     pub fn run(self) -> io::Result<()> {
         self.run_until(async {
-            // Without the signal handler it runs until it is killed.
+            // Without a handler for Ctrl-C, the server runs until it is killed.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
         })
     }
 
-    /// Serves requests until `end`. Then it waits for a running compaction or restore; other
-    /// responses have as long as the limits say.
+    /// Serves requests until `end`. Then a running compaction or restore is completed; other
+    /// responses have the time of [`Limits::end`].
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Server {
             let writes = Arc::clone(&viewer.writes);
             let router = routes(viewer, self.guard);
             connection::serve(listener, router, self.limits, &stop, end).await;
-            // A write completes even if its client disconnects.
+            // Waits for running writes. A write is completed even if its client disconnects.
             drop(writes.write().await);
             Ok(())
         });

@@ -24,7 +24,7 @@ pub(crate) async fn page(
     let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
-        // Taken before reading, so that later changes are noticed by the tail.
+        // The stamp is read before the session, so that the tail notices changes that come later.
         let stamp = Stamp::read(&session.path);
         let told = sheet(viewer, &session, part, page)?;
         Ok(frame(&told.sheet.title, UP, &body(viewer, &session, &told, &stamp)).into_response())
@@ -42,11 +42,11 @@ pub(crate) fn plan_of(session: &std::path::Path) -> String {
     format!("s/{}/plan", key(session))
 }
 
-/// An item of the transcript, and one of its blocks.
+/// An item of the transcript or one of its blocks, on the page of a session or of a sub-agent.
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
     m: String,
-    /// The number of the page: 0 is the session's own, the others are those of its sub-agents.
+    /// 0 is the session itself; the other numbers are those of its sub-agents, from 1.
     #[serde(default)]
     part: usize,
     /// Words to mark on that page.
@@ -92,7 +92,8 @@ pub(crate) fn sheet(
     page: usize,
 ) -> Result<Arc<ToldSheet>, Problem> {
     let found = viewer.pages.get(
-        // The key is made before the session is read: a change in between is noticed the next time.
+        // The key is made before the session is read, so that the next request notices a change in
+        // between.
         viewer.key_of(session),
         |laid_out| laid_out.sheet(part, page),
         || viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), OF_ONE)),
@@ -111,14 +112,14 @@ pub(crate) fn sheet_alone(
     let laid_out =
         viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), 0))?;
     let told = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
-    // Otherwise the page would be copied.
+    // Nothing else holds the page then, so that it need not be copied.
     drop(laid_out);
     told.map(Arc::unwrap_or_clone)
 }
 
 fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {
     let ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, .. } = told;
-    // Sub-agents are followed on the pages of their session.
+    // Only the page of the session itself is updated, not those of its sub-agents.
     let follows = *is_last && *part == 0;
     html! {
         (made(&sheet.bar))
@@ -175,7 +176,7 @@ fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup 
     let resume = resume_line(session.agent, id, told.cwd.as_deref());
     let path = viewer.redacted(&session.path.to_string_lossy());
     let plan = format!("epitome compact {} --dry-run", shell_word(id));
-    // A path that is redacted in part leads nowhere.
+    // A path that is redacted in part is of no use.
     let path = Some(path).filter(|path| !path.contains("[REDACTED"));
     let all = [("File", path), ("Resume", resume), ("Plan", Some(plan))];
     let shown = all.into_iter().filter_map(|(name, text)| {

@@ -18,9 +18,9 @@ use epitome_passes::built_in;
 
 use crate::sums::Used;
 
-/// How long a list waits until the sessions on its page are read.
+/// How long a list waits for the sessions on its page to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// The number of sessions read at once: few at first, so that the first appear soon.
+/// The number of sessions that are read at once: few at first, so that the first rows appear soon.
 const FEW: usize = 64;
 const MANY: usize = 4096;
 
@@ -40,7 +40,7 @@ impl CachedSession {
         self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
     }
 
-    /// The length of the session; before it is read, the size that the system reports.
+    /// The length of the session. Before it is read, the size that the system reports.
     pub(crate) fn size(&self) -> Bytes {
         self.seen.as_ref().map_or(self.file.size, |listed| listed.size())
     }
@@ -85,8 +85,8 @@ impl SessionCache {
         SessionCache { config, settings, inside: Mutex::default(), read: Condvar::new() }
     }
 
-    /// Updates the list from the disk. Cached content of unchanged sessions is kept; reading the
-    /// others starts.
+    /// Updates the list from the disk. Keeps the cached content of unchanged sessions, and starts
+    /// to read the others.
     pub(crate) fn refresh(self: &Arc<Self>, files: Vec<SessionFile>) {
         let mut inside = self.inside();
         let mut before: HashMap<PathBuf, CachedSession> =
@@ -118,8 +118,8 @@ impl SessionCache {
         }
     }
 
-    /// The sessions, the newest first, once those that `shown` selects are read, or after a short
-    /// wait.
+    /// The sessions, the newest first. Waits until those that `shown` selects are read, but only
+    /// for a short time.
     pub(crate) fn list(
         &self,
         shown: impl Fn(&[CachedSession]) -> Vec<usize>,
@@ -141,7 +141,8 @@ impl SessionCache {
 
     /// Reads the sessions that are not cached, the newest first, after loading the cache on disk.
     fn read_all(&self) {
-        // An invalid recipe is reported where a session is planned.
+        // An invalid recipe is reported by the page of a plan; here the default one is used
+        // instead.
         let recipe = recipes::resolve(&self.config, &self.settings, None)
             .ok()
             .or_else(|| built_in("epitome"))
@@ -161,7 +162,7 @@ impl SessionCache {
         }
     }
 
-    /// Takes this many unread sessions. If there are none, the reader stops.
+    /// Returns at most this many unread sessions. If there are none, marks that reading has ended.
     fn unread(&self, n: usize) -> Vec<SessionFile> {
         let mut inside = self.inside();
         let unread = inside.kept.iter().filter(|kept| kept.seen.is_none());
@@ -171,7 +172,7 @@ impl SessionCache {
         files
     }
 
-    /// Stores what was read of files that have not changed since.
+    /// Stores what was read of files, unless they have changed since.
     fn learn(&self, seen: impl Iterator<Item = (SessionFile, Option<Listed>)>) {
         let mut inside = self.inside();
         for (file, listed) in seen {

@@ -8,7 +8,7 @@ use jiff::ToSpan as _;
 use jiff::civil::{Date, date};
 use serde::Deserialize;
 
-/// Requests before this day have a wrong time: agents did not exist.
+/// Times of requests before this day are wrong, because agents did not exist yet.
 const FIRST: Date = date(2020, 1, 1);
 /// The longest period with a bar for each day.
 const DAYS: i32 = 100;
@@ -54,7 +54,7 @@ impl Period {
         fitting.unwrap_or(Period::All)
     }
 
-    /// The first day, if there is one.
+    /// The first day of the period; `None` if it has no beginning.
     fn first(self, today: Date) -> Option<Date> {
         let days = match self {
             Period::Month => 30,
@@ -64,8 +64,7 @@ impl Period {
         today.checked_sub((days - 1).days()).ok()
     }
 
-    /// Whether the period contains a day. A request without a day is only in the period of all
-    /// time.
+    /// Whether the period contains a day. A request without a day is only in [`Period::All`].
     fn has(self, day: Option<Date>, today: Date) -> bool {
         match (self.first(today), day) {
             (None, _) => true,
@@ -75,7 +74,7 @@ impl Period {
     }
 }
 
-/// A session's requests.
+/// The requests of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used<'s> {
     pub(crate) agent: &'s str,
@@ -88,9 +87,9 @@ pub(crate) struct Used<'s> {
 pub(crate) struct Sum {
     /// The number of sessions that record requests.
     pub(crate) sessions: u64,
-    /// The number of those for which the cost of every request is known.
+    /// The number of sessions for which the cost of every request is known.
     pub(crate) priced: u64,
-    /// The number of those for which only a part of the cost is known.
+    /// The number of sessions for which only a part of the cost is known.
     pub(crate) partly: u64,
     pub(crate) requests: u64,
     pub(crate) input: Tokens,
@@ -100,7 +99,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// All tokens.
+    /// The tokens of input and output.
     pub(crate) fn tokens(&self) -> Tokens {
         self.input + self.output
     }
@@ -135,10 +134,10 @@ impl Sum {
     }
 }
 
-/// A day, or a month given by its first day.
+/// The sum of a day or of a month.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// `2026-11-23`, `2026-11`.
+    /// The day or the month: `2026-11-23`, `2026-11`.
     pub(crate) when: String,
     pub(crate) sum: Sum,
 }
@@ -201,7 +200,7 @@ impl Sums {
     }
 }
 
-/// Every day of the period, or every month of a long one, with its requests by session.
+/// Every day of the period, or every month if it is long, with the requests of all sessions.
 fn slots(sessions: &[Vec<(Date, &DayUsage)>], period: Period, today: Date) -> Vec<Slot> {
     let days = sessions.iter().flatten().map(|(day, _)| *day);
     let Some(first) = period.first(today).or_else(|| days.min()) else { return Vec::new() };

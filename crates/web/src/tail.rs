@@ -1,8 +1,8 @@
 //! Server-sent events for a page that follows a session.
 //!
-//! The length and the time of a session's file are polled a few times a second: agents write in too
-//! many ways (appended, replaced, rows of a database) for anything finer to be worth it. When they
-//! change, the page is rendered again, and the turns that differ are sent.
+//! The length and the time of a session's file are polled a few times a second. Agents write in
+//! many ways (appended, replaced, rows of a database), so that nothing finer is worth its cost.
+//! When they change, the page is rendered again, and the turns that differ are sent.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -26,8 +26,8 @@ use crate::viewer::{Viewer, part_and_page};
 
 /// The polling interval.
 const EVERY: Duration = Duration::from_millis(250);
-/// After reading a session, the tail rests for this many times the duration, so that a session that
-/// takes long is read for at most a quarter of the time.
+/// After reading a session, the tail rests for this many times as long, so that it reads a large
+/// session for at most a quarter of the time.
 const REST: u32 = 3;
 
 /// The query parameters of a page that follows a session.
@@ -68,7 +68,7 @@ pub(crate) async fn tail(
     let Some((part, page)) = part_and_page(&follow.file) else {
         return problem(&viewer, &not_there());
     };
-    // A client that reconnects sends its last event id.
+    // A client that reconnects sends the id of the last event that it received: a stamp.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let told = Stamp(last.map_or(follow.since, str::to_owned));
     let (to, from) = mpsc::channel(4);
@@ -82,9 +82,9 @@ struct Follower {
     session: SessionFile,
     part: usize,
     page: usize,
-    /// The stamp that the client has.
+    /// The stamp of the state that the client has.
     told: Stamp,
-    /// The hash of each turn that was sent last.
+    /// The hash of each turn as it was sent last.
     turns: HashMap<String, blake3::Hash>,
 }
 
@@ -115,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// The event to send, if anything changed.
+    /// Returns the event to send, if the session has changed.
     fn look(&mut self) -> Option<Event> {
         let stamp = Stamp::read(&self.session.path);
         if stamp == self.told {

@@ -27,13 +27,14 @@ pub(crate) struct Viewer {
     pub(crate) seeker: Arc<Seeker>,
     /// Set when the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
-    /// Read-locked while a session is written: the server waits for it before it ends.
+    /// Locked for reading while a session is written. The server locks it for writing before it
+    /// ends, and so waits.
     pub(crate) writes: Arc<RwLock<()>>,
-    /// The rendered pages of the last sessions.
+    /// The rendered pages of the sessions that were opened last.
     pub(crate) pages: PageCache,
     /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
-    /// The ids of sessions whose files have other names: the archive has them under these ids.
+    /// The ids in sessions whose files are named differently. The archive uses these ids.
     ids: Mutex<HashMap<PathBuf, String>>,
 }
 
@@ -52,7 +53,7 @@ impl Viewer {
         files(&self.options.config, &self.options.which)
     }
 
-    /// The session with a key. Nothing else is ever opened: no path comes from a URL.
+    /// The session with a key. Only sessions of the list are opened: no path comes from a URL.
     pub(crate) fn session(&self, key: &str) -> Result<SessionFile, Problem> {
         let mut found = self.shelf.file(key);
         if !found.as_ref().is_some_and(|file| epitome::storage::exists(&file.path)) {
@@ -71,8 +72,8 @@ impl Viewer {
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
 
-    /// A redactor for texts of the session at an address: a secret that is found once is redacted
-    /// everywhere, even one from a removed text.
+    /// A redactor for texts of the session at an address. It knows all secrets of the session, also
+    /// those of removed texts, so that they are redacted wherever they occur.
     pub(crate) fn redactor(&self, session: &Path) -> epitome::Result<Option<Redactor<'_>>> {
         let Some(finder) = self.options.finder.as_ref() else { return Ok(None) };
         let mut redactor = Redactor::new(finder);
@@ -80,7 +81,7 @@ impl Viewer {
         Ok(Some(redactor))
     }
 
-    /// The title of a session in at most so many characters, or its id, redacted for display.
+    /// The title of a session, or its id, in at most `most` characters, redacted for display.
     pub(crate) fn title(&self, session: &CachedSession, most: usize) -> String {
         let title = session.info().and_then(|info| info.title.as_deref()).unwrap_or_default();
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -104,7 +105,7 @@ impl Viewer {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the id in a session, if its file has another name.
+    /// Stores the id in a session, if its file is named differently.
     fn note_id(&self, file: &SessionFile, id: Option<&str>) {
         match id.filter(|id| *id != file.id) {
             Some(id) => self.ids().insert(file.path.clone(), id.to_owned()),
@@ -112,7 +113,7 @@ impl Viewer {
         };
     }
 
-    /// Reads a session and passes its pages to `show`, followed by those of its sub-agents.
+    /// Reads a session and passes its pages to `show`, followed by the pages of its sub-agents.
     pub(crate) fn with_pages<T>(
         &self,
         file: &SessionFile,
@@ -157,14 +158,14 @@ impl Viewer {
     }
 }
 
-/// The address of a search in one session, relative to its pages, to which words can be appended.
-/// `None` for an id that is more than a word.
+/// The address of a search in one session, relative to its pages, to which the words to search for
+/// can be appended. `None` if the id is more than a word, because a query would not find it.
 fn search_of(id: &str) -> Option<String> {
     let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     (is_word && !id.is_empty()).then(|| format!("../../search?q=session%3A{id}%20"))
 }
 
-/// The file name of a page: 0 is the session itself, the others its sub-agents.
+/// The file name of the pages of a part: 0 is the session itself, the others are its sub-agents.
 pub(crate) fn name(part: usize) -> PageName {
     match part {
         0 => PageName::new("session"),
