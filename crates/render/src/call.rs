@@ -12,9 +12,10 @@ use similar::{ChangeTag, TextDiff};
 use crate::reminder::without_reminders;
 use crate::visible::one_line;
 
-/// Longer arguments are not parsed; only their fields are shown. In bytes.
+/// The maximum length of arguments that are parsed, in bytes. Of longer ones, only the fields are
+/// displayed.
 const ARGUMENTS: u64 = 64 << 10;
-/// Maximum bytes of two texts together that are compared line by line.
+/// The maximum length of two texts together that are compared line by line, in bytes.
 const COMPARED: usize = 128 << 10;
 
 /// A change that a call makes to a file.
@@ -63,7 +64,7 @@ pub(crate) fn arguments(call: &Call, source: &dyn Source) -> Option<Value> {
     }
 }
 
-/// Other arguments than fields and the target, by name.
+/// The arguments that are neither fields nor the target, by name.
 pub(crate) fn rest(
     call: &Call,
     arguments: Option<&Value>,
@@ -82,7 +83,7 @@ pub(crate) fn rest(
         .collect()
 }
 
-/// Whether an argument is a bulky field, or contains one.
+/// Whether an argument is a field of the call, or contains one.
 fn is_field(call: &Call, key: &str) -> bool {
     call.fields.iter().any(|field| {
         let rest = field.name.strip_prefix(key);
@@ -90,8 +91,8 @@ fn is_field(call: &Call, key: &str) -> bool {
     })
 }
 
-/// Like [`rest`], without arguments that say little: flags with their default value, and the
-/// numbers of the lines that were read if the result shows line numbers.
+/// Like [`rest`], but without arguments that say little: flags with their default value, and, if
+/// the result shows line numbers, the numbers of the lines that were read.
 pub(crate) fn telling(
     call: &Call,
     arguments: Option<&Value>,
@@ -114,7 +115,7 @@ pub(crate) fn telling(
     rest(call, Some(&Value::Object(members.collect())), source)
 }
 
-/// Arguments that are not JSON and not a field.
+/// The text of arguments that are neither JSON nor fields.
 pub(crate) fn unknown(
     call: &Call,
     arguments: Option<&Value>,
@@ -264,7 +265,7 @@ pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
     }
 }
 
-/// The range of lines in a result, from the line numbers that the agent put before them.
+/// The range of lines in a result, according to the line numbers that the agent put before them.
 pub(crate) fn line_numbers(
     call: &Call,
     output: &Output,
@@ -293,7 +294,7 @@ pub(crate) fn without_numbers(text: &str) -> String {
     bare
 }
 
-/// Parses a line number and the line after it.
+/// Parses a line that begins with a line number: the number, and the rest of the line.
 fn numbered(line: &str) -> Option<(u64, &str)> {
     let trimmed = line.trim_start();
     let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();

@@ -9,8 +9,9 @@ use crate::call;
 
 /// The number of lines that a session's calls added and removed, and the number of files.
 ///
-/// The lines are those of the diff of old and new texts in the calls. Changes made by shell
-/// commands are not counted, failed calls are. A file that is written whole counts as added lines.
+/// The lines are those of the diff of old and new texts in the calls. Failed calls are counted;
+/// changes by shell commands are not. The lines of a file that is written as a whole count as
+/// added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Lines added.
@@ -22,8 +23,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Counts the changes of a session. If the session is compacted before it is shown, count
-    /// before that.
+    /// Counts the changes of a session. A session that is compacted before it is displayed must be
+    /// counted before it is compacted.
     pub fn from_transcript(transcript: &Transcript, source: &dyn Source) -> Changes {
         let mut changes = Changes::default();
         let mut files = BTreeSet::new();

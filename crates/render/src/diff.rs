@@ -24,8 +24,9 @@ pub enum DiffLine {
     Hidden(LineChange, usize),
 }
 
-/// All lines of two texts. Of a longer run of removed, added or equal lines only `most` are shown:
-/// the first and the last. A last line with and without a line feed counts as the same.
+/// Returns all lines of two texts. Of a longer run of removed, added or equal lines it returns only
+/// `most`, the first and the last ones. A last line with and without a line feed counts as the
+/// same.
 pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
     let before = ended(before);
     let after = ended(after);
@@ -45,7 +46,8 @@ pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
     lines
 }
 
-/// The lines of two texts that differ, with `around` equal lines before and after them.
+/// Returns the lines in which two texts differ, with `around` equal lines before and after each
+/// difference.
 pub fn changed_lines(before: &str, after: &str, around: usize) -> Vec<DiffLine> {
     let before = ended(before);
     let after = ended(after);
@@ -65,7 +67,7 @@ pub fn changed_lines(before: &str, after: &str, around: usize) -> Vec<DiffLine> 
     lines
 }
 
-/// Adds a run of lines, without the middle of a long one.
+/// Adds a run of lines, and replaces the middle of a long one by the number of its lines.
 fn end_run(lines: &mut Vec<DiffLine>, run: &mut Vec<DiffLine>, change: LineChange, most: usize) {
     if run.len() > most + 1 {
         let hidden = run.len() - most;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_model::plural;
 
-/// Passes with the noun and the verb of their edits, the most important first.
+/// Passes, with the noun and the verb that describe their edits, the most important first.
 const WORDS: [(&str, &str, &str); 7] = [
     ("results", "tool output", "shortened"),
     ("stale", "outdated file read", "dropped"),

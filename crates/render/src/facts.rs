@@ -21,13 +21,13 @@ pub struct Facts {
     pub started: Option<String>,
     /// When the session was last written to.
     pub ended: Option<String>,
-    /// The models that wrote it, in order.
+    /// The models that wrote the answers, in order.
     pub models: Vec<String>,
-    /// Turns: see [`turns`].
+    /// The number of turns, as [`turns`] counts them.
     pub turns: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub calls: u64,
-    /// Calls that failed.
+    /// The number of tool calls that failed.
     pub failed: u64,
     /// Totals of the tokens that the provider counted.
     pub spent: RequestTotals,

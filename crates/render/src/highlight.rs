@@ -10,9 +10,9 @@ use syntect::highlighting::{
 use syntect::parsing::{SyntaxReference, SyntaxSet};
 use syntect::util::LinesWithEndings;
 
-/// Maximum bytes of a text that are highlighted; the rest is plain.
+/// The maximum number of bytes of a text that are highlighted; the rest stays plain.
 const TEXT: usize = 24 << 10;
-/// Maximum bytes of a line: longer lines are generated code.
+/// The maximum number of bytes of a line that is highlighted. Longer lines are generated code.
 const LINE: usize = 2_000;
 
 /// The kind of a run of source code.
@@ -34,8 +34,8 @@ pub enum Token {
     Attribute,
 }
 
-/// The runs of a text in a language, which is given by its name, a file extension, or a path.
-/// `None` if the language is unknown or the text is too long.
+/// Splits a text into runs of one colour. The language is given by its name, a file extension or a
+/// path. `None` if the language is unknown or the text is too long.
 ///
 /// ```
 /// use epitome_render::{Token, highlight};
@@ -95,7 +95,8 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
         .filter(|syntax| syntax.name != "Plain Text")
 }
 
-/// The kinds that have a colour. The theme's colour is the index here, from 1.
+/// The kinds of runs, each with the syntax scopes that belong to it. Its index, from 1, is its
+/// colour in the theme.
 const TOKENS: [(Token, &str); 7] = [
     (Token::Comment, "comment"),
     (Token::String, "string, constant.character, markup.raw"),

@@ -29,7 +29,7 @@ pub struct Document {
     pub sub_agents: Vec<Document>,
 }
 
-/// The error that a text is not such a document.
+/// Why a text is not a document that [`from_json`] can read.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The text is not JSON, or does not match the schema.

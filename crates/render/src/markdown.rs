@@ -16,7 +16,7 @@ use crate::story::{StoryItem, StoryItemKind};
 use crate::visible::one_line;
 use crate::{Detail, Facts, Story, time, todo, visible};
 
-/// Maximum number of times that a text is checked again after parts of it were escaped.
+/// The maximum number of times that a text is checked again after parts of it were escaped.
 const ROUNDS: usize = 6;
 
 /// A session as Markdown. Messages keep their Markdown, without HTML, external images and unsafe
@@ -146,7 +146,7 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    /// The name, target and outcome of a call, as one line of HTML; `html` escapes texts.
+    /// The name, target and outcome of a call as one line of HTML. `html` escapes a text.
     fn line(&self, call: &Call, output: Option<&Output>, html: fn(&str) -> String) -> String {
         let source = self.source();
         let mut line = format!("<b>{}</b>", html(&visible(&short(&call.name, 60))));
@@ -271,7 +271,7 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // This text is in the first line of the card already.
+                    // The first line of the card contains this text already.
                     if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
                         continue;
                     }
@@ -391,7 +391,7 @@ fn escaped(text: &str) -> String {
             '#' | '>' => begins || next.is_none(),
             // Begins a character reference.
             '&' => is_reference(rest),
-            // Within a word it is a letter.
+            // Within a word, `_` is a letter.
             '_' => {
                 !(before.is_some_and(char::is_alphanumeric)
                     && next.is_some_and(char::is_alphanumeric))
@@ -416,21 +416,21 @@ fn is_reference(rest: &str) -> bool {
 }
 
 /// Whether Markdown may parse brackets in a text as a link, a reference, a definition or a
-/// footnote. A reference without any of these needs a definition elsewhere, and texts cannot make
+/// footnote. A reference that has none of these forms needs a definition, and a text cannot make
 /// one.
 fn is_link(text: &str) -> bool {
     ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
 }
 
-/// A text in an HTML block, which Markdown does not parse: on a line that begins with the tag of a
-/// block.
+/// Escapes a text in an HTML block, where Markdown is not parsed. Such a block begins with a line
+/// that begins with the tag of a block.
 fn in_block(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A text within inline HTML, escaped for HTML and for Markdown, as both are parsed there. Brackets
-/// that Markdown takes for text, as in `[output: 16 lines]`, are not escaped, so that they can be
-/// found in the file.
+/// Escapes a text within inline HTML for HTML and for Markdown, because both are parsed there.
+/// Brackets that Markdown takes for text, as in `[output: 16 lines]`, are not escaped, so that a
+/// search in the file finds them.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let is_link = is_link(text);

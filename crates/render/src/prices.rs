@@ -8,6 +8,6 @@ pub trait Prices: Sync {
     /// cached tokens is unknown. Output that is not recorded (0) costs nothing here.
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars>;
 
-    /// The day of the prices: `2026-11-20`.
+    /// The day of the prices, such as `2026-11-20`.
     fn date(&self) -> &str;
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 const BEGIN: &str = "<system-reminder>";
 const END: &str = "</system-reminder>";
 
-/// A text without its reminders, and the reminders. A reminder has lines of its own; tags within a
-/// line are plain text.
+/// A text without its reminders, and the reminders. The tags of a reminder begin and end lines;
+/// other tags are text.
 pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
     let mut kept = String::new();
     let mut reminders = Vec::new();

@@ -22,8 +22,8 @@ pub(crate) struct ShortenedText {
     pub(crate) tail: String,
 }
 
-/// The beginning and the end of a text if it is longer than the limit, else the whole text. Lines
-/// that are too long are cut, and end with the size of what is left out.
+/// Returns the beginning and the end of a text if it is longer than the limit, or else the whole
+/// text. Lines that are too long are cut, and end with the size of what is left out.
 pub(crate) fn cut(text: &str, limit: Limit) -> ShortenedText {
     if text.len() <= limit.text {
         return ShortenedText {
@@ -59,7 +59,7 @@ fn short_lines(text: &str, most: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A position after a line feed near `at`, or else between two characters.
+/// A position at or before `at`: after a line feed if one is near, or else between two characters.
 fn line_end_before(text: &str, at: usize) -> usize {
     let at = floor(text, at);
     match text[..at].rfind('\n') {

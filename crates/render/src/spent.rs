@@ -17,7 +17,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The requests of a session that have a usage, in the order of its items. Several records of one
-/// response may each have its usage so far: they are one request.
+/// response may each contain its usage so far; they count as one request.
 pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     let mut requests: Vec<Request<'_>> = Vec::new();
     let mut groups: HashMap<&str, usize> = HashMap::new();
@@ -130,7 +130,7 @@ pub struct CostFloor {
 }
 
 impl Cost {
-    /// The label of the lower bound, with what it lacks.
+    /// The label of the cost.
     pub(crate) fn name(&self) -> String {
         match &self.prices_of {
             Some(date) => format!("about, at list prices of {date}"),
@@ -149,7 +149,7 @@ impl fmt::Display for Cost {
 }
 
 impl CostFloor {
-    /// The label of the sum.
+    /// The label of the lower bound, with what it lacks.
     pub(crate) fn name(&self) -> String {
         match &self.prices_of {
             Some(date) => format!("at least, at list prices of {date}: {}", self.missing()),
@@ -215,7 +215,7 @@ impl<'p> Sum<'p> {
         }
     }
 
-    /// The cost, or its lower bound. Neither if nothing is known.
+    /// The cost, or else its lower bound. Both are `None` if no cost is known.
     fn finish(self) -> (Option<Cost>, Option<CostFloor>) {
         if self.requests == self.unpriced {
             return (None, None);
@@ -242,7 +242,7 @@ impl RequestTotals {
     }
 }
 
-/// Whether a request has a usage. An aborted or failed one has no tokens.
+/// Whether a request has a usage. Requests that were aborted or failed have no tokens.
 fn is_billed(usage: &Usage) -> bool {
     usage.input > 0 || usage.output > 0 || usage.cost.is_some()
 }

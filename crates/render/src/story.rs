@@ -99,11 +99,11 @@ pub(crate) struct StoryItem<'a> {
     pub(crate) block: usize,
     pub(crate) entry: &'a Entry,
     pub(crate) what: StoryItemKind<'a>,
-    /// The branch of the history that it is on.
+    /// The branch of the history to which the piece belongs.
     pub(crate) told: Branch,
     /// The estimated size of the piece on a page, in bytes.
     pub(crate) weight: u64,
-    /// Whether a resume no longer sends it or a part of it.
+    /// Whether a resume no longer sends the piece, or a part of it.
     pub(crate) is_unsent: bool,
 }
 
@@ -184,7 +184,8 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// The session with only the turns of these numbers. Figures of the whole session stay.
+    /// The session with only those turns whose numbers are in this range. Figures of the whole
+    /// session stay.
     #[must_use]
     pub fn of_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
         let last = self.turns.last().map_or(0, |turn| turn.number);
@@ -206,7 +207,7 @@ impl<'a> Story<'a> {
         self.chosen.is_none() || self.turns.iter().any(|turn| turn.items.contains(&item))
     }
 
-    /// The displayed records of the session, in the agent's format.
+    /// The records of the displayed turns, in the agent's format.
     pub fn records(&self) -> Vec<u8> {
         let source = self.session.source;
         if self.chosen.is_none() {
@@ -221,7 +222,7 @@ impl<'a> Story<'a> {
         records
     }
 
-    /// `turn 21 of 22`, if not all are shown.
+    /// The chosen turns, as `turn 21 of 22`; `None` if all turns are displayed.
     pub(crate) fn chosen_in_words(&self) -> Option<String> {
         let ChosenTurns { numbers, last, .. } = self.chosen.as_ref()?;
         let first = *numbers.start();
@@ -241,13 +242,13 @@ impl<'a> Story<'a> {
         turn.pieces.start..turn.pieces.start + said.count()
     }
 
-    /// The turns that have one of these pieces.
+    /// The turns that contain one of these pieces.
     pub(crate) fn turns_on(&self, pieces: &Range<usize>) -> impl Iterator<Item = &Turn> {
         let Range { start, end } = pieces.clone();
         self.turns.iter().filter(move |turn| turn.pieces.start < end && start < turn.pieces.end)
     }
 
-    /// The steps of a turn: what is between the user's message and the answer.
+    /// The steps of a turn: the pieces between the user's message and the answer.
     pub(crate) fn steps(&self, turn: &Turn) -> Range<usize> {
         let begin = self.prompt(turn).end;
         begin..turn.answer.max(begin)
@@ -259,8 +260,8 @@ impl<'a> Story<'a> {
         pieces.filter(|(_, piece)| piece.is_failed()).map(|(idx, _)| idx).collect()
     }
 
-    /// The time that agent and user worked on some items of the transcript, as far as it is
-    /// recorded: the time between records, without pauses.
+    /// The time that agent and user worked on some items of the transcript: the sum of the times
+    /// between records, without pauses. `None` if the session does not record it.
     pub(crate) fn active(&self, items: &Range<usize>) -> Option<SignedDuration> {
         let items = self.session.transcript.items.get(items.clone()).unwrap_or_default();
         let entries = items.iter().filter_map(Item::entry).filter(|entry| !entry.repeated);
@@ -365,7 +366,7 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
                 Block::Text(text) => StoryItemKind::Words(text),
                 Block::Summary(text) => StoryItemKind::Summary(text),
                 Block::Thinking(thinking) => StoryItemKind::Thinking(thinking),
-                // The result is shown with the first call of its id.
+                // The result is displayed with the first call that has its id.
                 Block::Call(call) if seen.insert(&call.id) => {
                     let output = outputs.get(&*call.id).copied();
                     at_output = output.map(|(_, at)| at);
@@ -376,7 +377,7 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
                 Block::Output(output) => StoryItemKind::Result(output),
                 Block::Image(image) => StoryItemKind::Image(image),
                 Block::Opaque(span) => StoryItemKind::Opaque(*span),
-                // A repeated output is shown at its first occurrence.
+                // A repeated output is displayed only where it occurs first.
                 Block::Repeated(_) => continue,
                 _ => continue,
             };
@@ -407,10 +408,10 @@ fn is_told(what: &StoryItemKind<'_>, entry: &Entry, detail: Detail) -> bool {
 
 fn is_blank(what: &StoryItemKind<'_>, source: &dyn Source) -> bool {
     match what {
-        // An empty JSON string has two bytes.
+        // A text of this length is taken to be not blank without being read.
         StoryItemKind::Words(Text::Source(span)) if span.len() > 64 => false,
         StoryItemKind::Words(text) => text.read(source).trim().is_empty(),
-        // A reader cannot read encrypted reasoning.
+        // Encrypted reasoning has no text to display.
         StoryItemKind::Thinking(Thinking { text: None, .. }) => true,
         StoryItemKind::Thinking(Thinking { text: Some(text), .. }) => {
             text.read(source).trim().is_empty()

@@ -30,7 +30,7 @@ const THINKING: Style = Style::new().dimmed().italic();
 const NARROWEST: usize = 30;
 /// Maximum number of lines of results and other long texts.
 const RESULT: usize = 12;
-/// Maximum number of lines of a system message, which is the same in each session of an agent.
+/// The maximum number of lines of a system message, which is the same in all sessions of an agent.
 const SYSTEM: usize = 3;
 /// Maximum characters of content that is neither text nor a call.
 const OPAQUE: usize = 300;
@@ -149,7 +149,7 @@ impl<'a> Screen<'_, 'a> {
         let source = self.source();
         let name = visible(&short(&call.name, 40));
         let outcome = output.map(|output| call::outcome(output, source));
-        // A stub is shown in the line of the call.
+        // A stub of one line is displayed in the line of the call.
         let is_left =
             matches!(&outcome, Some(Outcome::Left(text)) if !text.trim_end().contains('\n'));
         let outcome = match outcome {
@@ -232,7 +232,7 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// A result, without its first line if the line of the call has it already.
+    /// A result. Its first text is left out if the line of the call contains it already.
     fn result(&mut self, output: &Output, is_said: bool) {
         let source = self.source();
         let style = if output.error { RED } else { DIM };
@@ -253,7 +253,7 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// The first lines of a text; all lines with full detail.
+    /// The first lines of a text, or all lines if the detail is full.
     fn few(&mut self, text: &str, style: Style) {
         let text = text.trim_end();
         if self.story.session.detail == Detail::Full {
@@ -304,7 +304,7 @@ impl<'a> Screen<'_, 'a> {
     }
 }
 
-/// Splits a line at `room` columns: between words, unless it is code.
+/// Splits a line at `room` columns, between words unless it is code.
 fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
     let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
     let breaks = if is_code { Breaks::Anywhere } else { Breaks::Words };

@@ -25,7 +25,7 @@ pub struct SessionText {
     pub kind: SaidKind,
     /// The time of the text, as written in the session.
     pub time: Option<String>,
-    /// Whether a resume no longer sends it or a part of it.
+    /// Whether a resume no longer sends the text, or a part of it.
     pub is_unsent: bool,
     /// The text as a model sees it; for a call, the tool, the arguments and the result.
     pub text: String,
@@ -113,7 +113,7 @@ fn called(call: &Call, output: Option<&Output>, source: &dyn Source) -> String {
     text
 }
 
-/// Appends every string in the arguments, in alphabetical order of their names.
+/// Appends every string in the arguments, in the alphabetical order of the names of the arguments.
 fn strings(value: &Value, text: &mut String) {
     match value {
         Value::String(string) => push(text, string),

@@ -10,24 +10,24 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     }
     let number: i64 = text.parse().ok()?;
     let time = match number {
-        // Seconds up to the year 5138, milliseconds from 1973 on.
+        // Smaller numbers are seconds, up to the year 5138; others are milliseconds, from 1973 on.
         ..100_000_000_000 => Timestamp::from_second(number),
         _ => Timestamp::from_millisecond(number),
     };
     time.ok()
 }
 
-/// `2026-11-21 18:52`, in UTC: the format of times on pages.
+/// A time as pages show it, in UTC: `2026-11-21 18:52`.
 pub fn display(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// `2026-11-21`, in UTC.
+/// The date of a time, in UTC: `2026-11-21`.
 pub(crate) fn date(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).date().to_string()
 }
 
-/// `18:52`, in UTC.
+/// The time of day, in UTC: `18:52`.
 pub(crate) fn clock(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%H:%M").to_string()
 }
@@ -35,7 +35,8 @@ pub(crate) fn clock(time: Timestamp) -> String {
 /// Maximum time between two records; a longer time is a pause.
 pub(crate) const PAUSE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The time between records without pauses. `None` with fewer than two, or if all are pauses.
+/// The sum of the times between records, without pauses. `None` if there are fewer than two
+/// records, or only pauses between them.
 pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
     times.sort_unstable();
     let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));

@@ -7,9 +7,9 @@ use epitome_model::short;
 /// Maximum characters of a text on one line.
 const LINE: usize = 100;
 
-/// `text` with characters made visible that a terminal would obey or hide: control characters,
-/// those that change the direction of writing, and those without width that join nothing. Line
-/// feeds and tabs stay.
+/// Returns `text` with visible forms of characters that a terminal would obey or hide: control
+/// characters, characters that change the direction of writing, and characters without width,
+/// except those that join others. Line feeds and tabs stay.
 ///
 /// ```
 /// use epitome_render::visible;
@@ -27,9 +27,10 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The beginning of `text` on one line of at most 100 characters, after [`visible`].
+/// The beginning of `text` on one line of at most 100 characters, with invisible characters made
+/// visible.
 pub(crate) fn one_line(text: &str) -> String {
-    // Enough for a title; the text may have megabytes.
+    // This is enough for one line. The text may have megabytes.
     let begin = &text[..text.floor_char_boundary(16 * LINE)];
     let flat = begin.split_whitespace().collect::<Vec<_>>().join(" ");
     visible(&short(&flat, LINE))
@@ -64,8 +65,8 @@ fn is_escaped(c: char) -> bool {
     c >= '\u{7f}' && !is_harmless(c)
 }
 
-/// A text with its own styles that is safe for a terminal: colours (`ESC [ 1 m`), line feeds and
-/// tabs stay, everything else that a terminal would obey is made visible.
+/// A text that has styles of its own, made safe for a terminal: colours (`ESC [ 1 m`), line feeds
+/// and tabs stay, and all other characters that a terminal would obey are made visible.
 pub fn styled(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -14,7 +14,7 @@ use crate::shorten::{Limit, cut};
 use crate::visible::one_line;
 use crate::{ansi, todo, visible};
 
-/// Images with more bytes of base64 are not shown.
+/// The maximum number of bytes of base64 of an image that is displayed.
 const PICTURE: u64 = 8 << 20;
 
 /// The card of a call; it is folded, except for changes of files and to-do lists.

@@ -7,8 +7,8 @@ use maud::{Markup, PreEscaped, Render as _};
 use super::plain;
 use crate::highlight::{Token, highlight, is_coloured};
 
-/// The bytes that may still be highlighted on a page; this takes a hundred times as long as the
-/// rest.
+/// The number of bytes that may still be highlighted on a page. Highlighting takes a hundred times
+/// as long as the rest of a page.
 pub(crate) struct Budget(Cell<usize>);
 
 impl Budget {

@@ -60,7 +60,7 @@ fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
     }
 }
 
-/// `request 12`, `requests 12 to 14`.
+/// The label of a bar: `request 12`, or `requests 12 to 14`.
 fn requests(from: usize, to: usize) -> String {
     if to - from == 1 {
         format!("request {}", from + 1)

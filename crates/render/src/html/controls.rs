@@ -49,8 +49,8 @@ pub(super) fn keys() -> Markup {
     }
 }
 
-/// The bar at the top of a page; the page has this `number` among `pages`. `up` is the address and
-/// the name of the page above; `search` is the address of a search over all pages.
+/// The bar at the top of the page with this `number` among `pages`. `up` is the address and the
+/// name of the page above; `search` is the address of a search over all pages.
 pub(super) fn bar(
     up: Option<&(String, String)>,
     links: &[(String, String)],

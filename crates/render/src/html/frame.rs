@@ -38,7 +38,7 @@ fn hash(text: &str) -> String {
 /// The name of the element with a page's key figures.
 pub(super) const FACTS: &str = "epitome-session";
 
-/// A whole HTML document.
+/// Builds a whole HTML document.
 pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String {
     let facts =
         facts.map(|facts| crate::inert_json(serde_json::to_string(facts).unwrap_or_default()));
@@ -52,7 +52,7 @@ pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String
     document(title, STYLE, &POLICY, &head, &body)
 }
 
-/// A whole HTML document without a script, with a style of its own.
+/// Builds a whole HTML document without a script, with a style of its own.
 pub(super) fn frame_without_script(title: &str, style: &str, body: &Markup) -> String {
     document(title, style, &policy_of_style(style), &html! {}, body)
 }

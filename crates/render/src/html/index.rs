@@ -19,15 +19,15 @@ pub struct Index {
 /// A session in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// The prefix of its files' names.
+    /// The prefix of the names of the session's files.
     pub name: String,
-    /// The names of its files; of several pages only the first.
+    /// The names of the session's files. If it has several pages, only the first is listed.
     pub files: Vec<String>,
     /// The key figures of the session.
     #[serde(flatten)]
     pub facts: Facts,
-    /// A few digits of a hash of the session's place, so that copies of one session have pages of
-    /// their own.
+    /// Some digits of a hash of the place of the session, so that copies of one session have pages
+    /// of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// The sessions of its sub-agents.
@@ -36,7 +36,8 @@ pub struct Listing {
 }
 
 impl Index {
-    /// An index with the newest session first; of several with one name only the last is kept.
+    /// Makes an index with the newest session first. Of several sessions with one name, only the
+    /// last is kept.
     pub fn new(mut sessions: Vec<Listing>) -> Index {
         sessions.reverse();
         sessions.sort_by(|one, other| one.name.cmp(&other.name));
@@ -74,14 +75,14 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page written by epitome. The page of a session is not, although a
-/// single page has the same header.
+/// Whether a page is an index page that epitome wrote. The page of a session is none, although it
+/// has the same header if it is the only page.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))
 }
 
-/// The key figures in a page, if it is the first page of a session.
+/// Returns the key figures of a session from its first page; `None` for any other page.
 pub fn facts_of_page(html: &str) -> Option<Facts> {
     let begin = format!("<meta name=\"{FACTS}\" content=\"");
     let from = html.find(&begin)? + begin.len();

@@ -10,7 +10,7 @@ use crate::shorten::Limit;
 use crate::spent::{Request, requests};
 use crate::{Detail, Story, StorySession};
 
-/// The distribution of a session over pages, and lookup data.
+/// How a session is divided into pages, and data that each page needs.
 pub(super) struct Layout<'a> {
     pub(super) story: &'a Story<'a>,
     pub(super) name: PageName,

@@ -8,9 +8,9 @@ use super::plain;
 use crate::link::is_safe;
 use crate::shorten::{Limit, cut};
 
-/// Maximum nesting of elements; deeper ones are flattened.
+/// The maximum nesting of elements. Deeper elements are written without their tags.
 const DEEPEST: usize = 24;
-/// Markdown longer than this is shown as plain text. In bytes.
+/// The maximum length of Markdown in bytes. A longer text is displayed as plain text.
 const LONGEST: usize = 256 << 10;
 
 /// Formats a message, which may be Markdown or plain text.
@@ -81,7 +81,8 @@ impl Writer<'_> {
     fn start(&mut self, tag: &Tag<'_>) {
         let (begin, end): (String, &str) = match tag {
             Tag::Paragraph => ("<p>".into(), "</p>"),
-            // The page itself uses the first two levels; levels are kept relative to the highest.
+            // The page uses the first two levels itself. Levels are counted from the highest one in
+            // the text.
             Tag::Heading { level, .. } => match *level as usize - self.highest {
                 0 => ("<h3>".into(), "</h3>"),
                 1 => ("<h4>".into(), "</h4>"),
@@ -121,7 +122,7 @@ impl Writer<'_> {
                     self.addressed("", dest_url)
                 }
             }
-            // Images are not loaded: show the address.
+            // Images are not loaded. Their address is displayed instead.
             Tag::Image { dest_url, .. } => self.addressed("image: ", dest_url),
             Tag::HtmlBlock => ("<p>".into(), "</p>"),
             Tag::FootnoteDefinition(_)

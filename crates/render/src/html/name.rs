@@ -18,7 +18,8 @@ impl PageName {
         PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))
     }
 
-    /// The name, if the text is valid as it is and is not the name of another session's page.
+    /// The name, if the text is valid as it is and cannot be the name of a further page of another
+    /// session.
     pub fn exact(name: &str) -> Option<PageName> {
         let is_exact = cleaned(name, LONGEST).as_deref() == Some(name) && !is_page(name);
         is_exact.then(|| PageName(name.to_owned()))
@@ -55,7 +56,8 @@ fn cleaned(name: &str, longest: usize) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Whether a name looks like a page of another session: `x-2` is the second page of `x`.
+/// Whether a name may be that of a further page of another session: `x-2` is the second page of
+/// `x`.
 fn is_page(name: &str) -> bool {
     let number = name.rsplit_once('-').map_or("", |(_, number)| number);
     (1..=PAGE_DIGITS).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())

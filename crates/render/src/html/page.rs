@@ -22,11 +22,11 @@ pub use sheet::Sheet;
 
 /// Approximate bytes of the session on one page.
 const PAGE: u64 = 640 << 10;
-/// Bytes of highlighted code, on all pages together and per page. Highlighting takes a hundred
-/// times as long as everything else.
+/// The maximum number of bytes of code that are highlighted, on all pages together and on one page.
+/// Highlighting takes a hundred times as long as everything else.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
-/// The heading of what precedes the first user message.
+/// The heading of the items before the first user message.
 const BEFORE: &str = "Before the first words";
 
 /// A session as HTML pages.
@@ -39,12 +39,12 @@ pub struct Html<'a> {
     links: Vec<(String, String)>,
     /// The address of the search over all pages, to which the query is appended.
     search: Option<String>,
-    /// Sub-agents that are shown after it on the same page, with their anchors.
+    /// Sub-agents whose sessions follow on the same page, with their anchors.
     nested: Vec<(String, &'a Story<'a>)>,
 }
 
 impl<'a> Html<'a> {
-    /// A single page, whatever its length; its sub-agents follow on it, each under an anchor.
+    /// A single page of any length. The sessions of sub-agents follow on it, each under an anchor.
     pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
         let name = PageName::new("session");
@@ -260,7 +260,7 @@ fn unsent(piece: &StoryItem<'_>) -> Markup {
     }
 }
 
-/// The place of a piece in its turn.
+/// Where in its turn a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Among the steps, where only the agent acts.

@@ -21,8 +21,9 @@ const HEADING: Style = AnsiColor::Cyan.on_default().bold();
 const CODE: Style = AnsiColor::Cyan.on_default();
 const LINK: Style = AnsiColor::Blue.on_default().underline();
 
-/// Markdown as lines of at most `width` columns, each a list of runs. Code is highlighted if
-/// `highlighted`, which costs more than all the rest. Control characters are made visible.
+/// Formats Markdown as lines of at most `width` columns, each a list of runs. Code is highlighted
+/// if `highlighted` is set, which takes longer than all the rest. Control characters are made
+/// visible.
 ///
 /// ```
 /// use epitome_render::{Run, markdown_lines};

@@ -26,8 +26,8 @@ pub enum Breaks {
     Anywhere,
 }
 
-/// A line of a text for display: control characters are made visible, tabs become spaces. All
-/// text of models, tools and files goes through this.
+/// A line of a text for display: control characters are made visible, and tabs become spaces. All
+/// text of models, tools and files must pass through this.
 pub fn clean(line: &str) -> String {
     let shown = visible(line);
     if !shown.contains(['\t', '\n']) {
@@ -142,7 +142,7 @@ pub fn wrap<S: Copy + PartialEq>(
     lines
 }
 
-/// The number of cells on the next line: at least one, if there is one.
+/// The number of cells on the next line; at least one if there are any.
 fn line_end<S>(cells: &[Cell<'_, S>], width: usize, breaks: Breaks) -> usize {
     let mut used = 0;
     let mut word = 0;

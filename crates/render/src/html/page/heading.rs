@@ -44,7 +44,7 @@ impl Html<'_> {
         }
     }
 
-    /// A note whether it was compacted, and in which state it is shown.
+    /// A note that says whether the session was compacted, and in which state it is displayed.
     fn past(&self) -> Markup {
         let past = self.layout.story.session.past.filter(|past| !past.is_empty());
         html! {
@@ -118,7 +118,8 @@ impl Html<'_> {
 }
 
 impl Page<'_, '_> {
-    /// The figures of a turn: steps, failures, time, tokens, cost; unknown ones are left out.
+    /// The figures of a turn: steps, failures, time, tokens, cost. Those that are unknown are left
+    /// out.
     pub(super) fn figures(&self, turn: &Turn) -> Markup {
         let layout = self.layout;
         let start = layout.requests.partition_point(|request| request.item < turn.items.start);
@@ -150,7 +151,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// `45.2k in (93% cached), 1.2k out`.
+/// The tokens of some requests: `45.2k in (93% cached), 1.2k out`.
 fn tokens(requests: &[Request<'_>]) -> Option<Markup> {
     let Spent { totals, cached, .. } = Spent::on(requests, None);
     let of = plural(totals.requests, "request");
@@ -180,7 +181,7 @@ fn percent(part: Tokens, of: Tokens) -> Option<u64> {
     (part.0 * 100).checked_div(of.0).filter(|percent| *percent > 0)
 }
 
-/// Whether the page above is a session and not a list of sessions.
+/// Whether the page above is that of a session, and not a list of sessions.
 fn is_session(address: &str) -> bool {
     address.ends_with(".html") && address != "index.html"
 }

@@ -23,7 +23,7 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// The bytes of all parts.
+    /// The number of bytes of all parts.
     pub fn len(&self) -> usize {
         let Sheet { title, bar, timeline, above, filter, turns, below } = self;
         let turns: usize = turns.iter().map(|(anchor, html)| anchor.len() + html.len()).sum();
@@ -44,7 +44,7 @@ impl Html<'_> {
         pieces.map(|pieces| pieces.last().map_or(0, |piece| piece.item)).collect()
     }
 
-    /// The page that shows an item of the transcript, from 0.
+    /// The number of the page that contains an item of the transcript, from 0.
     pub fn page_of(&self, item: usize) -> usize {
         let page = self.last_items().iter().position(|last| item <= *last);
         page.unwrap_or(self.layout.pages.len() - 1)
