@@ -8,7 +8,8 @@
 //!
 //! # Absent
 //!
-//! The editor's own files and terminals: the tools work on the disk, as in the terminal.
+//! The protocol's methods for files and terminals of the editor: the tools work on the disk, as in
+//! the terminal.
 
 mod choice;
 mod client;
@@ -32,7 +33,8 @@ pub use connection::Stopper;
 /// Makes the agents of sessions, which needs settings, keys and files.
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in a folder, for a new session or for the one with this id.
-    /// `servers` are MCP servers of the editor; the folders of their programs are empty.
+    /// `servers` are MCP servers of the editor; they name no folder in which their programs are
+    /// started.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ use crate::tools::Workplace;
 /// The maximum number of tokens of one answer. A longer one continues in the next request.
 const MAX_TOKENS: u64 = 16_000;
 
-/// How long a stopped tool may take to end.
+/// The maximum time to wait for a stopped tool to end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The interface: shows events, and asks the user.
@@ -29,7 +29,7 @@ pub trait Front {
     /// Shows an event.
     fn show(&mut self, event: &Event);
 
-    /// Asks whether a call may run. If it returns none, the answer comes later as
+    /// Asks whether a call may run. Returns `None` if the answer comes later, as
     /// [`Input::Permission`].
     fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
 
@@ -47,11 +47,11 @@ pub trait Changes: Send {
     /// Why the task cannot begin, in words for the model.
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String>;
 
-    /// Makes a change. Returns the events to show.
+    /// Makes a change, and returns the events to show.
     ///
     /// # Errors
     ///
-    /// The reason for the user. The agent is unchanged then.
+    /// The reason, for the user. The agent is then unchanged.
     fn change(
         &mut self,
         change: &OutsideChange,
@@ -67,7 +67,7 @@ pub struct Agent {
     summariser: Arc<dyn Model>,
     prices: Arc<Catalogue>,
     workplace: Workplace,
-    /// Stops what is running.
+    /// Stops everything that is running.
     stop: Stop,
     tell: Sender<Input>,
     told: Receiver<Input>,
@@ -216,8 +216,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out an action, or starts to; `task` is the call of the task that it is for. Returns
-    /// the result if it is known at once.
+    /// Carries out an action, or starts to. `task` is the call that began the task of the action.
+    /// Returns the result if it is known at once.
     fn carry_out(
         &mut self,
         action: Action,
@@ -247,7 +247,7 @@ impl Agent {
                 Input::Permission(called.id, answer)
             }
             Action::Question(called, _) if !front.is_attended() => Input::Told(called.id, None),
-            // The event asks the user.
+            // The event for this call asks the user. The answer comes later, as an input.
             Action::Question(..) => return None,
             Action::Begin(called) => self.begin(called, front),
             Action::Task(call, action) => return self.carry_out(*action, Some(&call), front),
@@ -309,7 +309,7 @@ impl Agent {
         let context = match of_task.map(|call| self.machine.task_context(call)) {
             None => self.machine.context(),
             Some(Some(context)) => context,
-            // The task is over.
+            // The task has ended.
             Some(None) => return,
         };
         let place = self.workplace.clone();
@@ -334,7 +334,7 @@ impl Agent {
                     Delta::Restart => Input::Restart(request),
                     Delta::Retry(Retry { reason, wait, attempt, tries }) => {
                         let reason = reason.to_owned();
-                        // Rounded up to whole seconds.
+                        // The seconds are rounded up.
                         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
                         Input::Retry(request, Retrying { reason, seconds, attempt, tries })
                     }
@@ -412,7 +412,8 @@ impl Report {
 /// Prepares a compaction on a thread.
 fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     thread::spawn(move || {
-        // After a panic there is none; the compaction is made again when it is due.
+        // After a panic no preparation is returned, and the compaction is made again when it is
+        // due.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             prepared.work();
             prepared
@@ -422,7 +423,7 @@ fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     });
 }
 
-/// Whether an input is the end of a tool.
+/// Whether an input is the result of a tool.
 fn is_result(input: &Input) -> bool {
     match input {
         Input::Result(..) => true,

@@ -27,7 +27,7 @@ use crate::tools::Workplace;
 /// The maximum number of sessions that `/resume` lists.
 const LISTED: usize = 10;
 
-/// The inputs from which an agent was made, to change it on commands.
+/// What an agent was made from, to make another one when the user changes something.
 pub struct AgentSetup {
     /// The options of the chat.
     pub options: ChatOptions,
@@ -93,7 +93,7 @@ impl AgentSetup {
 
     fn set_model(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
         let mut options = self.options.clone();
-        // The address belongs to the former provider.
+        // The base URL belongs to the former provider.
         if provider_of(name) != provider_of(&self.models.answers.name().to_string()) {
             options.base_url = None;
         }
@@ -204,7 +204,8 @@ impl AgentSetup {
         notice(format!("{}\n{how}", lines.join("\n")))
     }
 
-    /// Writes the session into a new file: as HTML if its name ends so, otherwise as Markdown.
+    /// Writes the session into a new file: as HTML if the file's name ends so, otherwise as
+    /// Markdown.
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));
@@ -250,7 +251,7 @@ fn is_this_session() -> Error {
     Error::new(ErrorKind::Usage, "this is the session")
 }
 
-/// A folder, with `~` for the home folder.
+/// The path of a folder, with `~` for the home folder.
 fn below_home(folder: &Path, home: &Path) -> String {
     match folder.strip_prefix(home) {
         Ok(rest) => Path::new("~").join(rest).display().to_string(),
@@ -258,7 +259,7 @@ fn below_home(folder: &Path, home: &Path) -> String {
     }
 }
 
-/// The context of a session with a recipe, for models, with the current tools.
+/// The context of a session with this recipe, for these models, with the agent's current tools.
 fn context_of(
     options: &ChatOptions,
     session: &mut ChatFile,
@@ -291,7 +292,7 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // The recipe was a file, or does not exist any more.
+        // The recipe was a file, or it no longer exists.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
@@ -320,7 +321,7 @@ pub(crate) fn renewed(
 fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
-        // With a digest, a summary is only written if the digest is not enough.
+        // A recipe with a digest calls the model for summaries only if the digest is not enough.
         summaries: models.other_summariser().filter(|_| recipe.stages.live.digest.is_none()),
         model: models.answers.name().to_string(),
         recipe: recipe.name.to_string(),

@@ -26,7 +26,7 @@ use model::{ScriptedModel, Step};
 
 pub use guided::{Guided, ScriptLine, guided};
 
-/// A small window, so that it is full within a minute.
+/// The window is small, so that it is full within a minute.
 const WINDOW: Tokens = Tokens(24_000);
 
 /// Runs the demo in an empty folder, and prints each line of it.
@@ -198,7 +198,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// The same log with another recipe.
+    /// Opens the same log with another recipe.
     fn reopen(&mut self, name: &str) -> Result<()> {
         (self.print)(&Line::User(format!("/recipe {name}")));
         let context = live::open(&self.log, setup(recipe(name)?, &*self.model, None))?;
@@ -238,7 +238,7 @@ fn recipe(name: &str) -> Result<Recipe> {
     }
 }
 
-/// Prints events, and allows every call: the folder is the demo's own.
+/// Prints events, and allows every call, because the folder belongs to the demo.
 struct Printed<'p> {
     print: &'p mut dyn FnMut(&Line),
     ended: Option<Ended>,

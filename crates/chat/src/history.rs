@@ -1,4 +1,4 @@
-//! The messages of a session, as the events that showed them.
+//! The messages of a session, as the events with which they were shown.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use epitome_model::{Block, Entry, Role, Source};
 
 use crate::machine::{Event, GO_ON};
 
-/// All messages of a context as they were before anything was shortened.
+/// Returns all messages of a context, as they were before anything was shortened.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.as_it_is();
     let transcript = outgoing.transcript();

@@ -31,14 +31,14 @@ pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
 use background::Background;
 use calls::OpenCall;
 
-/// How often in a row the model is asked at most to continue an answer that was cut off.
+/// The maximum number of requests in a row to continue an answer that was cut off.
 const CONTINUATIONS: u32 = 3;
 
 /// The message to the model after its answer was cut off.
 pub const GO_ON: &str =
     "[Your answer was cut off at the limit of its length. Go on exactly where it ended.]";
 
-/// Something that happened.
+/// Something that happened, for the machine to handle.
 #[derive(Debug)]
 pub enum Input {
     /// A message of the user.
@@ -57,14 +57,14 @@ pub enum Input {
     Failed(u64, Failure),
     /// The answer to a question for a summary, or why there is none, with its cost.
     Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
-    /// A background compaction has come as far as possible without a model's answer; none if it
-    /// failed.
+    /// A background compaction is prepared as far as possible without a model's answer; `None` if
+    /// this failed.
     Prepared(u64, Option<Box<Preparation>>),
     /// What a call would access, or the reason why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
     /// The user's answer about a call.
     Permission(Box<str>, Answer),
-    /// The user's answer to a question of the model; none if there is no user.
+    /// The user's answer to a question of the model; `None` if there is no user.
     Told(Box<str>, Option<String>),
     /// The context, with its prompt, for the task that a call begins, or why there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
@@ -140,7 +140,7 @@ pub struct Machine {
     requests: u64,
     continuations: u32,
     recovery: Option<Recovery>,
-    /// Whether the model must answer. Not after a command such as `/compact`.
+    /// Whether the model must answer. It must not after a command such as `/compact`.
     wanted: bool,
     cost: Cost,
     answer: String,
@@ -157,21 +157,21 @@ pub struct Machine {
 
 /// What the machine is doing.
 enum State {
-    /// Nothing.
+    /// The machine does nothing.
     Idle,
-    /// A request, and the text of its answer so far.
+    /// A request is running. The text is that of its answer so far.
     Answering(u64, String),
-    /// A question for a summary.
+    /// A question for a summary is running.
     Summarising(u64),
     /// The next request waits for a background compaction.
     Waiting { begins_turn: bool },
-    /// The calls of an answer.
+    /// The calls of an answer are checked and run.
     Calling(Vec<OpenCall>),
 }
 
 impl Machine {
-    /// A machine with a context. Calls that were left open when the program was killed get a result
-    /// that says so.
+    /// A machine with a context. Calls that were open when the program was killed get a result that
+    /// says so.
     ///
     /// # Errors
     ///
@@ -367,11 +367,11 @@ impl Machine {
         self.advance_from(!self.wanted)
     }
 
-    /// Like `advance`. `begins_turn` is whether the user's message is the first of a turn.
+    /// Like `advance`. `begins_turn` says whether the request is the first of a turn.
     fn advance_from(&mut self, begins_turn: bool) -> Result<()> {
         loop {
-            // Open calls of the engine's own tool get their results first: no message may come
-            // between.
+            // Open calls of the tool `compact` get their results first: no message may come between
+            // a call and its result.
             if self.context.open_calls().is_empty() {
                 self.drain()?;
             }
@@ -408,7 +408,7 @@ impl Machine {
         }
     }
 
-    /// Adds the messages that the user typed meanwhile to the context.
+    /// Adds the messages that the user has typed in the meantime to the context.
     fn drain(&mut self) -> Result<()> {
         while let Some(text) = self.typed.pop_front() {
             self.context.user(&text)?;
@@ -418,7 +418,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Sends the request, if the model must answer; everything that was due is done.
+    /// Sends the request if the model must answer, or else rests. Everything else that was due is
+    /// done.
     fn ready(&mut self) -> Result<()> {
         if self.wanted {
             return self.send();
@@ -441,7 +442,8 @@ impl Machine {
         let answer = mem::take(&mut self.answer);
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
-        // Messages typed meanwhile begin the next turn, unless the user interrupted.
+        // Messages that were typed in the meantime begin the next turn, unless the user interrupted
+        // this one.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == Ended::Answered {
             self.continuations = 0;

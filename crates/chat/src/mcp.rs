@@ -33,7 +33,7 @@ use tool::named;
 
 use crate::tools::{MoreTool, MoreTools, Outcome};
 
-/// The interval between two checks whether a call must be stopped.
+/// The interval between two checks of whether a call must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The default time limit of a call.
@@ -73,7 +73,7 @@ pub enum ServerAddress {
     },
 }
 
-/// Whether a name is valid for a server: names of tools begin with it.
+/// Whether a text can be the name of a server. The names of its tools begin with it.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 32
@@ -92,7 +92,7 @@ pub struct Servers {
 /// The state of a server.
 struct Link {
     server: Server,
-    /// The channel for calls; none once all servers are to end.
+    /// The channel for calls; `None` once all servers must end.
     calls: Option<UnboundedSender<Call>>,
     /// The tools that the server listed last.
     found: Found,
@@ -109,8 +109,8 @@ fn set(found: &Found, listed: ListedTools) {
 }
 
 impl Servers {
-    /// Starts servers for a project, and waits until each has listed its tools or failed. `hidden`
-    /// are environment variables that are removed for programs.
+    /// Starts servers for a project, and waits until each has listed its tools or failed. The
+    /// environment variables in `hidden` are removed for programs.
     ///
     /// # Errors
     ///
@@ -141,7 +141,8 @@ impl Servers {
             });
         })?;
         for told in listed {
-            // No message comes: the channel is closed once the server has listed its tools.
+            // No message is ever sent: `recv` returns when the server has listed its tools and the
+            // channel is closed.
             let _listed = told.recv();
         }
         Ok(Servers { links, thread: Some(thread) })
@@ -188,7 +189,7 @@ impl MoreTools for Servers {
                 Ok(result) => return result,
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
                 Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
-                    // Dropping this notifies the server.
+                    // Dropping this makes the connection notify the server.
                     drop(stopper);
                     return Err("[stopped]".to_owned());
                 }
@@ -212,7 +213,7 @@ impl Drop for Servers {
             link.calls = None;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic was reported when it happened.
+            // A panic was reported already.
             let _ended = thread.join();
         }
     }

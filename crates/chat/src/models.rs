@@ -18,13 +18,14 @@ use crate::session::{Models, WINDOW};
 pub struct ChatModels {
     /// The model that answers.
     pub answers: Arc<dyn Model>,
-    /// The model that writes summaries; the same one if the recipe has none.
+    /// The model that writes summaries. It is the one that answers if the recipe needs no
+    /// summaries.
     pub summarises: Arc<dyn Model>,
 }
 
 impl ChatModels {
     /// The models from the options, a resumed session, and the settings, in this order. The events
-    /// are notices about unexpected choices.
+    /// are notices about choices that the user may not expect.
     pub fn new(
         options: &ChatOptions,
         of_session: Option<&str>,
@@ -95,9 +96,9 @@ impl ChatOptions {
         Ok(Arc::new(named_models(&self.config, &naming)?))
     }
 
-    /// The model that writes summaries, if the recipe has any and it is another one: that of the
-    /// settings, or else the cheapest of the same provider whose window suffices. If it fails, the
-    /// model that answers is used.
+    /// The model that writes summaries: that of the settings, or else the cheapest of the same
+    /// provider whose window suffices. If it fails, the model that answers is used. `None` if the
+    /// recipe needs no summaries, or if it is the model that answers.
     fn summarising(
         &self,
         answers: &Arc<dyn Model>,
@@ -107,7 +108,7 @@ impl ChatOptions {
         let set = &self.settings.values.compaction;
         let own = answers.name().to_string();
         let provider = answers.name().provider;
-        // A question may be as long as the chat's window.
+        // A question for a summary may be as long as the chat's window.
         let window = self.window.or(answers.window()).unwrap_or(WINDOW);
         let answer = Tokens(rule.max_tokens);
         let fallback: Vec<String> = set.fallback.iter().cloned().chain([own.clone()]).collect();

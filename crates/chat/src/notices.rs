@@ -11,11 +11,11 @@ use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
 /// The maximum number of names of one kind on a line.
 const NAMES: usize = 6;
 
-/// A line about a change of the context; none for changes that are not interesting.
+/// A line about a change of the context; `None` for changes that are not interesting.
 pub fn change(event: &Event) -> Option<String> {
     match event {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
-        // Some recipes make small steps before every request.
+        // Some recipes make small changes before every request.
         Event::Finished { why: EventReason::Request, .. } => None,
         Event::Finished { before, after, by_tier, no_summary, .. } => {
             let what = tiers(by_tier);
@@ -37,7 +37,7 @@ pub fn change(event: &Event) -> Option<String> {
     }
 }
 
-/// A line about an event that is not part of the conversation; none if it is, or is not
+/// A line about an event that is not part of the conversation; `None` if it is part of it, or not
 /// interesting.
 pub fn aside(event: &Shown) -> Option<String> {
     match event {
@@ -130,7 +130,7 @@ fn unsent(texts: &[SaidText]) -> Vec<String> {
     lines
 }
 
-/// The numbers of shortened pieces: `results 31, stale 12`.
+/// The numbers of shortened pieces by kind: `results 31, stale 12`.
 pub fn tiers(by_tier: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_tier.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }

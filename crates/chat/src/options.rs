@@ -18,28 +18,28 @@ pub struct ChatOptions {
     pub settings: Settings,
     /// The model that answers, as PROVIDER/MODEL.
     pub model: Option<String>,
-    /// The base URL of that model, if not its provider's.
+    /// The base URL of that model, if it is not that of its provider.
     pub base_url: Option<String>,
     /// The recipe.
     pub recipe: Option<String>,
-    /// The context window, if not the model's.
+    /// The context window, if it is not that of the model.
     pub window: Option<Tokens>,
-    /// The session to resume; `last` is the newest of the folder.
+    /// The id of the session to resume; `last` means the newest of the folder.
     pub resume: Option<String>,
-    /// Allows everything that the user would be asked about.
+    /// Whether everything is allowed that the user would be asked about.
     pub yes: bool,
     /// Rules that allow.
     pub allow: Vec<Rule>,
     /// Rules that refuse.
     pub deny: Vec<Rule>,
-    /// Sends no more requests once this much is spent.
+    /// The amount after which no more requests are sent.
     pub budget: Option<MicroDollars>,
 }
 
-/// What the start of a chat waits for.
+/// What a chat waits for while it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait<'a> {
-    /// For the tools of these MCP servers.
+    /// The tools of these MCP servers.
     ForServers(&'a str),
     /// Nothing any more.
     Over,

@@ -28,7 +28,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The single accesses that it consists of.
+    /// The single accesses that this consists of.
     fn parts(&self) -> Vec<Access> {
         match self {
             Access::Patch(paths) => paths.iter().cloned().map(Access::Write).collect(),
@@ -145,7 +145,8 @@ impl Rule {
     }
 
     /// Parses a rule that refuses: `write` is writing anywhere, `shell: git push` every command
-    /// line with these words in sequence, MCP servers as above.
+    /// line with these words in sequence. Names of MCP servers and tools are as for
+    /// [`Rule::allow`].
     ///
     /// # Errors
     ///
@@ -252,7 +253,7 @@ impl Permissions {
         if free {
             return Verdict::Allow;
         }
-        // The newest rule wins, because it is the user's last word.
+        // The newest rule wins, because it is what the user decided last.
         let rule = self.rules.iter().rev().find(|rule| rule.scope.covers(access, &self.root));
         match rule {
             Some(Rule { allow: true, .. }) => Verdict::Allow,
@@ -281,7 +282,7 @@ impl Permissions {
         }
     }
 
-    /// Allows or denies everything like this access from now on.
+    /// Adds a rule that allows or refuses everything like this access.
     fn remember(&mut self, access: &Access, allow: bool) {
         let scopes: Vec<Scope> =
             access.parts().iter().filter_map(|part| self.scope(part)).collect();
@@ -306,7 +307,7 @@ impl Permissions {
         words.to_owned()
     }
 
-    /// The scope of "always" and "never".
+    /// What "always" and "never" would apply to; `None` if no rule covers the access.
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {
             Access::Own | Access::Patch(_) => None,
@@ -361,8 +362,8 @@ impl Scope {
     }
 }
 
-/// Whether a file of the project is never executed by other programs on their own: git runs hooks,
-/// and programs from its settings.
+/// Whether a path is a file of the project that no other program executes on its own. git executes
+/// hooks, and programs that its settings name.
 fn is_plain_file(path: &Path, root: &Path) -> bool {
     path.strip_prefix(root).is_ok_and(|inside| {
         inside.components().all(|part| !part.as_os_str().eq_ignore_ascii_case(".git"))
@@ -383,8 +384,8 @@ fn is_plain(command: &str) -> bool {
         })
 }
 
-/// Whether words follow each other in a command line: each on its own or as the last component of a
-/// path, possibly with options and their values between them.
+/// Whether a command line contains these words in sequence, each by itself or as the last component
+/// of a path. Options and their values may be between them.
 fn follow_each_other(words: &[String], command: &str) -> bool {
     let said: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
     (0..said.len()).any(|at| begins_with(words, &said[at..]))
@@ -402,7 +403,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
         if begins_with(others, rest) {
             return true;
         }
-        // An option, possibly followed by its value.
+        // Skips an option, and possibly its value.
         match rest {
             [option, more @ ..] if option.starts_with('-') => {
                 if let [_, behind @ ..] = more
@@ -410,7 +411,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
                 {
                     return true;
                 }
-                // `-c a=b` counts as three words here.
+                // The `=` in `-c a=b` separates words, so that this option has two values.
                 if let [_, _, behind @ ..] = more
                     && begins_with(others, behind)
                 {

@@ -18,7 +18,7 @@ const SKILLS: usize = 50;
 
 const PROMPT: &str = include_str!("prompt.md");
 
-/// The beginning of the prompt's line that names the project's folder.
+/// The beginning of the line of the prompt that names the project's folder.
 pub(crate) const PROJECT: &str = "The project is in ";
 
 /// The prompt for a project, and the files from which it was made.
@@ -27,7 +27,7 @@ pub struct Prompt {
     pub text: String,
     /// The files, for the user.
     pub files: Vec<LoadedFile>,
-    /// Files that should be part of it and were not read, with the reason for the user.
+    /// Files that should be in the prompt and were not read, each with the reason, for the user.
     pub refused: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Prompt {
         if let Some((name, rules)) = rules_of(root, &mut refused) {
             let FoundFile { bytes, is_whole, .. } = rules;
             let rules = String::from_utf8_lossy(&bytes);
-            // Removes a character that was cut in two.
+            // A character may have been cut in two at the end.
             let rules = if is_whole { &rules } else { rules.trim_end_matches('\u{fffd}') };
             text.push_str(&format!("\nRules of the project, from {name}:\n\n{rules}\n"));
             if !is_whole {
@@ -63,7 +63,7 @@ impl Prompt {
         Prompt { text, files, refused }
     }
 
-    /// The events about it for the user.
+    /// The events about the prompt, for the user.
     pub fn events(&self) -> Vec<Event> {
         let refused = self.refused.iter().map(|text| Event::Notice { text: text.clone() });
         let files = (!self.files.is_empty()).then(|| Event::Loaded { files: self.files.clone() });
@@ -71,8 +71,8 @@ impl Prompt {
     }
 }
 
-/// The rule file of a project. One that leads out of the project, or cannot be read, is reported as
-/// refused.
+/// The rule file of a project. A file that is linked from outside of the project, or cannot be
+/// read, is reported in `refused`.
 fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, FoundFile)> {
     for name in RULE_FILES {
         let path = root.join(name);

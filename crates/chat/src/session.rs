@@ -20,13 +20,13 @@ use epitome_tokens::O200k;
 use crate::prompt::PROJECT;
 use crate::tools::{Workplace, offered};
 
-/// The prefix of the ids of chats, which is followed by the time.
+/// The prefix of the ids of chats. The time follows.
 const CHAT: &str = "chat-";
 
-/// The first bytes of a log, in which its origin and its prompt are.
+/// The number of bytes at the beginning of a log that contain its origin and its prompt.
 const HEAD: u64 = 64 << 10;
 
-/// The assumed window of a model whose window is unknown.
+/// The window that is assumed if that of a model is unknown.
 pub const WINDOW: Tokens = Tokens(200_000);
 
 /// A session on disk, locked against other processes while this value lives.
@@ -34,7 +34,7 @@ pub struct ChatFile {
     id: String,
     path: PathBuf,
     is_new: bool,
-    /// The folder of the locks.
+    /// The store, which locks the session.
     store: Store,
     hold: Option<Hold>,
     is_task: bool,
@@ -42,14 +42,15 @@ pub struct ChatFile {
 }
 
 impl ChatFile {
-    /// A new session, named after the time. Its log is created with its context.
+    /// A new session, named after the time. Its log is created together with its context.
     pub fn create(config: &Config) -> ChatFile {
         let begun = config.now().strftime("chat-%Y%m%d-%H%M%S").to_string();
         let id = free_id(config, &begun, 1);
         ChatFile::new(config, id, false)
     }
 
-    /// A new session for a task of this one, named after it. Its log is created with its context.
+    /// A new session for a task of this one, named after it. Its log is created together with its
+    /// context.
     pub fn task(&self, config: &Config) -> ChatFile {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
         let id = free_id(config, &format!("task-{begun}-1"), 1);
@@ -63,11 +64,11 @@ impl ChatFile {
         ChatFile { id, path, is_new: true, store, hold: None, is_task, origin }
     }
 
-    /// The session with this id, or, for `last`, the newest that began in the current folder.
+    /// The session with this id. `last` is the newest session that began in the current folder.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, `Locked` if another process has it.
+    /// `NotFound` if there is none, `Locked` if another process uses it.
     pub fn resume(config: &Config, id: &str) -> Result<ChatFile> {
         let ids = ids(config);
         let found = match id {
@@ -116,9 +117,9 @@ impl ChatFile {
         self.is_new
     }
 
-    /// Its context, with a recipe, for the model that answers and the one that writes summaries,
-    /// with the tools of a workplace. Creates the log on the first call; appends to an existing one
-    /// what has changed.
+    /// The context of the session, with a recipe, for the model that answers and the one that
+    /// writes summaries, with the tools of a workplace. The first call creates the log; later calls
+    /// append what has changed.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl ChatFile {
                     self.origin = origin;
                     return Ok(context);
                 }
-                // Another chat that began in the same second has this name.
+                // Another chat that began in the same second has this id.
                 Err(err) if err.kind() == ErrorKind::Exists => {
                     self.id = free_id(config, &self.id, 2);
                     self.path = path_of(config, &self.id);
@@ -167,9 +168,9 @@ impl ChatFile {
 /// The models of a chat.
 #[derive(Clone, Copy)]
 pub struct Models<'m> {
-    /// The one that answers.
+    /// The model that answers.
     pub answers: &'m dyn Model,
-    /// The one that writes summaries.
+    /// The model that writes summaries.
     pub summarises: &'m dyn Model,
 }
 
@@ -180,7 +181,7 @@ impl<'m> Models<'m> {
     }
 }
 
-/// The setup of a chat's context: tools count, and the model writes its own summaries.
+/// The setup of a chat's context. The tools are counted, and the model writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
     setup_with(&offered(), recipe, Models::one(model), window)
 }
@@ -213,7 +214,8 @@ pub struct Chat {
     pub title: String,
 }
 
-/// The newest chats, the newest first, without empty ones.
+/// Returns the newest chats, the newest first, at most `most`. Chats without a message are left
+/// out.
 pub fn newest(config: &Config, most: usize) -> Vec<Chat> {
     let chats = ids(config).into_iter().rev().filter(|id| id.starts_with(CHAT));
     let chats = chats.filter_map(|id| {
@@ -257,7 +259,7 @@ fn head_of(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The folder that a prompt names, because the heads of older logs have none.
+/// The folder that the prompt names. Older logs have it nowhere else.
 fn folder_in_prompt(log: &[u8]) -> Option<PathBuf> {
     let line = log.split(|byte| *byte == b'\n').nth(1)?;
     let entry: serde_json::Value = serde_json::from_slice(line).ok()?;
@@ -271,8 +273,8 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
     config.logs().join(format!("{id}.jsonl"))
 }
 
-/// `id` if `from` is 1 and no session has it, or else `id` with a number. The id of a task has a
-/// number already.
+/// Returns `id` if `from` is 1 and no session has that id, or else `id` with a number. The id of a
+/// task always has a number.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),
@@ -286,7 +288,7 @@ fn free_id(config: &Config, id: &str, from: u32) -> String {
     free.next().expect("one of all numbers is free")
 }
 
-/// The name of a chat, `chat-DATE-TIME`, without a number that follows it.
+/// The id of a chat, `chat-DATE-TIME`, without the number that may follow it.
 fn without_number(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((name, _)) if id.matches('-').count() > 2 => name,
@@ -294,13 +296,14 @@ fn without_number(id: &str) -> &str {
     }
 }
 
-/// The ids of all logs, oldest first as far as their names show.
+/// The ids of all logs, the oldest first as far as their names show that.
 fn ids(config: &Config) -> Vec<String> {
     let Ok(files) = fs::read_dir(config.logs()) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
     let mut ids: Vec<String> =
         names.filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned())).collect();
-    // Chats last, because their names contain times.
+    // Chats come last, in the order of the times in their names, so that the newest one is last of
+    // all.
     ids.sort_by_key(|id| (id.starts_with(CHAT), id.clone()));
     ids
 }

@@ -22,9 +22,9 @@ use crate::tools::Workplace;
 pub struct Started {
     /// The agent.
     pub agent: Agent,
-    /// Changes the agent on commands.
+    /// What changes the agent on commands of the user.
     pub setup: AgentSetup,
-    /// Further events to show first.
+    /// Further events to show at first.
     pub notices: Vec<Event>,
 }
 
@@ -59,7 +59,7 @@ impl ChatOptions {
         if self.recipe.is_some() {
             recipes::resolve_live(config, settings, self.recipe.as_deref())?;
         }
-        // A missing session is reported before the model's key is read.
+        // A missing session is reported before a key is read for the model.
         let mut session = match &self.resume {
             Some(id) => ChatFile::resume(config, id)?,
             None => ChatFile::create(config),
@@ -115,7 +115,8 @@ impl ChatOptions {
         (!files.is_empty()).then_some(Event::Loaded { files })
     }
 
-    /// The rules of the settings and options. The newest wins, so those that refuse come last.
+    /// The rules of the settings and options. The newest rule wins, so the ones that refuse come
+    /// last.
     fn rules(&self) -> Result<Vec<Rule>> {
         let settings = &self.settings;
         let set = &settings.values.chat;

@@ -49,7 +49,7 @@ pub struct Tool {
     pub name: &'static str,
     /// The kind of the tool, which decides how its calls are displayed.
     pub kind: ToolKind,
-    /// A short description of a call from its most important arguments. None if they say nothing.
+    /// A short description of a call from its most important arguments. `None` if they say nothing.
     pub subject: fn(&Value) -> Option<String>,
     /// The part of a result that is shown while it is folded.
     pub fold: Fold,
@@ -63,8 +63,8 @@ pub struct Tool {
     ///
     /// Why the call cannot be run, for the model.
     pub access: fn(&Workplace, &str) -> Result<Access, String>,
-    /// The file changes that a call would make, if the files stay as they are until it runs; none
-    /// for a tool that changes no files.
+    /// The file changes that a call would make if it ran now; `None` for a tool that changes no
+    /// files.
     pub planned: Option<Planned>,
     /// Runs a call.
     ///
@@ -84,9 +84,9 @@ pub enum Fold {
     Beginning,
     /// The last lines of the output, which say most.
     End,
-    /// The number of its lines.
+    /// The number of lines of the output.
     Count,
-    /// All of it.
+    /// All lines of the output.
     All,
 }
 
@@ -117,22 +117,22 @@ pub fn kind_of(name: &str) -> ToolKind {
     named(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
 
-/// A description of a call: its most important arguments, or all of them.
+/// A description of a call: its most important arguments, or all of them if those say nothing.
 pub fn subject(tool: &str, arguments: &str) -> String {
     let parsed = serde_json::from_str(arguments).ok();
     let subject = parsed.and_then(|arguments| (named(tool)?.subject)(&arguments));
     subject.unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Fills `{name}` in each part with that argument; a part whose argument is missing is left out.
-/// None if the first part is left out.
+/// Replaces `{name}` in each part by that argument. A part whose argument is missing is left out.
+/// `None` if the first part is left out.
 fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
     let first = described_part(arguments, parts[0])?;
     let others = parts[1..].iter().filter_map(|part| described_part(arguments, part));
     Some(others.fold(first, |all, part| all + &part))
 }
 
-/// A part with the name in braces replaced by that argument.
+/// Replaces the name in braces by that argument; `None` if the argument is missing.
 fn described_part(arguments: &Value, part: &str) -> Option<String> {
     let (before, rest) = part.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
@@ -159,8 +159,8 @@ pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }
 
-/// A callback for the output of a running tool: the seconds since it began, and the last of its
-/// output.
+/// A callback for the output of a running tool: the seconds since it began, and the last lines of
+/// its output.
 pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 
 /// The folder and the environment in which tools work.
@@ -168,7 +168,7 @@ pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 pub struct Workplace {
     /// The folder of the project: absolute, without symbolic links.
     root: PathBuf,
-    /// Environment variables that are removed for commands: keys.
+    /// Environment variables with keys, which are removed for commands.
     hidden: Arc<[String]>,
     /// The user's folders of skills.
     skills: Arc<[PathBuf]>,
@@ -211,8 +211,8 @@ impl Workplace {
         self
     }
 
-    /// Adds folders that hold a folder for each skill of the user. Links in those below `home` may
-    /// lead to any file there.
+    /// Adds folders of the user's skills; each skill is a folder in one of them. If such a folder
+    /// is below `home`, links in it may lead to any file below `home`.
     #[must_use]
     pub fn with_skills(
         mut self,
@@ -239,9 +239,9 @@ impl Workplace {
         self
     }
 
-    /// Updates the offered tools to those that servers have now. Tools come first in a request: if
-    /// they change, a provider cannot use its cache. So this is only called where a context begins
-    /// or is made again.
+    /// Updates the offered tools to those that servers have now. Tools come first in a request, so
+    /// that a provider cannot use its cache after a change of them. Therefore this is only called
+    /// where a context begins or is made again.
     pub fn refresh_tools(&mut self) {
         self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
     }
@@ -257,7 +257,7 @@ impl Workplace {
         all
     }
 
-    /// The tool of a server with a name.
+    /// The tool with this name of an MCP server.
     fn more_tool(&self, name: &str) -> Option<&MoreTool> {
         self.offered.iter().find(|tool| tool.name == name)
     }
@@ -280,7 +280,7 @@ impl Workplace {
         (find(called)?.access)(self, &called.arguments)
     }
 
-    /// A path for display: relative to the project if it is inside.
+    /// A path for display: relative to the project if it is in it.
     pub fn shown_path(&self, path: &std::path::Path) -> String {
         self.display(path)
     }
@@ -311,7 +311,7 @@ fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
     serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))
 }
 
-/// The permitted path.
+/// The path that was permitted.
 fn permitted(access: &Access) -> Result<&PathBuf, String> {
     match access {
         Access::Read(path) | Access::Write(path) => Ok(path),

@@ -1,7 +1,7 @@
 //! The terminal interface of the agent.
 //!
-//! [`State`] is the content of the screen as data: [`State::update`] handles an input and returns
-//! what to do, [`draw`] draws the state. Neither does input or output. [`run`] is the loop around
+//! [`State`] is the content of the screen as data. [`State::update`] handles an input and returns
+//! what to do; [`draw`] draws the state. Neither does input or output. [`run`] is the loop around
 //! them: it reads the terminal, and runs the agent on a thread.
 //!
 //! Every text of a model, a tool or a file is shown with visible control characters: no control

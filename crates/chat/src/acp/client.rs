@@ -59,14 +59,14 @@ struct State {
     open: HashMap<String, Open>,
     /// Whether the editor has gone, so that no session may begin.
     is_over: bool,
-    /// Each session's thread has a clone of the sender until it ends.
+    /// Each session's thread has a clone of the sender until the thread ends.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
 /// An open session.
 struct Open {
     line: Line,
-    /// Closed when its thread has ended.
+    /// The channel is closed when the session's thread has ended.
     ended: Receiver<()>,
 }
 
@@ -202,7 +202,7 @@ impl<S: Sessions> Host<S> {
         let host = self.clone();
         let all = self.state().threads.get_or_insert_with(channel).0.clone();
         thread::spawn(move || {
-            // Both are dropped when the thread ends, that of this session first.
+            // `ended` is closed at the end of this session, `all` when the thread ends.
             let _all = all;
             let (running, ended) = channel::<()>();
             let mut session = match host.open(&wanted, ended) {
@@ -229,7 +229,7 @@ impl<S: Sessions> Host<S> {
     fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {
-            // If it is open in this program, it is closed first.
+            // If the session is open in this program, that one is closed first.
             self.close(id);
         }
         let SessionRequest { folder, id, servers, .. } = wanted;
@@ -246,7 +246,7 @@ impl<S: Sessions> Host<S> {
 
     fn forget(&self, id: &str) {
         let mut state = self.state();
-        // Another session with this id may be open by now.
+        // Another session with this id may have been opened meanwhile, and must stay.
         let open = state.open.get(id);
         if open.is_some_and(|open| open.ended.try_recv() != Err(TryRecvError::Empty)) {
             state.open.remove(id);
@@ -264,7 +264,7 @@ impl<S: Sessions> Host<S> {
     fn close(&self, id: &str) {
         let Some(open) = self.state().open.remove(id) else { return };
         open.line.send(Input::Leave);
-        // No message comes: the channel is closed when the thread ends.
+        // No message is ever sent: `recv` returns when the thread ends and the channel is closed.
         let _ended = open.ended.recv();
     }
 
@@ -290,7 +290,7 @@ fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
 }
 
-/// An MCP server of the editor; none if it is of an unsupported kind.
+/// Converts an MCP server of the editor; `None` if its kind is not supported.
 fn server(named: McpServer) -> Option<Server> {
     let name = named.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = name.take(32).collect();

@@ -22,13 +22,13 @@ pub(super) enum Incoming {
 pub struct Stopper(Sender<Incoming>);
 
 impl Stopper {
-    /// Ends it. Returns whether it was still open.
+    /// Ends the connection. Returns whether it was still open.
     pub fn stop(&self) -> bool {
         self.0.send(Incoming::End).is_ok()
     }
 }
 
-/// Reads the lines of a stream on a thread, so that an editor that writes is never blocked.
+/// Reads the lines of a stream on a thread of its own, so that the editor can always write.
 pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incoming>, Stopper) {
     let (tell, told) = channel();
     let stopper = Stopper(tell.clone());
@@ -39,7 +39,7 @@ pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incomi
                 Ok(0) => Incoming::End,
                 Ok(_) => Incoming::Line(line),
                 Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
-                // The stream cannot be read any more.
+                // The stream can no longer be read.
                 Err(_) => Incoming::End,
             };
             let is_end = matches!(next, Incoming::End);
@@ -76,8 +76,8 @@ impl Client {
 
     fn send(&self, message: &Value) {
         let mut to = self.0.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // Errors are ignored: an editor that has gone closes its own stream, and that ends the
-        // program.
+        // Errors are ignored: an editor that has gone also closes the stream from it, and that ends
+        // the program.
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 
@@ -138,7 +138,7 @@ impl Client {
     }
 }
 
-/// Answers a request once. If it is dropped, it answers with an error.
+/// Answers one request. If it is dropped without an answer, it answers with an error.
 pub(super) struct Responder {
     client: Client,
     id: Option<Value>,

@@ -30,7 +30,7 @@ pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, String> {
     if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text) }
 }
 
-/// The path of a file, or the address of something else.
+/// The path of a file, or the whole URI of anything else.
 fn named(uri: &str) -> &str {
     uri.strip_prefix("file://").unwrap_or(uri)
 }

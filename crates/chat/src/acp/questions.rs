@@ -7,7 +7,7 @@ use crate::permissions::Answer;
 /// The name of the only field of a form.
 const ANSWER: &str = "answer";
 
-/// The choices for whether a call may run. `always` says what the answers "always" are about.
+/// The choices for whether a call may run. `always` says what "always" and "never" would apply to.
 pub(super) fn options(always: &str) -> Value {
     json!([
         {"optionId": "once", "name": "Allow", "kind": "allow_once"},
@@ -17,8 +17,8 @@ pub(super) fn options(always: &str) -> Value {
     ])
 }
 
-/// The user's answer. Cancelling means no to this call; the notification that follows ends the
-/// turn.
+/// The user's answer. If the user cancels, only this call is refused; the notification that the
+/// editor then sends ends the turn.
 pub(super) fn answer(response: Result<Value, Value>) -> Answer {
     let Ok(response) = response else { return Answer::Unattended };
     match response["outcome"]["optionId"].as_str() {
@@ -42,7 +42,7 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
     })
 }
 
-/// The answer in a form; none if the user gave none.
+/// The answer in a form; `None` if the user gave no answer.
 pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
     let response = response.ok()?;
     let is_answer = response["action"] == "accept";

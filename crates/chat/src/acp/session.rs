@@ -25,7 +25,7 @@ pub(super) enum Waiting {
     Options(Responder),
 }
 
-/// The open requests of the editor, in the order of the inputs that they caused.
+/// The open requests of the editor, in the order of their inputs.
 type Queue = Arc<Mutex<VecDeque<Waiting>>>;
 
 /// The sender of inputs to the agent of a session.
@@ -36,7 +36,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Sends an input whose end is the answer to a request.
+    /// Sends an input for a request. The request is answered when the input has been carried out.
     pub(super) fn ask(&self, input: Input, waiting: Waiting) {
         // Locked while sending, so that the queue has the order of the inputs.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ impl PreparedSession {
         PreparedSession { id, agent, first, queue: Queue::default(), editor }
     }
 
-    /// A sender of inputs to it.
+    /// A sender of inputs to the agent.
     pub(super) fn line(&self) -> Line {
         Line { inputs: self.agent.inputs(), queue: self.queue.clone() }
     }
@@ -101,7 +101,7 @@ impl PreparedSession {
     pub(super) fn run(mut self) {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
-            // Earlier messages are not sent.
+            // Without a replay, earlier messages are not sent.
             if let Event::Usage { .. } | Event::Notice { .. } | Event::Loaded { .. } = event {
                 self.editor.show(&event);
             }
@@ -185,7 +185,7 @@ impl Front for Editor {
             }
             Event::Done { ended, reason, .. } if task.is_none() => {
                 self.ended = Some((*ended, reason.clone()));
-                // The response to the request has the reason.
+                // The response to the request contains the reason.
                 if *ended == Ended::Failed {
                     return;
                 }
@@ -197,7 +197,7 @@ impl Front for Editor {
     }
 
     fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
-        // The event asks the user: the answer comes as an input.
+        // The event for this call asks the user. The answer comes later, as an input.
         None
     }
 
@@ -282,10 +282,10 @@ impl Editor {
 /// The result of a request that was a message or a command.
 fn response(ended: Option<&(Ended, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
-        // A command begins no turn, so there is no reason for which a turn ended.
+        // A command begins no turn, so no turn has ended.
         None | Some((Ended::Answered, _)) => "end_turn",
         Some((Ended::Interrupted, _)) => "cancelled",
-        // The nearest reason that the protocol has: a limit set by the user.
+        // The protocol has no reason for a spent budget. This one is for limits that the user set.
         Some((Ended::Budget, _)) => "max_turn_requests",
         Some((Ended::Failed, reason)) => {
             return Err(Error::failed(reason.as_deref().unwrap_or("there is no answer")));

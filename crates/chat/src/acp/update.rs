@@ -65,8 +65,7 @@ pub(super) struct Call {
     pub(super) value: Value,
 }
 
-/// Where an update belongs: the call that began its task, if there is one, and the id of its own
-/// call.
+/// Identifies a call: the call that began its task, if it is in a task, and its own id.
 type Place = (Option<String>, String);
 
 /// The author of a message.
@@ -142,7 +141,7 @@ impl Updates {
         }
     }
 
-    /// A notice to the user, which is not part of the conversation.
+    /// The updates for a notice to the user, which is not part of the conversation.
     pub(super) fn note(&mut self, text: &str) -> Vec<Value> {
         if self.abilities.notices {
             let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -158,7 +157,7 @@ impl Updates {
         vec![said]
     }
 
-    /// The next chunk of a message; of a new message if the speaker has changed.
+    /// The next chunk of a message. If the speaker has changed, it begins a new message.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;
@@ -179,7 +178,7 @@ impl Updates {
             Event::Permitted { id, allowed: true } => self.runs(Some(task), id),
             Event::Progress { id, text, .. } => self.progress(Some(task), id, text),
             Event::Result { id, error, text } => self.result(Some(task), id, *error, text),
-            // The answer of a task is the result of its call.
+            // The answer of a task is the result of the call that began it.
             _ => Vec::new(),
         }
     }
@@ -224,7 +223,7 @@ impl Updates {
         if is_plan { Vec::new() } else { vec![update("tool_call", value)] }
     }
 
-    /// A call without a result.
+    /// A call that has no result yet.
     pub(super) fn open(&self, task: Option<&str>, id: &str) -> Option<&Call> {
         self.calls.get(&(task.map(str::to_owned), id.to_owned()))
     }
@@ -250,7 +249,7 @@ impl Updates {
         let Some(call) = self.calls.remove(&place) else { return Vec::new() };
         if kind_of(&call.tool) == ToolKind::Todo {
             let items = todo(&call.arguments).ok();
-            // The to-do list of a task is its own.
+            // A task has a to-do list of its own, which is not the plan of the session.
             let plan = items.filter(|_| !error && task.is_none());
             return plan.map(|items| plan_of(&items)).into_iter().collect();
         }
@@ -264,7 +263,7 @@ impl Updates {
         vec![update("tool_call_update", value)]
     }
 
-    /// The files that a call is about.
+    /// The files that a call accesses.
     fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
         let called = Called {
             id: "".into(),

@@ -58,14 +58,14 @@ impl Error {
     }
 }
 
-/// `initialize`.
+/// The parameters of `initialize`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Initialize {
     pub(super) client_capabilities: ClientCapabilities,
 }
 
-/// The capabilities of an editor. A capability is supported if its object exists.
+/// The capabilities of an editor. An editor has a capability if its object exists.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ClientCapabilities {
@@ -86,7 +86,7 @@ pub(super) struct Elicitation {
     pub(super) form: Option<Value>,
 }
 
-/// `session/new`, `session/load` and `session/resume`.
+/// The parameters of `session/new`, `session/load` and `session/resume`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OpenSession {
@@ -125,14 +125,14 @@ pub(super) struct Pair {
     pub(super) value: String,
 }
 
-/// `session/cancel` and `session/close`.
+/// The parameters of `session/cancel` and `session/close`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfSession {
     pub(super) session_id: String,
 }
 
-/// `session/prompt`.
+/// The parameters of `session/prompt`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompt {
@@ -168,7 +168,7 @@ pub(super) struct Resource {
     pub(super) text: Option<String>,
 }
 
-/// `session/set_config_option`.
+/// The parameters of `session/set_config_option`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetOption {

@@ -16,7 +16,8 @@ use crate::notices::reserve;
 use crate::permissions::Permissions;
 use crate::session::setup;
 
-/// The least tokens for the tool `compact` to act, for so small a window.
+/// How many tokens the tool `compact` must save at least. The default is too many for so small a
+/// window.
 const TOOL: u64 = 1_000;
 
 /// A line that is typed for the user.
@@ -38,7 +39,7 @@ pub struct Guided {
     pub script: Vec<ScriptLine>,
 }
 
-/// Prepares the demo in an empty folder. If it is watched, the model answers slowly.
+/// Prepares the demo in an empty folder. If `is_watched`, the model answers slowly.
 ///
 /// # Errors
 ///

@@ -37,7 +37,7 @@ Fix src/pricing.rs.";
 /// The answer to messages that are not in the script.
 const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
 
-/// One answer.
+/// One answer of the model.
 pub(super) enum Step {
     Say(String),
     Call(String, String),
@@ -70,7 +70,7 @@ pub(super) struct Turn {
     pub(super) steps: Vec<Step>,
 }
 
-/// The duration of a word, or of a call, if the demo is watched.
+/// How long a word takes, and a call, if the demo is watched.
 const WORD: Duration = Duration::from_millis(20);
 const CALL: Duration = Duration::from_millis(200);
 
@@ -84,7 +84,7 @@ pub(super) struct ScriptedModel {
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
-    /// The further turns, each begun by its message.
+    /// The further turns. Each is begun by its message.
     turns: VecDeque<Turn>,
     calls: u64,
     largest: Tokens,
@@ -96,7 +96,7 @@ impl ScriptedModel {
         ScriptedModel { name, window, is_watched: false, state: Mutex::default() }
     }
 
-    /// A model with these turns. If it is watched, it answers slowly.
+    /// A model with these turns. If `is_watched`, it answers slowly.
     pub(super) fn with_turns(window: Tokens, turns: Vec<Turn>, is_watched: bool) -> ScriptedModel {
         let model = ScriptedModel { is_watched, ..ScriptedModel::new(window) };
         model.lock().turns = turns.into();

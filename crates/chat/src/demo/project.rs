@@ -30,7 +30,7 @@ fn module(n: usize) -> String {
     text
 }
 
-/// The source with the error in line 118.
+/// The source that has the error in line 118.
 fn pricing() -> String {
     let mut text = String::from("//! Prices.\n\n");
     for k in 0..113 {

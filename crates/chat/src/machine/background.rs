@@ -1,11 +1,12 @@
 //! Background compactions: prepared while the model answers, and put into the context where the
 //! next turn begins.
 //!
-//! There, the machine waits for computations, which takes milliseconds, so that the context does
-//! not depend on their speed. It does not wait for a model that is writing a summary: that is
-//! waited for where the compaction is due, because the model would be asked the same question then.
-//! If a compaction that needs no model is due within a turn, it is made again: that is cheap, and
-//! it then covers all messages so far.
+//! Where a turn begins, the machine waits for a preparation that is being computed. That takes
+//! milliseconds, and the context then does not depend on the speed of the computer. The machine
+//! does not wait there for a model that is writing a summary. It waits for the model where the
+//! compaction is due, because it would have to ask for the same summary there. If a compaction
+//! without a model is due within a turn, it is not taken over but made again: that is cheap, and
+//! the new one covers all messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;
@@ -24,7 +25,7 @@ pub(super) enum Background {
 }
 
 impl Machine {
-    /// Starts a background compaction, if it is time.
+    /// Starts a background compaction, if one should be prepared.
     pub(super) fn prepare(&mut self) {
         if self.background.is_none()
             && let Some(prepared) = self.context.prepare()
@@ -39,7 +40,7 @@ impl Machine {
         self.actions.push(Action::Prepare(self.requests, prepared));
     }
 
-    /// Handles the end of a preparation. It is none after a panic.
+    /// Handles the end of a preparation. `prepared` is `None` after a panic.
     pub(super) fn prepared(&mut self, n: u64, prepared: Option<Box<Preparation>>) -> Result<()> {
         if !matches!(self.background, Some(Background::Working(open)) if open == n) {
             return Ok(());
@@ -85,8 +86,8 @@ impl Machine {
         self.advance_from(begins_turn)
     }
 
-    /// Puts the compaction into the context, if it is time. Returns whether the machine must wait
-    /// for it.
+    /// Puts the compaction into the context where that is allowed. Returns whether the machine must
+    /// wait for it.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

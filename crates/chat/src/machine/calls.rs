@@ -11,7 +11,7 @@ use crate::tools::{ASK, Question, RECALL, TASK, question};
 /// The result of a call that the user interrupted while it was running.
 pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may have had effects.";
 
-/// The result of a call that did not run because the user interrupted before.
+/// The result of a call that did not run because the user interrupted first.
 pub const NOT_RUN: &str = "Not run: the user interrupted.";
 
 /// The result of a call that was running when the program was killed.
@@ -29,7 +29,7 @@ pub(super) struct OpenCall {
     pub(super) called: Called,
     access: Option<Access>,
     state: CallState,
-    /// The last of its output while it runs.
+    /// The last lines of its output while it runs.
     progress: String,
     /// The machine of the task that it began.
     pub(super) task: Option<Box<Machine>>,
@@ -37,9 +37,9 @@ pub(super) struct OpenCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
-    /// It is being determined what the call would access.
+    /// The tool determines what the call would access.
     Checking,
-    /// The user is being asked whether it may run.
+    /// The user is asked whether the call may run.
     Asked,
     /// The call is a question to the user, who has not answered yet.
     Question,
@@ -65,7 +65,8 @@ impl Machine {
             let tool = called.name.to_string();
             let arguments = called.arguments.clone();
             self.show(Event::Call { id, tool, arguments });
-            // The engine gives its own tool's result after all others.
+            // The engine gives results to calls of its own tool, `compact`, after all others have
+            // theirs.
             if called.kind == ToolKind::Compact {
                 self.compacts.push(called.id.clone());
                 continue;
@@ -154,7 +155,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes the user's answer to a question the result of its call.
+    /// Gives the user's answer as the result of the call that asked.
     pub(super) fn user_answered(&mut self, id: &str, answer: Option<String>) -> Result<()> {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
@@ -170,7 +171,7 @@ impl Machine {
         self.judge_again()
     }
 
-    /// Judges the calls again that wait for the user: an answer may decide these as well.
+    /// Judges the calls that wait for the user again, because an answer may apply to several.
     pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);
@@ -233,7 +234,7 @@ impl Machine {
         self.advance()
     }
 
-    /// Shows the results that the engine gave to calls of its own tool.
+    /// Shows the results that the engine gave to calls of `compact`.
     pub(super) fn close_compact_calls(&mut self) {
         let calls = std::mem::take(&mut self.compacts);
         let Some(outcome) = self.context.outcome() else { return };
@@ -243,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Closes all calls that have no result yet.
+    /// Gives results to all calls that have none yet.
     pub(super) fn interrupt(&mut self, calls: Vec<OpenCall>) -> Result<()> {
         for mut call in calls {
             self.interrupt_task(&mut call)?;
@@ -258,7 +259,7 @@ impl Machine {
             let id = id.to_string();
             self.show(Event::Result { id, error: true, text });
         }
-        // A call of the engine's own tool has no result yet if other calls were open.
+        // Calls of `compact` have no result yet if other calls were open.
         self.compacts.clear();
         for (id, _) in self.context.open_calls() {
             self.context.tool(&[MessagePart::failure(&*id, NOT_RUN)])?;

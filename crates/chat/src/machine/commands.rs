@@ -8,21 +8,21 @@ use epitome_model::MicroDollars;
 use super::{Action, Event, Machine};
 use crate::notices::losses;
 
-/// A change outside of the machine, which knows no settings, keys and files.
+/// A change that the machine cannot make itself, because it has no settings, keys or files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutsideChange {
-    /// Use another recipe for the same log; none lists the recipes.
+    /// Use another recipe for the same log; `None` lists the recipes.
     Recipe(Option<String>),
-    /// Use another model; none shows the current one.
+    /// Use another model; `None` shows the current one.
     Model(Option<String>),
-    /// Resume another session; none lists them.
+    /// Resume another session; `None` lists them.
     Resume(Option<String>),
-    /// Export the session to a new file; by default named after the session.
+    /// Export the session to a new file; `None` names it after the session.
     Export(Option<PathBuf>),
 }
 
 impl OutsideChange {
-    /// Whether the machine must be idle for it.
+    /// Whether the machine must be idle for the change.
     fn needs_rest(&self) -> bool {
         match self {
             OutsideChange::Recipe(name)

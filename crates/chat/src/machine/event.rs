@@ -138,9 +138,9 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<Tokens>,
     },
-    /// What is shortened in the context, because the user asked to see it.
+    /// What is shortened in the context, after the user asked for it.
     Losses {
-        /// In words.
+        /// The losses, each as a line of text.
         lines: Vec<String>,
     },
     /// A notice for the user.
@@ -150,7 +150,7 @@ pub enum Event {
     },
     /// The turn is over.
     Done {
-        /// Why.
+        /// Why the turn is over.
         ended: Ended,
         /// The reason in words, unless the model answered.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Machine;
 
-/// The default limit of lines that a call returns.
+/// The default for the maximum number of lines that a call returns.
 const LINES: usize = 400;
 /// The maximum number of lines that a search of the whole log returns.
 const HITS: usize = 100;
@@ -55,7 +55,7 @@ impl Machine {
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
     }
 
-    /// The lines, of all messages, in which a text is found.
+    /// The lines of all messages that contain a text.
     fn search(&self, search: &str) -> Result<String, String> {
         let hits = self.context.search(search, HITS + 1);
         if hits.is_empty() {
@@ -72,8 +72,8 @@ impl Machine {
     }
 }
 
-/// The requested lines, and the total number. The model's text comes first; the lines of the call's
-/// result are numbered without it.
+/// The requested lines, and the total number of lines. Texts of the model come first. The lines of
+/// the call's result are numbered without them.
 fn excerpt(recalled: &Recalled, arguments: &Arguments) -> String {
     let Recalled { text, said } = recalled;
     let lines: Vec<&str> = text.lines().collect();

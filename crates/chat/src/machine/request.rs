@@ -78,13 +78,14 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // The message of this failure already contains the status, so it is passed on alone.
+            // This failure's message already contains the status, so it is passed on without the
+            // rest.
             return self.refused(message);
         }
         self.fail(&failure.to_string())
     }
 
-    /// A request was refused as too long: makes the context smaller, and sends it again.
+    /// Handles the refusal of a request as too long: makes the context smaller, and sends it again.
     fn refused(&mut self, message: &str) -> Result<()> {
         self.background = None;
         let recovery = self.context.refused(Some(413), message)?;
@@ -108,7 +109,7 @@ impl Machine {
         self.end(Ended::Failed, Some(reason.to_owned()))
     }
 
-    /// Interrupts what is in progress. The model's text so far is kept, and every open call gets a
+    /// Interrupts what is in progress. Keeps the model's text so far, and gives every open call a
     /// result.
     pub(super) fn cancel(&mut self) -> Result<()> {
         if !self.is_idle() {
@@ -125,7 +126,7 @@ impl Machine {
             }
             State::Summarising(_) => {
                 self.context.answer(interrupted())?;
-                // A call of the engine's own tool may wait for its result.
+                // A call of `compact` may wait for its result.
                 while let Next::Ask(_) = self.context.step()? {
                     self.context.answer(interrupted())?;
                 }

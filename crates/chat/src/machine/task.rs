@@ -1,5 +1,5 @@
-//! Tasks: a call of `task` runs a second machine inside this one. It shares this one's permissions
-//! and budget, and returns one result.
+//! Tasks: a call of `task` runs a second machine within this one. That machine shares the
+//! permissions and the budget of this one, and its last answer is the result of the call.
 
 use std::mem;
 
@@ -18,7 +18,7 @@ impl Machine {
         call.task.as_ref().map(|task| &task.context)
     }
 
-    /// Why a tool is missing in a task: there is no user, and tasks cannot be nested.
+    /// Why a task does not have a tool: no user can answer in it, and tasks cannot be nested.
     pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
         let is_missing = self.is_task && [TASK, ASK].contains(&tool);
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
@@ -47,7 +47,7 @@ impl Machine {
     /// Passes an input to a task.
     pub(super) fn in_task(&mut self, id: &str, input: Input) -> Result<()> {
         if self.task_context(id).is_none() {
-            // A late answer for an interrupted task still has a cost.
+            // An answer that arrives after the task was interrupted still has a cost.
             match input {
                 Input::Response(_, response, cost) => self.spend(response.usage, cost),
                 Input::Summary(_, reply, cost) => {
@@ -99,7 +99,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs `act` on a task, and takes over its actions. Returns how it ended.
+    /// Runs `act` on a task, and takes over its actions. If the task ended, returns how.
     fn act_as(
         &mut self,
         id: &str,
@@ -120,7 +120,7 @@ impl Machine {
                     }
                     self.show(Event::Task { id: id.to_owned(), inner: Box::new(event) });
                 }
-                // A task is only stopped together with this machine.
+                // Ignored: a task is only stopped together with this machine.
                 Action::Stop => {}
                 action => self.actions.push(Action::Task(id.into(), Box::new(action))),
             }
@@ -128,7 +128,8 @@ impl Machine {
         Ok(done)
     }
 
-    /// Swaps what a task shares with this machine, in or out.
+    /// Swaps what a task shares with this machine. Called before the task acts, and again
+    /// afterwards.
     fn share_with(&mut self, task: &mut Machine) {
         mem::swap(&mut self.permissions, &mut task.permissions);
         mem::swap(&mut self.cost, &mut task.cost);

@@ -13,8 +13,8 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// A workplace with the tools of all servers: those of the settings, and `more`. The variables
-/// `hidden` are removed for programs. The events name servers without tools; `waits` is called
+/// Adds the tools of MCP servers to a workplace: those of the settings, and `more`. The variables
+/// in `hidden` are removed for programs. The events name servers without tools. `waits` is called
 /// while servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
@@ -41,7 +41,8 @@ pub(crate) fn with_servers(
     let more: Vec<Server> = more.cloned().collect();
     servers.extend(more);
     for server in &mut servers {
-        // Some programs load code from their current folder: it must not be an untrusted project.
+        // Some programs load code from their current folder, so it must not be an untrusted
+        // project.
         if let ServerAddress::Program { folder, .. } = &mut server.place
             && folder.as_os_str().is_empty()
         {
@@ -104,7 +105,7 @@ fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     named.find(|variable| config.variable(variable).is_none())
 }
 
-/// Values with references to environment variables replaced.
+/// Replaces references to environment variables in values.
 fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let values = values.iter().map(|(name, text)| {
         let mut value = String::new();

@@ -24,7 +24,7 @@ use super::{Found, Server, ServerAddress, set};
 
 /// The time limit for listing the tools.
 const START: Duration = Duration::from_secs(30);
-/// The time limit for ending.
+/// The time limit for ending a server.
 const END: Duration = Duration::from_millis(500);
 
 /// A call of a tool.
@@ -32,7 +32,7 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// Ends the call: its sender is dropped if the user interrupts.
+    /// Ends the call when its sender is dropped, which is what an interruption does.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn serve(
             let _gone = tell.send(result.map_err(|why| format!("MCP server {name}: {why}")));
         });
     }
-    // The program is asked to end, and then killed.
+    // First the program is asked to end, then it is killed.
     let _ended = timeout(END, running.cancel()).await;
     if let Some(process) = process {
         process.end(END).await;
@@ -131,7 +131,7 @@ fn address(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Calls a tool, until it answers, the user interrupts, or the time is up.
+/// Calls a tool. Returns when it answers, when the user interrupts, or when the time is up.
 async fn answer(
     peer: &Peer<RoleClient>,
     params: CallToolRequestParams,
@@ -147,7 +147,7 @@ async fn answer(
             ServerResult::CallToolResult(result) => text(&result),
             _ => Err("it answered with something that is no result".to_owned()),
         },
-        // No message comes: the other end is dropped.
+        // No message is ever sent: the sender is dropped to stop the call.
         _ = stopped => "stopped by the user".to_owned(),
         () = tokio::time::sleep(limit) => format!("time-out after {} s", limit.as_secs()),
     };
@@ -166,7 +166,7 @@ fn failure(err: &ServiceError) -> String {
     }
 }
 
-/// A foreign error, as one line.
+/// Describes an error of another library on one line.
 pub(super) fn one_line(err: &(dyn std::error::Error + 'static)) -> String {
     clean(&sentence(err).replace('\n', " "), 500)
 }

@@ -45,7 +45,7 @@ fn part(block: &ContentBlock) -> String {
     }
 }
 
-/// Base64 has four characters for three bytes.
+/// The size of the decoded data: base64 has four characters for three bytes.
 fn decoded_size(base64: &str) -> usize {
     base64.len() / 4 * 3
 }

@@ -1,4 +1,4 @@
-//! Answers the requests of a server: it may only ask for the project's folder.
+//! Answers the requests of a server, which may only ask for the project's folder.
 #![expect(deprecated, reason = "the servers of today ask for roots")]
 
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, context: NotificationContext<RoleClient>) {
-        // Requests keep the former tools until `Workplace::refresh_tools` is called.
+        // The offered tools stay the same until `Workplace::refresh_tools` is called.
         if let Ok(tools) = context.peer.list_all_tools().await {
             set(&self.found, Ok(tools));
         }

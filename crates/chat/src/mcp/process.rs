@@ -26,7 +26,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program. Returns it with its pipes.
+    /// Starts a program, and returns it with its pipes.
     pub(super) fn start(
         place: &ServerAddress,
         hidden: &[String],
@@ -58,10 +58,10 @@ impl Process {
         Ok((Process { child, group, said }, (from, to)))
     }
 
-    /// The reason of a failure, with the last of the program's standard error.
+    /// Describes a failure, with the last line of the program's standard error.
     pub(super) async fn last_words(&mut self, why: &str) -> String {
         let status = timeout(WORDS, self.child.wait()).await;
-        // The output may not have arrived yet.
+        // The last output may not have arrived yet.
         tokio::time::sleep(WORDS / 4).await;
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let said = String::from_utf8_lossy(&said);
@@ -76,7 +76,7 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Waits until it ends by itself, and kills it if it does not.
+    /// Waits for at most `at_most` until the program ends. If it has not ended then, it is killed.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }
@@ -88,7 +88,7 @@ impl Drop for Process {
         {
             use rustix::process::{Pid, Signal, kill_process_group};
 
-            // Remaining processes are in the group even if the program has ended.
+            // Other processes of the group may remain even if the program has ended.
             if let Some(group) = self.group.and_then(|id| Pid::from_raw(id.cast_signed())) {
                 let _gone = kill_process_group(group, Signal::KILL);
             }
@@ -96,7 +96,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads standard error, so that the program is never blocked.
+/// Reads standard error all the time, so that the program can always write to it.
 async fn keep(mut from: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::tools::MoreTool;
 
-/// The prefix of the names of tools, which is followed by server and tool.
+/// The prefix of the names of tools. The names of the server and of the tool follow.
 const PREFIX: &str = "mcp__";
 
 /// The maximum number of characters of a name that every provider accepts.
@@ -23,7 +23,7 @@ pub(super) fn named<'s>(
     let mut taken = HashSet::new();
     let mut all = Vec::new();
     for (server, mut tools) in listed {
-        // A server may list them in a different order each time.
+        // A server may list its tools in a different order each time.
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         for tool in tools {
             let Some(parameters) = parameters(&tool) else { continue };
@@ -44,7 +44,7 @@ fn name(server: &str, tool: &str) -> String {
     name[..name.len().min(NAME)].to_owned()
 }
 
-/// A name that is not taken.
+/// The name, with a number at its end if it is taken.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
     let mut names = (1..).map(|n| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };
@@ -76,8 +76,8 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// Removes invisible characters from a foreign text: control characters, and those that hide,
-/// reverse or tag text.
+/// Removes characters from a text of a server that hide, reverse or tag text, and control
+/// characters.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut seen = text.chars().filter(|c| {
         let hides = matches!(*c,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Workplace, named};
 
-/// The maximum number of bytes of a text that is shown.
+/// The maximum number of bytes of a text that is displayed.
 const LONGEST: usize = 1 << 20;
 
 /// A change of one file.
@@ -26,8 +26,8 @@ impl FileChange {
 }
 
 impl Workplace {
-    /// The changes that a call would make if it ran now; none if it changes no files, would fail,
-    /// or is too long to be shown.
+    /// The changes that a call would make if it ran now; `None` if it changes no files, would fail,
+    /// or is too long to be displayed.
     pub fn planned_changes(&self, tool: &str, arguments: &str) -> Option<Vec<FileChange>> {
         let planned = named(tool)?.planned?;
         let changes = planned(self, arguments).ok()?;

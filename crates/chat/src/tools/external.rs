@@ -9,15 +9,15 @@ use super::Outcome;
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoreTool {
-    /// The name under which it is offered: `mcp__SERVER__TOOL`.
+    /// The name that the model sees: `mcp__SERVER__TOOL`.
     pub name: String,
     /// The description of the tool that the model gets.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: String,
-    /// The server.
+    /// The name of the server.
     pub server: String,
-    /// The server's own name of the tool.
+    /// The name that the server itself gives the tool.
     pub tool: String,
 }
 

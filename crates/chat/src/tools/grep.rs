@@ -62,7 +62,7 @@ fn grep(
         .build(&arguments.pattern)
         .map_err(|err| format!("bad pattern: {err}"))?;
     let include = arguments.include.as_deref().map(|include| {
-        // A pattern without a folder matches in any folder.
+        // A pattern without a slash applies in every folder.
         matcher(&if include.contains('/') { include.to_owned() } else { format!("**/{include}") })
     });
     let include = include.transpose()?;
@@ -83,7 +83,7 @@ fn grep(
             found.push(format!("{name}:{number}:{line}"));
             Ok(found.len() <= LIMIT)
         });
-        // An unreadable file has no matches.
+        // A file that cannot be read has no matches.
         let _unread = searcher.search_path(&regex, &path, sink);
         if found.len() > LIMIT {
             break;

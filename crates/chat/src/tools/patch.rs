@@ -1,7 +1,7 @@
 //! `patch`: several changes to one or more files, in one transaction.
 //!
-//! The format is Codex's (`*** Begin Patch`): models know it, it has no line numbers that could be
-//! wrong, and the engine recognises the rule files that it changes.
+//! The format is Codex's (`*** Begin Patch`). Models know it, it has no line numbers that could be
+//! wrong, and the engine recognises the rule files that a patch changes.
 
 mod apply;
 mod parse;
@@ -41,8 +41,8 @@ pub(super) const TOOL: Tool = Tool {
         let paths: Vec<&str> = files.iter().flat_map(FilePatch::paths).collect();
         let resolved = paths.into_iter().map(|path| place.resolve(path));
         let paths: Vec<PathBuf> = resolved.collect::<Result<_, _>>()?;
-        // The user is not asked about a patch that does not apply. Files outside of the project are
-        // not read before the user is asked.
+        // The user is not asked about a patch that does not apply. A file outside of the project is
+        // not read for that, because reading it needs a permission, too.
         if paths.iter().all(|path| path.starts_with(place.root())) {
             changes(place, &files, &paths)?;
         }
@@ -84,7 +84,7 @@ fn files(arguments: &str) -> Result<Vec<FilePatch>, String> {
     parse(&patch)
 }
 
-/// The changes that a call would make if the files stay as they are until then.
+/// The changes that a call would make if it ran now.
 fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let Access::Patch(paths) = (TOOL.access)(place, arguments)? else { return Ok(Vec::new()) };
     changes(place, &files(arguments)?, &paths)

@@ -1,16 +1,16 @@
-//! Resolves a path: absolute, without `..`, with every symbolic link followed, whether or not the
-//! file exists.
+//! Resolves a path: the result is absolute and has no `..`, and every symbolic link is followed,
+//! whether or not the file exists.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use super::Workplace;
 
-/// The maximum number of symbolic links on a path; more count as a cycle.
+/// The maximum number of symbolic links on a path. A path with more is taken for a cycle.
 const LINKS: usize = 40;
 
 impl Workplace {
-    /// Resolves a path of the model.
+    /// Resolves a path that the model gave.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Workplace {
     }
 }
 
-/// Puts the components of a path before those that remain; an absolute path starts at the root
+/// Adds the components of a path before the remaining ones. An absolute path starts at the root
 /// again.
 fn push(rest: &mut Vec<OsString>, path: &Path, found: &mut PathBuf) {
     let mut parts = Vec::new();

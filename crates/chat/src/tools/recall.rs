@@ -1,4 +1,4 @@
-//! `recall`: returns text that was shortened or left out. The machine handles it, because it holds
+//! `recall`: returns text that was shortened or left out. The machine handles it, because it has
 //! the log.
 
 use epitome_model::ToolKind;

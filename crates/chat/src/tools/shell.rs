@@ -1,5 +1,5 @@
-//! `shell`: runs a command line in a terminal of its own, with a time limit and a limit of output.
-//! At the end all its processes are killed.
+//! `shell`: runs a command line in a terminal of its own, with a limit of time and one of output.
+//! At the end all processes of the command are killed.
 
 #[cfg(not(unix))]
 mod pipe;
@@ -60,17 +60,17 @@ const TIMEOUT: u64 = 120;
 const LONGEST: u64 = 600;
 /// The maximum number of bytes of output that are kept at the beginning, and at the end.
 const KEPT: usize = 128 << 10;
-/// The interval between two checks whether the command ended or must be stopped.
+/// The interval between two checks of whether the command has ended or must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long to wait for output that was written just before a command ended.
+/// How long to wait for more output after a command has ended.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How long to wait for the end of output by processes that are not killed with the command and
-/// continue to write.
+/// The maximum time to read output after a command has ended, in case a process that could not be
+/// killed continues to write.
 const LEFT: Duration = Duration::from_secs(1);
 /// How long to wait for the end of a command that has closed its output.
 const SHORT: Duration = Duration::from_millis(2);
-/// The interval at which output is shown, and the most bytes of it.
+/// The interval at which output is shown, and the maximum number of bytes that are shown.
 const TELL: Duration = Duration::from_millis(200);
 const SHOWN: usize = 16 << 10;
 /// The size of the read buffer.
@@ -98,7 +98,7 @@ struct Arguments {
 enum ReadResult {
     /// The number of bytes read.
     Bytes(usize),
-    /// Nothing yet.
+    /// There is no output yet.
     Nothing,
     /// All writers have closed the output.
     End,
@@ -115,7 +115,7 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     let mut output = Output::default();
     let mut progress = Progress { place, begun: Instant::now(), told: None };
     let end = wait(&mut running, &mut output, timeout, stop, &mut progress).map_err(failed)?;
-    // Remaining processes would write to a closed terminal.
+    // No process may remain: it would write to a closed terminal.
     running.kill();
     let ended = Instant::now();
     while ended.elapsed() < LEFT && output.read(&mut running, SETTLE) {}
@@ -164,12 +164,12 @@ fn wait(
 struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
-    /// When something was last shown, and the second shown then.
+    /// When something was last shown, and how many seconds were shown then.
     told: Option<(Instant, u64)>,
 }
 
 impl Progress<'_> {
-    /// Reports the output, at most once per interval; the time at least every second.
+    /// Reports new output, at most once per interval, and the time every second.
     fn report(&mut self, output: &mut Output) {
         let Some(on_progress) = &self.place.progress else { return };
         let (last, second) = self.told.unwrap_or((self.begun, 0));
@@ -227,7 +227,8 @@ impl Output {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Twice as much is kept before it is moved, so that each byte is moved once.
+        // The buffer may grow to twice the size before it is cut, so that each byte is moved at
+        // most once.
         if self.tail.len() > 2 * KEPT {
             let over = self.tail.len() - KEPT;
             self.tail.drain(..over);
@@ -235,7 +236,7 @@ impl Output {
         }
     }
 
-    /// The last of the output, including rows that may still change.
+    /// The last bytes of the output, including rows that may still change.
     fn so_far(&self) -> String {
         let screen = self.plain.rows();
         let room = SHOWN.saturating_sub(screen.len());

@@ -1,5 +1,5 @@
-//! `skill`: loads instructions for a kind of work from files. The engine keeps the results of this
-//! tool through every compaction, by the kind of the tool.
+//! `skill`: loads instructions for a kind of work from files. The engine recognises results of this
+//! tool by its kind, and keeps them in every compaction.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) const TOOL: Tool = Tool {
     },
 };
 
-/// The folders of a project that hold a folder for each skill.
+/// The folders in which a project keeps a folder for each skill.
 const PLACES: [&str; 2] = [".claude/skills", ".agents/skills"];
 
 /// The file with the instructions.
@@ -63,7 +63,7 @@ struct Arguments {
 pub struct Skill {
     /// The name of the skill, which is that of its folder.
     pub name: String,
-    /// When to use it, in one line.
+    /// When to use the skill, in one line.
     pub about: String,
     /// The file of the skill, without symbolic links.
     path: PathBuf,
@@ -88,7 +88,7 @@ impl Workplace {
         self.skills_and_refused().0
     }
 
-    /// The skills, and the reasons why files of the project were not read.
+    /// The skills, and for each file of the project that was not read the reason.
     pub(crate) fn skills_and_refused(&self) -> (Vec<Skill>, Vec<String>) {
         let mut refused = Vec::new();
         let mut all = Vec::new();
@@ -103,7 +103,7 @@ impl Workplace {
         }
         let mut skills: Vec<Skill> = Vec::new();
         for skill in all {
-            // The user's own take precedence.
+            // A skill of the user takes precedence over one of the project with the same name.
             if skills.iter().all(|known| known.name != skill.name) {
                 skills.push(skill);
             }
@@ -114,8 +114,8 @@ impl Workplace {
     }
 }
 
-/// The skills in a folder. Their files, with links resolved, must be in `inside`; `refuse` is
-/// called for others.
+/// The skills in a folder. Their files must be in `inside` after links are resolved; `refuse` is
+/// called for the others.
 fn found(
     folder: &Path,
     inside: &Path,
@@ -170,7 +170,7 @@ fn description(text: &str) -> String {
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));
     let first = lines.next().and_then(|line| line.strip_prefix("description:")).unwrap_or("");
     let first = first.trim();
-    // A value may continue in indented lines.
+    // The value may continue in indented lines.
     let is_block = first.is_empty() || first.starts_with(['>', '|']);
     let more = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
     let mut words: Vec<&str> = if is_block { Vec::new() } else { vec![first] };

@@ -1,4 +1,4 @@
-//! `task`: work for a sub-agent. The machine runs it as a machine inside itself.
+//! `task`: work for a sub-agent. The machine runs it as a second machine.
 
 use serde::Deserialize;
 

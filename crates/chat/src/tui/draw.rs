@@ -79,7 +79,7 @@ impl State {
         let height = self.height();
         let mut lines = Vec::new();
         if height >= if self.asks.is_empty() { 5 } else { 8 } {
-            // If there is room, an empty line keeps the layout from jumping.
+            // An empty line takes the place of the activity, so that the other lines do not move.
             let empty = (height >= 10).then(Line::default);
             lines.extend(self.activity().or(empty));
         }
@@ -174,8 +174,8 @@ impl State {
         rows.collect()
     }
 
-    /// The status bar: the share of the window is always shown first; the rest as far as there is
-    /// room.
+    /// The status bar. The share of the window is always shown first; the other parts follow as far
+    /// as there is room.
     fn status(&self) -> Line<'static> {
         let percent = self.usage.map(|usage| usage.percent);
         let (text, style) = match percent {
@@ -209,7 +209,8 @@ impl State {
         ];
         for part in parts.into_iter().flatten() {
             let part = format!(" · {part}");
-            // Stops at the first part that does not fit, so that parts never change places.
+            // Stops at the first part that does not fit, so that the order of the parts never
+            // changes.
             let Some(rest) = left.checked_sub(width_of(&part)) else { break };
             left = rest;
             spans.push(Span::styled(part, self.theme.dim()));

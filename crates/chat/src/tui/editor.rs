@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::text::{clean, columns, width_of};
 
-/// The maximum number of messages that arrow up finds.
+/// The maximum number of messages in the history.
 const REMEMBERED: usize = 500;
 
 /// A text with a cursor.
@@ -16,7 +16,7 @@ pub(super) struct Editor {
     /// The position of the cursor in bytes, between two graphemes.
     cursor: usize,
     history: Vec<String>,
-    /// The index of the recalled history entry, and the text typed before.
+    /// The index of the entry of the history that is shown, and the text that was typed before.
     recalled: Option<(usize, String)>,
 }
 
@@ -40,7 +40,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Inserts a text at the cursor. Other line ends become line feeds.
+    /// Inserts a text at the cursor. Its line ends become line feeds.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         self.text.insert_str(self.cursor, &text);
@@ -108,7 +108,7 @@ impl Editor {
         }
     }
 
-    /// Moves a row up, or from the first row to the previous message of the history.
+    /// Moves the cursor up a row. From the first row, goes to the previous message of the history.
     pub(super) fn up(&mut self, width: usize) {
         if !self.vertical(width, -1) {
             let at = match &self.recalled {
@@ -121,7 +121,7 @@ impl Editor {
         }
     }
 
-    /// Moves a row down, or from the last row to the next message of the history.
+    /// Moves the cursor down a row. From the last row, goes to the next message of the history.
     pub(super) fn down(&mut self, width: usize) {
         if self.vertical(width, 1) {
             return;
@@ -197,8 +197,7 @@ impl Editor {
         (row, before.graphemes(true).map(|it| display(it).1).sum())
     }
 
-    /// The rows that are shown in a height of `height`, and the row and column of the cursor among
-    /// them.
+    /// The rows of the text that fit into `height`, and the row and column of the cursor in them.
     pub(super) fn view(&self, width: usize, height: usize) -> (Vec<String>, (usize, usize)) {
         let rows = self.rows(width);
         let (row, column) = self.place(&rows);

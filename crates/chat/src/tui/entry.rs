@@ -15,7 +15,7 @@ use crate::commands::COMMANDS;
 use crate::notices::{kind, reserve};
 use crate::tools::{Fold, named, subject};
 
-/// The widest prose: longer lines are hard to read.
+/// The maximum width of prose in columns: longer lines are hard to read.
 const PROSE: usize = 120;
 /// The maximum number of lines of a folded message.
 const FOLDED_MESSAGE: usize = 20;
@@ -23,7 +23,7 @@ const FOLDED_MESSAGE: usize = 20;
 const FOLDED: usize = 4;
 /// The maximum number of lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// The maximum number of lines of any text: the screen is no pager.
+/// The maximum number of lines of any text. For longer ones there are pagers.
 const MOST: usize = 2_000;
 
 /// An entry of the conversation.
@@ -46,9 +46,9 @@ pub(super) enum Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// Incidental.
+    /// A remark that needs no attention.
     Quiet,
-    /// Success.
+    /// A success.
     Good,
     /// An explanation in a demo.
     Guide,
@@ -61,7 +61,7 @@ pub(super) enum Tone {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) is_open: bool,
-    /// The lines of the part that is final, and its length, for a width.
+    /// The lines of the part that is final, and the length of that part, for one width.
     settled: RefCell<Settled>,
 }
 
@@ -81,7 +81,7 @@ impl Answer {
         if !self.is_open {
             return markdown(&self.text, width, theme, true);
         }
-        // Streamed text is laid out once, except for its last paragraphs.
+        // The final part is laid out once, and only the rest again.
         let mut done = self.settled.borrow_mut();
         if done.width != width {
             *done = Settled { width, ..Settled::default() };
@@ -113,11 +113,12 @@ pub(super) struct Card {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) state: CardState,
-    /// How long it has been running; its result is then the output so far.
+    /// How long the call has been running, in seconds. While it is set, the result is the output so
+    /// far.
     pub(super) seconds: Option<u64>,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
-    /// The calls of the task that it began.
+    /// The calls of the task that this call began.
     pub(super) inside: Vec<Card>,
 }
 
@@ -144,8 +145,8 @@ impl Card {
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
-    /// The calls of a task. Folded: their number and the last one, but a call that the user is
-    /// asked about as a whole.
+    /// The calls of a task. If they are folded: their number, the last one, and a call that the
+    /// user is asked about in full.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
         let shown = self.inside.iter().filter(|card| !folded || card.state == CardState::Asked);
@@ -165,7 +166,7 @@ impl Card {
     }
 
     fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
-        // A call that the user has to allow is shown as a whole.
+        // A call that the user is asked about is shown in full.
         let folded = folded && self.state != CardState::Asked;
         let (mark, style) = match self.state {
             CardState::Asked => ("?", theme.warn()),
@@ -264,7 +265,7 @@ fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
 /// An entry with its cached lines.
 pub(super) struct LaidOutEntry {
     pub(super) entry: Entry,
-    /// Whether an empty line comes before it.
+    /// Whether an empty line precedes the entry.
     pub(super) gap: bool,
     cache: RefCell<Option<Cached>>,
 }
@@ -286,7 +287,7 @@ impl LaidOutEntry {
         LaidOutEntry { entry, gap, cache: RefCell::new(None) }
     }
 
-    /// The entry, to change it; clears the cache.
+    /// Returns the entry, to be changed, and clears the cache.
     pub(super) fn change(&mut self) -> &mut Entry {
         *self.cache.borrow_mut() = None;
         &mut self.entry
@@ -351,7 +352,7 @@ impl Entry {
     }
 }
 
-/// A message of the user; if it is long, such as a paste, only its beginning.
+/// A message of the user. Only its beginning is shown if it is folded and long, such as a paste.
 fn message(text: &str, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
     let first = [Span::styled("› ", theme.accent())];
     let rest = [Span::raw("  ")];
@@ -366,7 +367,7 @@ fn message(text: &str, width: usize, folded: bool, theme: Theme) -> Vec<Line<'st
     lines
 }
 
-/// Reasoning; folded, only its last line.
+/// Reasoning. Only its last line is shown if it is folded.
 fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
     let style = theme.dim().patch(theme.italic());
     let indent = [Span::styled("  ", style)];

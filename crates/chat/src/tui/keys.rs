@@ -13,10 +13,10 @@ use crate::commands::{SlashOutcome, completions, parse};
 use crate::machine::Input;
 use crate::permissions::Answer;
 
-/// How long a second Ctrl-C leaves the program.
+/// The time within which a second Ctrl-C leaves the program.
 const ARMED: Duration = Duration::from_secs(2);
-/// Keys that come within this time after a question appears, or without a pause before them, do not
-/// answer it: they were typed for something else.
+/// A key is no answer to a question if it is pressed within this time after the question appears,
+/// or after another key: it was meant for something else.
 const UNSEEN: Duration = Duration::from_millis(400);
 /// The lines that a notch of the mouse wheel scrolls.
 const NOTCH: isize = 3;
@@ -92,8 +92,8 @@ impl State {
         Some(Vec::new())
     }
 
-    /// Answers the current question. A letter within a longer text is no answer: a user who is
-    /// typing can answer only after a pause.
+    /// Answers the current question. Keys are no answer while the user is typing, so that a letter
+    /// within a text does not answer it.
     fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
         let Some(ask) = self.asks.front_mut() else { return Vec::new() };
         let answer = match key.code {
@@ -180,7 +180,7 @@ impl State {
             return Vec::new();
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
-        // Text that was typed before the question appeared is no answer.
+        // The text was typed before the question appeared, so it is no answer.
         if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();
         }
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Completes a command to the longest common prefix of all that match.
+    /// Completes a command to the longest prefix that all matching commands have in common.
     fn complete(&mut self) {
         let found = completions(self.editor.text());
         let Some((first, others)) = found.split_first() else { return };
@@ -224,8 +224,8 @@ impl State {
 }
 
 impl Ask {
-    /// Whether the question has been on the screen for long enough that a key pressed at `at` is an
-    /// answer to it.
+    /// Whether the question was on the screen for long enough when a key was pressed at `at`, so
+    /// that the key is an answer to it.
     pub(super) fn is_seen(&self, at: Duration) -> bool {
         self.shown.is_some_and(|shown| at >= shown + UNSEEN)
     }

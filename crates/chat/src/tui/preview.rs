@@ -8,7 +8,8 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 use super::text::{Breaks, clean, wrap};
 use super::theme::Theme;
 
-/// The time limit for computing a diff; after it the diff is coarse, which is good enough.
+/// The time limit for computing a diff. A diff that takes longer becomes coarse, which is good
+/// enough.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The number of context lines around a change.
 const AROUND: usize = 3;
@@ -79,12 +80,12 @@ impl Preview {
         Preview { rows, added, removed }
     }
 
-    /// `+3 −1`.
+    /// The numbers of added and removed lines: `+3 −1`.
     pub(super) fn summary(&self) -> String {
         format!("+{} −{}", self.added, self.removed)
     }
 
-    /// At most so many of its lines, and the number of the others.
+    /// The first lines of the diff, at most `most`, and the number of the others.
     pub(super) fn lines(
         &self,
         width: usize,

@@ -7,11 +7,11 @@ use super::state::{Ask, OpenQuestion, State};
 use super::text::{Breaks, clean, cut, width_of, wrap};
 
 impl State {
-    /// The lines of a question. A call is also shown as a whole in its card above.
+    /// The lines of a question. The card of the call, above, shows the call in full.
     pub(super) fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
         let width = usize::from(self.size.0);
         let height = usize::from(self.size.1);
-        // Ctrl-O shows as much as fits.
+        // Ctrl-O shows as many lines as fit.
         let most = if self.folded { height / 3 } else { height.saturating_sub(8) }.max(1);
         let mut lines = Vec::new();
         if height >= 6 {
@@ -29,7 +29,7 @@ impl State {
                 rows
             }
         };
-        // Both ends of a long text are shown: the last part of a command may matter most.
+        // Both ends of a long text are shown, because the last part of a command may matter most.
         let left = rows.len().saturating_sub(most);
         if left > 0 {
             let tail = rows.split_off(rows.len() - most / 2);
@@ -51,7 +51,8 @@ impl State {
         lines
     }
 
-    /// A foreign text behind a mark, so that none of its lines looks like one of the interface.
+    /// A text of a model or server, with a mark before it, so that no line of it looks like one of
+    /// the interface.
     fn marked(&self, mark: &'static str, text: &str, width: usize) -> Vec<Line<'static>> {
         let first = [Span::styled(mark, self.theme.warn().patch(self.theme.bold()))];
         let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { mark.len() }))];
@@ -64,7 +65,7 @@ impl State {
         rows
     }
 
-    /// The keys that answer.
+    /// The keys that answer the question.
     fn keys_of(&self, ask: &Ask, width: usize) -> Line<'static> {
         let key = |key: &'static str| Span::styled(key, self.theme.accent());
         let waiting = self.asks.len() - 1;

@@ -41,7 +41,7 @@ impl State {
         (0, 0)
     }
 
-    /// Scrolls by so many lines; negative is up.
+    /// Scrolls by `by` lines; negative numbers scroll up.
     pub(super) fn scroll_by(&mut self, by: isize) {
         let height = self.transcript_height();
         let (mut entry, mut line) = match self.scroll {

@@ -18,13 +18,13 @@ use crate::notices::{change, loaded, undone};
 /// An event for the interface.
 #[derive(Clone, Debug)]
 pub enum Happening {
-    /// A key, a paste, the mouse or a new size, now.
+    /// An event of the terminal, now: a key, a paste, the mouse or a new size.
     Terminal(TerminalEvent),
     /// An event of the terminal, at this time since the program began.
     Typed(TerminalEvent, Duration),
-    /// An event of the agent. For a call that would write, with a preview of its changes.
+    /// An event of the agent. A call that would change files comes with a preview of its changes.
     Agent(Event, Option<Preview>),
-    /// The lines of a demo: each is typed for the user once the one before is done.
+    /// The lines of a demo. Each is typed for the user once the one before is done.
     Script(Vec<ScriptLine>),
     /// The time since the program began.
     Time(Duration),
@@ -53,20 +53,20 @@ pub struct State {
     pub(super) editor: Editor,
     /// Messages that are not in the context yet.
     pub(super) queued: VecDeque<String>,
-    /// Calls that wait for the user; the question for the first is shown.
+    /// Calls that wait for the user. The question for the first one is shown.
     pub(super) asks: VecDeque<Ask>,
     pub(super) session: SessionNames,
     pub(super) usage: Option<WindowUse>,
     pub(super) cost: Cost,
     pub(super) busy: Option<Busy>,
     pub(super) now: Duration,
-    /// When the current key was pressed.
+    /// When the current key was pressed, since the program began.
     pub(super) typed: Duration,
     pub(super) folded: bool,
     pub(super) scroll: Scroll,
     /// The time until which a second Ctrl-C leaves.
     pub(super) armed: Option<Duration>,
-    /// The remaining lines of a demo, and whether the next one is due.
+    /// The remaining lines of a demo, and whether the next one must be typed.
     script: VecDeque<ScriptLine>,
     is_line_due: bool,
 }
@@ -91,7 +91,7 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
-    /// The call of the task that it belongs to.
+    /// The call that began the task of this call.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
     /// When the question first appeared on the screen. Keys that were pressed before or at that
@@ -104,7 +104,7 @@ impl Ask {
         self.task.as_deref() == task && self.id == id
     }
 
-    /// An answer as an input for the agent.
+    /// Wraps an answer as an input for the agent, or for the task.
     pub(super) fn input(&self, answer: Input) -> Input {
         match &self.task {
             None => answer,
@@ -112,7 +112,7 @@ impl Ask {
         }
     }
 
-    /// Whether its answer is a line of text.
+    /// Whether the answer to the question is a line of text.
     pub(super) fn takes_text(&self) -> bool {
         matches!(self.what, OpenQuestion::Question { .. })
     }
@@ -163,12 +163,12 @@ impl State {
         }
     }
 
-    /// Whether something on the screen is animated.
+    /// Whether something on the screen moves.
     pub fn is_moving(&self) -> bool {
         self.busy.is_some() || self.armed.is_some()
     }
 
-    /// Handles an event. Returns what to do.
+    /// Handles an event, and returns what to do.
     pub fn update(&mut self, happening: Happening) -> Vec<Effect> {
         match happening {
             Happening::Terminal(event) => {
@@ -226,7 +226,7 @@ impl State {
         self.editor.set(&line);
     }
 
-    /// Notes that the screen shows this state since `now`.
+    /// Notes that the screen has shown this state since `now`.
     pub fn drawn(&mut self, now: Duration) {
         if let Some(ask) = self.asks.front_mut() {
             ask.shown.get_or_insert(now);
@@ -316,7 +316,7 @@ impl State {
             let since = self.busy.map_or(self.now, |busy| busy.since);
             self.busy = Some(Busy { since, what: Work::Turn });
         } else {
-            // A message of a resumed session: arrow up finds it.
+            // A message of a resumed session is in the history as well.
             self.editor.remember(&text);
         }
         self.push(Entry::User(text));
@@ -339,7 +339,7 @@ impl State {
         }
     }
 
-    /// The last entry, to change it, if it still grows.
+    /// The last entry, to be changed, if its text may still grow.
     fn last(&mut self) -> Option<&mut Entry> {
         let last = self.entries.last_mut();
         let last =
@@ -347,7 +347,7 @@ impl State {
         last.map(LaidOutEntry::change)
     }
 
-    /// Completes the streamed entry.
+    /// Marks the streamed entries as complete.
     fn close(&mut self) {
         for shown in self.entries.iter_mut().rev() {
             match &shown.entry {
@@ -362,7 +362,7 @@ impl State {
 
     /// Discards the streamed entries.
     fn restart(&mut self) {
-        // The reasoning before a text was completed when the text began.
+        // The reasoning before a text was marked as complete when the text began.
         while let Some(LaidOutEntry { entry: Entry::Answer(text) | Entry::Thinking(text), .. }) =
             self.entries.last()
             && text.is_open
@@ -412,7 +412,7 @@ impl State {
             }
             Event::Result { id: inner, error, text } => self.result(task, &inner, error, text),
             Event::Usage { cost, .. } => self.cost = cost,
-            // A task's answer is the result of its call, and its context is not shown.
+            // The answer of a task is the result of its call, and its context is not shown.
             _ => {}
         }
     }
@@ -436,7 +436,7 @@ impl State {
         });
     }
 
-    /// Removes the first waiting call, which is answered.
+    /// Removes the first waiting call and returns it: it has its answer.
     pub(super) fn answered(&mut self) -> Option<Ask> {
         let ask = self.asks.pop_front()?;
         self.next_question();
@@ -453,7 +453,7 @@ impl State {
         self.card(task, id, |card| card.state = state);
     }
 
-    /// The next question has just appeared to the user.
+    /// Notes that the next question has not been on the screen yet.
     fn next_question(&mut self) {
         if let Some(next) = self.asks.front_mut() {
             next.shown = None;

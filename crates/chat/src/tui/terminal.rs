@@ -35,7 +35,7 @@ use crate::machine::{Event, Input};
 use crate::permissions::{Access, Answer};
 use crate::tools::{FileChange, Workplace, kind_of};
 
-/// The least time between two frames.
+/// The minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
 /// The time between two frames while only the spinner moves.
 const SPIN: Duration = Duration::from_millis(100);
@@ -45,13 +45,13 @@ const SPIN: Duration = Duration::from_millis(100);
 pub struct Stopper(Sender<Happening>);
 
 impl Stopper {
-    /// Ends it. Returns whether it was still running.
+    /// Ends the interface. Returns whether it was still running.
     pub fn stop(&self) -> bool {
         self.0.send(Happening::Terminated).is_ok()
     }
 }
 
-/// An agent, and what to show first.
+/// An agent, and what to show at first.
 pub struct Started {
     /// The agent.
     pub agent: Agent,
@@ -62,7 +62,7 @@ pub struct Started {
 }
 
 /// Shows an agent in the terminal until the user leaves. `start` makes it while the first frame is
-/// shown already; `stoppable` is called with the means to end the interface from elsewhere.
+/// shown already. `stoppable` is called with the means to end the interface from another thread.
 ///
 /// # Errors
 ///
@@ -115,12 +115,12 @@ impl Inputs {
         }
         let Some(agent) = &self.agent else { return };
         for input in self.held.drain(..) {
-            // Errors are ignored: an agent that has ended reports that itself.
+            // Errors are ignored: an agent that has ended reports its end itself.
             let _gone = agent.send(input);
         }
     }
 
-    /// Interrupts everything, so that all calls are closed, in the log as well.
+    /// Interrupts everything, so that every call gets a result, in the log as well.
     fn leave(&mut self) {
         if self.agent.is_none() {
             self.agent = self.ready.recv().ok();
@@ -149,7 +149,7 @@ fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     });
 }
 
-/// Movements of the mouse are ignored.
+/// Whether the wheel of the mouse was turned. Movements of the mouse are ignored.
 fn is_wheel(kind: MouseEventKind) -> bool {
     matches!(kind, MouseEventKind::ScrollUp | MouseEventKind::ScrollDown)
 }
@@ -191,7 +191,7 @@ struct Teller {
 impl Front for Teller {
     fn show(&mut self, event: &Event) {
         let preview = match event {
-            // The changes of a call can only be previewed before it runs.
+            // The changes of a call can be previewed only before it runs.
             Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
             Event::Task { inner, .. } => match &**inner {
                 Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
@@ -203,7 +203,7 @@ impl Front for Teller {
     }
 
     fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
-        // The event asks the user: the answer comes as an input.
+        // The event for this call asks the user. The answer comes later, as an input.
         None
     }
 
@@ -215,7 +215,7 @@ impl Front for Teller {
 impl Teller {
     fn preview(&self, tool: &str, arguments: &str) -> Option<Preview> {
         let changes = self.place.planned_changes(tool, arguments)?;
-        // A card about a single file shows its name already.
+        // The card of a call for a single file shows the file's name already.
         if let (ToolKind::Write | ToolKind::Edit, [change]) = (kind_of(tool), &changes[..]) {
             let (before, after) = texts(change);
             return Some(Preview::between(before, after));
@@ -293,8 +293,8 @@ impl Loop<'_> {
             match effect {
                 Effect::Input(input) => self.inputs.send(input),
                 Effect::Redraw => {
-                    // Not `clear`: it asks the terminal for the cursor position, and the thread
-                    // that reads keys would get the answer.
+                    // `clear` would ask the terminal for the position of the cursor, and the thread
+                    // that reads keys would receive the answer.
                     let size = terminal.size()?;
                     terminal.resize(Rect::from((Position::ORIGIN, size)))?;
                 }
@@ -314,7 +314,7 @@ impl Loop<'_> {
     }
 }
 
-/// Panic messages of other threads, which must not be printed onto the screen.
+/// Messages of panics of other threads, which must not be printed onto the screen.
 type PanicMessages = Arc<Mutex<Vec<String>>>;
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
@@ -350,7 +350,7 @@ fn prepare() -> io::Result<()> {
         EnterAlternateScreen,
         EnableBracketedPaste,
         EnableMouseCapture,
-        // Terminals without this feature ignore it.
+        // Terminals that do not support this ignore it.
         PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
     )
 }
@@ -371,8 +371,9 @@ fn suspend() -> io::Result<()> {
     Ok(())
 }
 
-/// Handles a panic. One of the interface is printed, after the terminal is restored. One of another
-/// thread is kept until the interface ends, because a failed tool does not end it.
+/// Handles a panic. A panic of the interface is printed after the terminal is restored. A panic of
+/// another thread is kept until the interface ends, because a tool that fails does not end the
+/// interface.
 fn report_panic(
     panic: &panic::PanicHookInfo<'_>,
     here: ThreadId,
@@ -387,8 +388,8 @@ fn report_panic(
     }
 }
 
-/// Restores the terminal as far as possible, once: a second time it would undo the changes of other
-/// programs.
+/// Restores the terminal as far as possible, but only once: a second time could undo what another
+/// program set.
 fn restore() {
     if !IN_USE.swap(false, Ordering::SeqCst) {
         return;

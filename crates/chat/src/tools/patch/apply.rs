@@ -1,4 +1,4 @@
-//! Applies the hunks of a patch to a text: each is found by its lines, after the one before it.
+//! Applies the hunks of a patch to a text. Each is found by its lines, after the hunk before it.
 
 use super::parse::{Hunk, Kind};
 
@@ -6,7 +6,7 @@ use super::parse::{Hunk, Kind};
 ///
 /// # Errors
 ///
-/// Which hunk matches nowhere, or at several places.
+/// The number of the hunk that matches nowhere, or at several places.
 pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     // The last line is empty if the text ends with a line feed.
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
@@ -33,7 +33,8 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     let mut next = at;
     for (kind, text) in &hunk.lines {
         match kind {
-            // Unchanged lines are copied from the file: their trailing white space may differ.
+            // Unchanged lines are copied from the file, because their trailing white space may
+            // differ.
             Kind::Stays => new.push(lines[next].clone()),
             Kind::Goes => {}
             Kind::Comes => new.push(format!("{text}{end}")),
@@ -45,13 +46,13 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     Ok(behind)
 }
 
-/// The only match of lines at or after `from`: an exact one, or else one that ignores trailing
-/// white space.
+/// The only place at or after `from` where the lines match: exactly, or else without regard to
+/// trailing white space.
 fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
     let is_last_empty = lines.last().is_some_and(String::is_empty);
     let last = lines.len() - usize::from(is_last_empty);
     if old.is_empty() {
-        // A hunk without context lines: it goes after the named line, or to the end.
+        // A hunk without context lines is placed after the named line, or at the end.
         return Ok(if hunk.below.is_some() { from } else { last });
     }
     let exact: fn(&str) -> &str = |line| line.strip_suffix('\r').unwrap_or(line);

@@ -17,7 +17,7 @@ pub(super) struct FilePatch {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Creates it with this text.
+    /// Creates the file with this text.
     Add(String),
     Delete,
     Update {
@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 impl FilePatch {
-    /// The paths that it accesses.
+    /// The paths that the patch accesses.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.operation {
             Operation::Update { to, .. } => to.as_deref(),
@@ -55,7 +55,7 @@ impl FilePatch {
     }
 }
 
-/// Parses a patch, whose first and last line may be missing.
+/// Parses a patch. Its first and last lines may be missing.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let mut files: Vec<FilePatch> = Vec::new();
     let text = patch.trim();
@@ -122,7 +122,7 @@ fn take(file: &mut FilePatch, line: &str) -> Result<(), String> {
 /// Parses a line of a hunk.
 fn change(hunks: &mut Vec<Hunk>, line: &str) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("@@") {
-        // In `@@ -1,2 +3,4 @@`, from another format, the numbers are ignored.
+        // Hunks of the unified format begin with `@@ -1,2 +3,4 @@`. Their numbers are ignored.
         let rest = rest.trim();
         let is_numbers = rest.starts_with('-') && rest.contains("@@");
         let below = Some(rest.to_owned()).filter(|it| !it.is_empty() && !is_numbers);
@@ -141,7 +141,7 @@ fn change(hunks: &mut Vec<Hunk>, line: &str) -> Result<(), String> {
         Some(' ') => Kind::Stays,
         Some('-') => Kind::Goes,
         Some('+') => Kind::Comes,
-        // An empty line whose leading blank is missing.
+        // An empty line of the file, without the blank that should precede it.
         None => {
             hunk.lines.push((Kind::Stays, String::new()));
             return Ok(());

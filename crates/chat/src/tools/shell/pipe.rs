@@ -19,7 +19,7 @@ impl Running {
         let (mut reader, writer) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let child = command.spawn()?;
-        // The pipe ends when the last process closes it, so our own copy must be closed.
+        // The pipe ends when the last process closes it, so this program's own copy must be closed.
         drop(command);
         let (tell, told) = channel();
         std::thread::spawn(move || {
@@ -33,7 +33,7 @@ impl Running {
         Ok(Running { child, told })
     }
 
-    /// Reads output, waiting for it for up to `wait`.
+    /// Reads output. Waits for it for up to `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         match self.told.recv_timeout(wait) {
             Ok(bytes) => {
@@ -45,9 +45,9 @@ impl Running {
         }
     }
 
-    /// Kills it.
+    /// Kills the command.
     pub(super) fn kill(&mut self) {
-        // Errors are ignored: it may have ended already.
+        // Errors are ignored: the command may have ended already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

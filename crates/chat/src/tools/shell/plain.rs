@@ -1,5 +1,5 @@
-//! Converts terminal output to plain text: escape sequences are removed, and of a line that is
-//! overwritten again and again, such as a progress bar, the last state is kept.
+//! Converts terminal output to plain text. Escape sequences are removed. If a line is overwritten
+//! again and again, as a progress bar is, only its last state is kept.
 //!
 //! Rows that were scrolled out of the terminal are final. Nothing is wrapped.
 
@@ -12,11 +12,11 @@ use anstyle_parse::{Params, Parser, Perform};
 pub(super) const WIDTH: usize = 200;
 pub(super) const HEIGHT: usize = 50;
 
-/// The maximum number of characters of a row that can be overwritten. Beyond that the row is final.
+/// The maximum number of characters of a row that can be overwritten. A longer row is final.
 const LONGEST: usize = 16 << 10;
 
 /// The maximum length of an escape sequence in bytes. A longer one is treated as text, because it
-/// comes from a binary file.
+/// must come from a binary file.
 const SEQUENCE: usize = 4 << 10;
 
 /// Converts terminal output to plain text.
@@ -30,7 +30,7 @@ impl Plain {
         Plain { parser: <Parser>::new(), screen: Screen::new() }
     }
 
-    /// Processes output. Returns the text that is final.
+    /// Processes output. Returns the text that cannot change any more.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
             self.screen.unseen += 1;
@@ -68,14 +68,15 @@ struct Screen {
     row: usize,
     column: usize,
     done: String,
-    /// Bytes since the last character or complete escape sequence.
+    /// The number of bytes since the last character or complete escape sequence.
     unseen: usize,
 }
 
 #[derive(Default)]
 struct Row {
     text: Vec<char>,
-    /// Whether the cursor moved back in it: trailing spaces then replace earlier text.
+    /// Whether the cursor was moved back in the row. Trailing spaces are then left out, because
+    /// programs write them over earlier text.
     is_rewritten: bool,
 }
 
@@ -102,7 +103,7 @@ impl Screen {
             if !is_last {
                 return;
             }
-            // The rows above are final.
+            // A row of this length is final, and so are the rows above it.
             self.clear();
         }
         let row = &mut self.rows[self.row];
@@ -131,7 +132,7 @@ impl Screen {
         }
     }
 
-    /// Makes all rows final; the next output begins where the last row ended.
+    /// Makes all rows final. The next output begins where the last row ended.
     fn clear(&mut self) {
         let rows = mem::replace(&mut self.rows, VecDeque::from([Row::default()]));
         for (n, row) in rows.iter().enumerate() {
@@ -151,8 +152,8 @@ impl Screen {
         self.column = column.min(row.text.len().max(WIDTH));
     }
 
-    /// Erases from the cursor to the end of the row, from its beginning to the cursor, or all of
-    /// it.
+    /// Erases a part of the row: from the cursor to the end, from the beginning to the cursor, or
+    /// all of it.
     fn erase(&mut self, what: usize) {
         let row = &mut self.rows[self.row];
         row.is_rewritten = true;
@@ -221,7 +222,7 @@ impl Perform for Screen {
 }
 
 impl Screen {
-    /// Begins a new line, unless it is at the beginning of one.
+    /// Begins a new line, unless the text is empty or ends with one.
     fn feed_if_begun(&mut self) {
         if !self.done.is_empty() && !self.done.ends_with('\n') {
             self.done.push('\n');

@@ -1,4 +1,4 @@
-//! A command in a terminal of its own, by which all its processes are found.
+//! A command in a terminal of its own. All processes of the command are found by this terminal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,12 +39,12 @@ impl Running {
         command.stdout(writer.try_clone()?).stderr(writer);
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn()?;
-        // The pipe ends when the last process closes it, so our own copy must be closed.
+        // The pipe ends when the last process closes it, so this program's own copy must be closed.
         drop(command);
         Ok(Running { child, written: reader.into() })
     }
 
-    /// Reads output, waiting for it for up to `wait`.
+    /// Reads output. Waits for it for up to `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
@@ -62,12 +62,12 @@ impl Running {
         }
     }
 
-    /// Kills all processes, including those in other process groups of this terminal.
+    /// Kills all processes of this terminal, including those in other process groups.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
-            // Errors are ignored: no process is left, as wanted.
+            // Errors are ignored: they mean that no process is left.
             let _gone = kill_process_group(leader, Signal::KILL);
-            // A killed process may have started another just before.
+            // A process may have started another one just before it was killed.
             for _ in 0..ROUNDS {
                 let groups = groups(leader);
                 for group in &groups {
@@ -78,7 +78,7 @@ impl Running {
                 }
             }
         }
-        // Errors are ignored: it may have ended already.
+        // Errors are ignored: the command may have ended already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -90,7 +90,7 @@ impl Drop for Running {
     }
 }
 
-/// How many times remaining processes are looked for.
+/// The maximum number of times that remaining processes are looked for.
 const ROUNDS: usize = 8;
 
 /// The process groups of a session that have not ended.
@@ -101,9 +101,9 @@ fn groups(session: Pid) -> Vec<Pid> {
     stats.filter_map(|stat| group_in(&String::from_utf8_lossy(&stat), session)).collect()
 }
 
-/// The process group in a line of `/proc/PID/stat`, `PID (NAME) STATE PARENT GROUP SESSION …`, if
-/// the process belongs to `session`. NAME may contain anything; an ending process has −1 as GROUP
-/// and SESSION.
+/// Parses a line of `/proc/PID/stat`, `PID (NAME) STATE PARENT GROUP SESSION …`. Returns the
+/// process group if the process belongs to `session`. NAME may contain anything. A process that is
+/// ending has −1 as GROUP and SESSION.
 #[cfg(target_os = "linux")]
 fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     let mut rest = stat.rsplit_once(") ")?.1.split(' ');
