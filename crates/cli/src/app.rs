@@ -70,7 +70,7 @@ pub struct App {
     pub global: Global,
     pub config: Config,
     settings: OnceLock<Settings>,
-    /// Collects the output, if it must not reach the terminal.
+    /// Where the output is collected, if it must not reach the terminal.
     captured: Option<Arc<Mutex<Captured>>>,
     /// The progress of the command.
     pub progress: Arc<Progress>,
@@ -79,9 +79,9 @@ pub struct App {
 /// The collected output of a command.
 #[derive(Default)]
 struct Captured {
-    /// On standard output.
+    /// The output on standard output.
     out: Vec<u8>,
-    /// On standard output and standard error, as a terminal shows both.
+    /// The output on standard output and standard error, in the order in which a terminal shows it.
     all: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// A copy of the program for a user with this home folder and without settings, keys or
+    /// A copy of the program for a user with this home folder, who has no settings, keys or
     /// variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
@@ -134,8 +134,8 @@ impl App {
         }
     }
 
-    /// The settings, read on first use, so that commands that do not need them do not fail for
-    /// invalid ones.
+    /// The settings. They are read on first use, so that a command that does not need them works
+    /// even if they are invalid.
     pub fn settings(&self) -> Result<&Settings> {
         if let Some(settings) = self.settings.get() {
             return Ok(settings);
@@ -147,14 +147,14 @@ impl App {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    /// The folders and facts of this machine, with the rules for secrets that the settings name.
+    /// The configuration, with the rule files for secrets that the settings name.
     pub fn with_rules(&self) -> Result<Config> {
         let mut config = self.config.clone();
         config.rules.extend(self.settings()?.values.redaction.rules.iter().flatten().cloned());
         Ok(config)
     }
 
-    /// Redacts titles and other texts of a session before they are shown.
+    /// What redacts titles and other texts of a session before they are displayed.
     pub fn screen(&self) -> Result<Screen> {
         Ok(Screen::new(&self.with_rules()?))
     }
@@ -182,7 +182,7 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as it would be printed, without styles if colours are off.
+    /// A text as it would be printed: without styles if colours are off.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
@@ -226,12 +226,12 @@ impl App {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         if std::env::var_os("LESS").is_none() {
-            // Keep colours, and quit at once if the text fits.
+            // Tells `less` to keep colours, and to quit at once if the text fits.
             command.env("LESS", "FRX");
         }
         let Ok(mut child) = command.spawn() else { return self.print(text) };
         let shown = self.styled(text);
-        // Leaving the pager before the end is no error.
+        // Leaving the pager before the end is not an error.
         child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
         child.wait()?;
         Ok(())
@@ -271,8 +271,8 @@ impl App {
         }
     }
 
-    /// Fails if the output is a pipe whose reader has gone. Called before something is written, so
-    /// that the command stops.
+    /// Fails if the output is a pipe whose reader has gone. Commands call this before they write
+    /// something, and stop if it fails.
     #[cfg(unix)]
     pub fn check_output_has_reader(&self) -> Result<()> {
         if self.captured.is_some() {
@@ -282,7 +282,7 @@ impl App {
 
         let out = std::io::stdout();
         let mut asked = [PollFd::new(&out, PollFlags::empty())];
-        // Output that cannot be polled counts as read.
+        // Output that cannot be polled is assumed to have a reader.
         poll(&mut asked, Some(&Timespec::default())).ok();
         if asked[0].revents().contains(PollFlags::ERR) {
             Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())
@@ -296,7 +296,7 @@ impl App {
         Ok(())
     }
 
-    /// Prints a note on standard error. An error in doing so is ignored.
+    /// Prints a note on standard error. If that fails, the error is ignored.
     pub fn note(&self, text: &str) {
         let text = format!("{text}\n");
         match &self.captured {
@@ -324,7 +324,7 @@ impl App {
         }
     }
 
-    /// Whether output is collected for the caller, as the browser does.
+    /// Whether output is collected for a caller, such as the browser.
     pub fn is_captured(&self) -> bool {
         self.captured.is_some()
     }

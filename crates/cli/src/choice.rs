@@ -49,7 +49,8 @@ pub struct Choice {
     pub min_size: Option<u64>,
 }
 
-/// Parses one of the words that a type of settings takes. They live as long as the command line.
+/// Parses one of the words that a type of settings takes. The words live as long as the command
+/// line.
 pub fn one_of<T>() -> impl TypedValueParser<Value = T>
 where
     T: JsonSchema + DeserializeOwned + Clone + Send + Sync + 'static,
@@ -63,7 +64,7 @@ where
 }
 
 impl Choice {
-    /// The recipe with the changes of settings and options applied.
+    /// The recipe, with the changes that settings and options make.
     pub fn recipe(&self, app: &App, summary: bool) -> Result<Recipe> {
         let rules = passes::Keep {
             turns: self.keep_turns,

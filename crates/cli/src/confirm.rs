@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::BOLD;
 
-/// Whether standard input and standard error are a terminal.
+/// Whether the user can be asked: standard input is a terminal.
 pub fn can_ask() -> bool {
     std::io::stdin().is_terminal()
 }

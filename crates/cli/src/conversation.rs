@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use epitome_model::{Block, Entry, Output, Part, Role, Source, Transcript, decode};
 
-/// The text, and the number of entries in it.
+/// Returns the text, and the number of entries in it.
 pub fn render(transcript: &Transcript, source: &dyn Source) -> (String, usize) {
     let mut text = String::new();
     let head = &transcript.head;
@@ -41,7 +41,7 @@ fn add_block(text: &mut String, entry: &Entry, block: &Block, source: &dyn Sourc
             let words = thinking.text.as_ref().map(|words| words.read(source));
             part(text, "reasoning", words.as_deref().unwrap_or("(sealed)"));
         }
-        // Arguments in a JSON string are shown decoded.
+        // Arguments that are stored as a JSON string are decoded.
         Block::Call(call) => {
             part(text, &format!("call {}", call.name), &decode(&source.at(call.arguments)));
         }

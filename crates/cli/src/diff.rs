@@ -10,12 +10,12 @@ use epitome_render::{DiffLine, LineChange, changed_lines, diff_lines};
 
 use crate::text::{BOLD, DIM, count, field, visible};
 
-/// Maximum lines of a run that are shown.
+/// The maximum number of lines of a run that are displayed.
 const RUN: usize = 8;
-/// Maximum characters of a line that are shown.
+/// The maximum number of characters of a line that are displayed.
 const WIDTH: usize = 160;
 
-/// Every edit of a plan that changes the context: the removed text and its replacement, with
+/// Shows every edit of a plan that changes the context: the removed text and its replacement, with
 /// secrets redacted. Edits of copies in metadata are only counted.
 pub fn render<S: Source>(
     planned: &CompactionPlan<'_, S>,
@@ -50,7 +50,7 @@ pub fn render<S: Source>(
     text
 }
 
-/// Every line removed or added between two texts, with two lines of context.
+/// Adds the lines that were removed or added between two texts, with two lines of context.
 pub fn lines(out: &mut String, before: &str, after: &str) {
     for line in changed_lines(before, after, 2) {
         match line {

@@ -43,9 +43,9 @@ pub enum Status {
 pub struct Failure {
     #[serde(skip)]
     pub status: Status,
-    /// The kind, for programs: `in-use`.
+    /// The name of the kind, for programs: `in-use`.
     pub kind: &'static str,
-    /// The kind of the library error that it was made from, if any.
+    /// The kind of the library error from which the failure was made, if any.
     #[serde(skip)]
     pub error: Option<ErrorKind>,
     pub message: String,
@@ -84,13 +84,13 @@ impl Failure {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// An error while something was written or the archive was read: the disk is at fault, not the
-    /// session.
+    /// A failure while something was written or the archive was read. Its status says that the disk
+    /// is at fault, not the session.
     pub fn writing(err: Error) -> Failure {
         Failure::from(err.while_writing())
     }
 
-    /// Adds the path of the file, if the message does not contain it.
+    /// Adds the path of the file, unless the message contains it.
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Failure {
         let name = path.display().to_string();
@@ -113,7 +113,7 @@ impl Failure {
         self
     }
 
-    /// Keeps the worse of two failures.
+    /// Replaces `worst` by this failure if this one is worse.
     pub fn add_to(self, worst: &mut Option<Failure>) {
         if worst.as_ref().is_none_or(|it| it.status < self.status) {
             *worst = Some(self);
@@ -130,7 +130,7 @@ impl Failure {
         ExitCode::from(self.status as u8)
     }
 
-    /// `error: …`, then a line for each cause and each hint.
+    /// The text for people: `error: …`, then a line for each cause and each hint.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if self.status == Status::Quiet {
@@ -158,7 +158,7 @@ fn indented(text: &str) -> String {
 impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
         let status = match status(err.kind()) {
-            // The disk is at fault, not an unreadable session.
+            // While something is written, it is the disk that is at fault, not the session.
             Status::Unreadable if err.is_while_writing() => Status::Disk,
             other => other,
         };
@@ -182,7 +182,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// An error of standard output or standard error.
+/// Makes a failure of an error of standard output or standard error.
 impl From<io::Error> for Failure {
     fn from(err: io::Error) -> Failure {
         if err.kind() == io::ErrorKind::BrokenPipe {
@@ -195,7 +195,7 @@ impl From<io::Error> for Failure {
 fn name_of_process(user: &User) -> String {
     match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
-        // A process of another user: its id is hidden.
+        // The process belongs to another user, and its id is hidden.
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} (process {pid})"),
     }

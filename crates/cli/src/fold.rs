@@ -2,9 +2,9 @@
 
 use epitome_render::{Breaks, Run, wrap};
 
-/// Wraps lines that are longer than `columns` between words. A continuation line has the style and
-/// the indent of its line, or the indent of the text after its label. Only blanks at a break are
-/// dropped.
+/// Wraps lines that are longer than `columns` between words. A continuation line has the style of
+/// its line. It is indented like its line, or like the text after the label of its line. Only
+/// blanks at a break are dropped.
 pub fn folded(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }
@@ -31,8 +31,8 @@ fn folded_line(line: &str, columns: usize) -> String {
     lines.join("\n") + end
 }
 
-/// The column at which a line continues: after its leading blanks, or after a label of one or two
-/// words that several blanks follow.
+/// The column at which continuation lines begin: after the leading blanks of the line, or after a
+/// label of one or two words that several blanks follow.
 fn indent(line: &str) -> usize {
     match line.find("  ") {
         Some(label) if label > 0 && line[..label].matches(' ').count() < 2 => {
@@ -46,7 +46,7 @@ fn blanks(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
 }
 
-/// The parts of a line, each with the escape sequences of its style, which `ESC[0m` ends.
+/// The parts of a line, each with the escape sequences that begin its style. `ESC[0m` ends a style.
 fn runs(line: &str) -> Vec<Run<&str>> {
     let mut runs = Vec::new();
     let mut style = "";
@@ -76,7 +76,8 @@ fn escapes(text: &str) -> usize {
         let Some(last) = style.find('m') else { break };
         end += 2 + last + 1;
     }
-    // Skip an escape that begins no style: otherwise the loop over the line would never end.
+    // An escape character that begins no style is skipped, because the loop over the line would
+    // never end.
     if end == 0 && text.starts_with('\x1b') { 1 } else { end }
 }
 

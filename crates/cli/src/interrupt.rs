@@ -8,23 +8,24 @@ use std::time::Duration;
 pub struct Interrupt(Mutex<Receiver<()>>);
 
 impl Interrupt {
-    /// From now on the first Ctrl-C only requests a stop; the second one kills the program.
+    /// Handles Ctrl-C from now on: the first one only requests a stop, the second one kills the
+    /// program.
     pub fn new() -> Interrupt {
         Interrupt::calling(|| ())
     }
 
-    /// Like [`new`](Interrupt::new), and `first` is called on the first Ctrl-C. Once this is
-    /// dropped, Ctrl-C kills the program.
+    /// Like [`new`](Interrupt::new), and calls `first` on the first Ctrl-C. Once this is dropped,
+    /// Ctrl-C kills the program.
     pub fn calling(first: impl FnOnce() + Send + 'static) -> Interrupt {
         let (tell, told) = channel();
         let (begin, begun) = channel();
         std::thread::spawn(move || listen(&tell, &begin, first));
-        // If no handler can be installed, Ctrl-C keeps its default effect.
+        // If no handler can be installed, Ctrl-C kills the program at once.
         begun.recv().ok();
         Interrupt(Mutex::new(told))
     }
 
-    /// Waits this long, or until a stop is requested. Returns whether one was.
+    /// Waits for `at_most`, or until a stop is requested. Returns whether one was requested.
     pub fn wait(&self, at_most: Duration) -> bool {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match told.recv_timeout(at_most) {

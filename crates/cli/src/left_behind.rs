@@ -1,10 +1,10 @@
-//! Content that a conversion left out, in words.
+//! Describes the content that a conversion left out.
 
 use epitome_api::LeftBehind;
 
 use crate::text::count;
 
-/// Names the kind of content, with its number.
+/// Describes content of one kind, with its number.
 pub fn message(what: LeftBehind, n: u64) -> String {
     match what {
         LeftBehind::Reasoning => {

@@ -9,12 +9,12 @@ use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
 
-/// The maximum number of removed texts that are shown of each kind.
+/// The maximum number of removed texts of each kind that are displayed.
 const SHOWN: usize = 3;
 /// The maximum width of a removed text's name, in columns.
 const NAME: usize = 64;
 
-/// The whole report.
+/// The whole report. If `all`, every removed text is listed.
 pub fn render(report: &LossReport, all: bool) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}\n", path(&report.session));
     if report.compactions.is_empty() {
@@ -41,7 +41,7 @@ pub fn render_planned(losses: &CompactionLosses) -> String {
     format!("\n{BOLD}What would leave the context{BOLD:#}\n{}", body(losses, false))
 }
 
-/// `(Claude Code's own, 2026-11-02 14:10): 152.0k → 9.1k tokens`.
+/// The first line of a compaction: `(Claude Code's own, 2026-11-02 14:10): 152.0k → 9.1k tokens`.
 fn head(compaction: &CompactionLosses, agent: &str) -> String {
     let maker = compaction.maker(agent);
     let mut about = vec![field(maker.strip_prefix("by ").unwrap_or(&maker))];
@@ -82,7 +82,7 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
 struct List {
     text: String,
     most: usize,
-    /// The command that lists the rest.
+    /// The command that lists the other pieces.
     rest: &'static str,
     /// The number of pieces with a reference that were listed.
     listed: usize,
@@ -141,8 +141,8 @@ impl List {
         }
     }
 
-    /// Groups pieces of one kind and name, each group shown as its first piece; if all are listed,
-    /// only pieces with the same text.
+    /// Groups pieces that have the same kind and name; each group is displayed as its first piece.
+    /// If all pieces are listed, only those with the same text are grouped.
     fn grouped<'p>(&self, pieces: &[&'p Piece]) -> Vec<Vec<&'p Piece>> {
         let is_all = self.most == usize::MAX;
         let mut groups: Vec<Vec<&Piece>> = Vec::new();
@@ -159,7 +159,7 @@ impl List {
         groups
     }
 
-    /// Adds how a piece is put back, or printed.
+    /// Adds the command that puts a piece back, or that prints it.
     fn way_back(&mut self, compaction: &CompactionLosses) {
         if self.listed == 0 {
             return;

@@ -1,4 +1,4 @@
-//! The commands in groups: the output of `epitome` alone and `epitome --help`. The help of each
+//! The commands in groups: the output of `epitome` alone and of `epitome --help`. The help of each
 //! command has the global options on one line.
 
 use std::fmt::Write as _;
@@ -36,13 +36,13 @@ epitome COMMAND --help shows the options and examples of a command.
 const TEMPLATE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
-/// Columns of the names of commands.
+/// The width of the column with the names of commands.
 const NAME: usize = 13;
 
-/// The command line, with the commands in groups.
+/// The command line, with the list of commands in groups.
 pub fn grouped(command: Command) -> Command {
     let groups = groups(&command);
-    // clap's own list of all commands is left out.
+    // clap's own list of commands is left out.
     let about = "{about-with-newline}\n{usage-heading} {usage}\n\n";
     let template = format!("{about}{groups}{{all-args}}{{after-help}}");
     let mut command = command.help_template(template).override_usage("epitome [OPTIONS] <COMMAND>");
@@ -75,8 +75,8 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// A command and its subcommands, changed so that the help has the examples first and the global
-/// options on one line.
+/// Changes the help of a command and of its subcommands: the examples come first, and the global
+/// options are on one line.
 fn without_global_options(command: Command) -> Command {
     let globals: Vec<String> = command
         .get_arguments()

@@ -22,7 +22,7 @@ impl Progress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The steps done, and all steps; none if there are not several.
+    /// The number of steps done, and of all steps; `None` unless there are several.
     pub fn so_far(&self) -> Option<(usize, usize)> {
         let done = self.done.load(Ordering::Relaxed);
         let of = self.of.load(Ordering::Relaxed);

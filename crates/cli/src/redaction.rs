@@ -37,7 +37,7 @@ pub struct MoreRules {
 }
 
 impl Redaction {
-    /// The finder, if anything is to be redacted.
+    /// The finder; `None` if nothing must be redacted.
     pub fn finder(&self, app: &App) -> Result<Option<Finder>> {
         let off = app.settings()?.values.redaction.enabled == Some(false);
         if self.no_redact {
@@ -57,7 +57,7 @@ impl Redaction {
 }
 
 impl MoreRules {
-    /// The rule files given on the command line and in the settings.
+    /// The rule files that the settings and the command line name.
     pub fn files(&self, app: &App) -> Result<Vec<PathBuf>> {
         let set = app.settings()?.values.redaction.rules.iter().flatten();
         Ok(set.chain(&self.rules).cloned().collect())
@@ -72,7 +72,7 @@ impl MoreRules {
 /// Counts of what was redacted.
 #[derive(Clone, Debug, Default)]
 pub struct RedactionCounts {
-    /// Different secrets and personal data, by rule.
+    /// The number of different secrets and personal data, by rule.
     pub by_rule: BTreeMap<String, u64>,
     secrets: u64,
     personal: u64,

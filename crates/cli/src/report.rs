@@ -22,7 +22,7 @@ pub struct ReportView {
     pub diff: String,
 }
 
-/// The agent's native form, in words.
+/// Describes the agent's native form.
 fn own_way(file: &CompactedFile) -> String {
     let native = epitome_formats::named(file.agent).and_then(|format| format.native);
     match (file.way, native) {
@@ -33,8 +33,8 @@ fn own_way(file: &CompactedFile) -> String {
     }
 }
 
-/// The whole report of one session, without the list of losses; `may_matter` are those that may
-/// matter, each in a few words.
+/// The whole report of one session, without the list of losses. `may_matter` are the losses that
+/// may matter, each in a few words.
 pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     let file = &report.file;
     let mut text = String::new();
@@ -147,7 +147,7 @@ impl Lines {
     }
 }
 
-/// A line for each of many sessions, and the total.
+/// A table with a line for each of many sessions, and the total.
 pub fn summary(reports: &[CompactReport]) -> String {
     use Side::{Left, Right};
     let sides = [Left, Right, Left, Right, Right, Right, Left, Right, Right, Left];
@@ -203,7 +203,8 @@ pub fn summary(reports: &[CompactReport]) -> String {
     text
 }
 
-/// The sessions as in `epitome list`: the agent and the shortest unique prefix of the id.
+/// The names of the sessions as `epitome list` prints them: the agent and the shortest unique
+/// prefix of the id.
 fn names(reports: &[CompactReport]) -> Vec<String> {
     let ids = reports.iter().map(|report| match &report.file.id {
         Some(id) => id.clone(),
@@ -224,7 +225,7 @@ fn edits(file: &CompactedFile) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// For a file that grows: why, and how it can be made smaller.
+/// If a file grows, says why, and how it can be made smaller.
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
     let is_appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
@@ -232,18 +233,18 @@ fn grows(file: &CompactedFile) -> Vec<String> {
     (is_appended && after > before).then_some(told).into_iter().collect()
 }
 
-/// The largest savings of the context, by tool and by file.
+/// Lists the largest savings of the context by tool and by file.
 fn saves(savings: &Savings) -> Vec<String> {
     let lines = [largest(&savings.tools, field), largest(&savings.files, end)];
     lines.into_iter().flatten().collect()
 }
 
-/// `46.6k of Read, 7.9k of Edit, 4.1k of thinking, 2.0k of 5 others`. Savings below one per cent
-/// are left out.
+/// Lists the largest savings: `46.6k of Read, 7.9k of Edit, 4.1k of thinking, 2.0k of 5 others`.
+/// Savings below one per cent are not named.
 fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     const SHOWN: usize = 4;
     let all: Tokens = savings.iter().map(|it| it.tokens).sum();
-    // One in a hundred.
+    // One per cent.
     let least = Tokens(all.0.div_ceil(100));
     let shown = savings.iter().take(SHOWN).take_while(|it| it.tokens >= least).count();
     let (first, rest) = savings.split_at(shown);
@@ -266,7 +267,7 @@ fn end(path: &str) -> String {
     }
 }
 
-/// The losses that may matter, and how to list all of them.
+/// Says which losses may matter, and how all of them are listed.
 fn loses(may_matter: &[String], are_listed: bool) -> Vec<String> {
     let mut lines = vec![if may_matter.is_empty() {
         "no rule, plan, decision, unresolved error, or message of yours".to_owned()

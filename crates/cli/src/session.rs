@@ -57,7 +57,7 @@ impl Input {
         Ok(inputs)
     }
 
-    /// Reads it in its stored state.
+    /// Reads the session in its stored state.
     pub fn load(&self, app: &App) -> Result<Loaded<ShownSource>> {
         let path = match self {
             Input::Stdin => {
@@ -78,9 +78,9 @@ impl Input {
     }
 }
 
-/// Finds the session file for a name.
+/// Finds the file of the session that a name means.
 pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
-    // An id is Unicode; other names are paths.
+    // An id is Unicode, so any other name is a path.
     let Some(name) = name.to_str() else { return Ok(PathBuf::from(name)) };
     if name.is_empty() {
         return Err(Failure::usage("the name of the session is empty"));
@@ -98,8 +98,8 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
     }
 }
 
-/// The sessions of this machine, or of the agent given with `--agent`. Sources that could not be
-/// read are reported on standard error.
+/// Returns the sessions of this machine, or of the agent given with `--agent`. Reports folders,
+/// files and databases that could not be read on standard error.
 pub fn all(app: &App) -> FoundSessions {
     let found = agents::all(&app.config.agents, app.agent());
     for err in &found.unread {
@@ -141,7 +141,7 @@ impl State {
         if self.as_sent { Version::AsSent } else { Version::AsItWas }
     }
 
-    /// Opens a session, and reports on standard error what could not be put back.
+    /// Opens a session, and reports on standard error what could not be restored.
     pub fn open(self, app: &App, input: &Input) -> Result<History> {
         let config = &app.config;
         let version = self.version();
@@ -154,7 +154,7 @@ impl State {
     }
 }
 
-/// Reports on standard error what could not be put back into a session.
+/// Reports on standard error what could not be restored in a session.
 pub fn note_missing<'a>(app: &App, input: &Input, missing: impl IntoIterator<Item = &'a str>) {
     for what in missing {
         let name = text::field(&input.name());
@@ -171,7 +171,7 @@ pub struct Which {
     pub project: Option<PathBuf>,
 }
 
-/// A filter over many sessions that does not read them.
+/// A filter for many sessions that needs not read them.
 #[derive(Args, Clone, Debug)]
 pub struct Filter {
     #[command(flatten)]
@@ -191,9 +191,9 @@ impl Filter {
         self.which.project.is_some() || self.older_than.is_some() || self.larger_than.is_some()
     }
 
-    /// The session files that pass the filter; the filter for projects is applied after reading
-    /// them. Sessions of read-only agents are skipped with one note per agent, because there may be
-    /// thousands.
+    /// The session files that pass the filter, without the filter for projects, which needs the
+    /// content of sessions. Sessions of read-only agents are skipped, with one note per agent,
+    /// because there may be thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
         let mut found = all(app).sessions;
@@ -225,8 +225,8 @@ impl Which {
     }
 }
 
-/// Parses a project: a folder, or a name that may begin with a dash. Refuses an empty text, and an
-/// option that follows `--project` by mistake.
+/// Parses a project: a folder, or a name, which may begin with a dash. Refuses an empty text, and
+/// an option that follows `--project` by mistake.
 pub fn project() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let text = given.to_string_lossy();
@@ -271,14 +271,15 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
         _ => (digits, "0"),
     };
     let number: u64 = whole.replace('_', "").parse().map_err(|_| wrong())?;
-    // A decimal, as in reports: 1.5k.
+    // A decimal number, as reports print it: 1.5k.
     let part: u64 = tenths.parse().map_err(|_| wrong())?;
     let of = u32::try_from(tenths.len()).ok().and_then(|n| 10_u64.checked_pow(n));
     let part = part.checked_mul(unit).zip(of).map(|(part, of)| part / of).ok_or_else(wrong)?;
     number.checked_mul(unit).and_then(|it| it.checked_add(part)).ok_or_else(wrong)
 }
 
-/// Parses a target: `50k` is 50,000 tokens, `60%` that of the window, `80000chars` characters.
+/// Parses a target: `50k` is 50,000 tokens, `60%` is a share of the window, `80000chars` is a
+/// number of characters.
 pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
     let tokens = parse_tokens(text).map(|tokens| Target::of_tokens(Tokens(tokens)));
     let target = tokens.or_else(|_| text.parse::<Target>());

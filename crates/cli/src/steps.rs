@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::text::{DIM, count};
 
-/// A command in progress: its bar on standard error, and Ctrl-C.
+/// A command in progress. It has a bar on standard error, and handles Ctrl-C.
 pub struct Steps {
     bar: ProgressBar,
     progress: Arc<Progress>,
@@ -29,7 +29,7 @@ impl Steps {
         Steps { bar, progress, of, _interrupt: None }
     }
 
-    /// A bar for steps that write: after the first Ctrl-C, steps in progress are finished. If the
+    /// A bar for steps that write. After the first Ctrl-C, steps in progress are finished. If the
     /// browser runs the command, the browser handles Ctrl-C.
     pub fn writing(app: &App, template: &str, of: usize) -> Steps {
         let mut steps = Steps::new(app, template, of);
@@ -76,7 +76,8 @@ impl Steps {
         self.bar.finish_and_clear();
     }
 
-    /// The message after a stop, if there was one: `31 of 146 sessions compacted, stopped`.
+    /// The failure of a command that was stopped before its end: `31 of 146 sessions compacted,
+    /// stopped`. `None` if it was not.
     pub fn stopped(&self, n: usize, done: &str, hint: &str) -> Option<Failure> {
         let is_complete = self.progress.done() >= self.of;
         if !self.is_stopped() || is_complete {

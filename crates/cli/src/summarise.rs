@@ -34,7 +34,7 @@ impl Account {
         self.lock().get(session).cloned()
     }
 
-    /// Whether any model was called.
+    /// Whether any model was called for a session.
     pub fn has(&self, session: &str) -> bool {
         self.lock().contains_key(session)
     }
@@ -44,7 +44,7 @@ impl Account {
     }
 }
 
-/// The estimate for people.
+/// Describes the estimate for people.
 pub fn render(would_ask: &WouldAsk) -> String {
     let Questions { model, because, forecast, cost, prices_of } = &would_ask.would_ask;
     let Forecast { questions, input, output } = forecast;
@@ -69,7 +69,7 @@ pub fn render(would_ask: &WouldAsk) -> String {
     )
 }
 
-/// The cost of calls, in one line. Unknown amounts are marked as unknown.
+/// Describes the cost of calls in one line. Unknown amounts are marked as unknown.
 fn cost(spent: &CallTotals, date: &str) -> String {
     let CallTotals { calls, failed, unsaid, used, cost, unpriced } = spent;
     let input = used.input + used.cached + used.cache_written;

@@ -1,4 +1,4 @@
-//! Tables. On a terminal they fit its width: some columns are cut, others left out.
+//! Tables. On a terminal they fit its width: some columns are cut, and others are left out.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use epitome_render::width_of;
 
 use crate::text::{self, DIM, PLAIN, cut, field};
 
-/// Spaces between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
 /// The alignment of a column.
@@ -24,9 +24,9 @@ type Cell = (Style, String);
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<(Style, Vec<Cell>)>,
-    /// Columns whose cells may be cut, each with its least width.
+    /// Columns whose cells may be cut, each with its minimum width.
     shrinking: Vec<(usize, usize)>,
-    /// Columns that are left out if cutting is not enough, in this order.
+    /// Columns that are left out if cutting does not suffice, in this order.
     leaving: Vec<usize>,
 }
 
@@ -57,12 +57,12 @@ impl Table {
         self.styled(PLAIN, cells);
     }
 
-    /// A row in one style.
+    /// Adds a row in one style.
     pub fn styled(&mut self, style: Style, cells: Vec<String>) {
         self.rows.push((style, cells.iter().map(|cell| (PLAIN, field(cell))).collect()));
     }
 
-    /// A row whose cells have styles of their own.
+    /// Adds a row whose cells have styles of their own.
     pub fn painted(&mut self, cells: Vec<(Style, String)>) {
         let cells = cells.into_iter().map(|(style, cell)| (style, field(&cell)));
         self.rows.push((PLAIN, cells.collect()));
@@ -73,13 +73,13 @@ impl Table {
         self.widths(text::width().unwrap_or(usize::MAX)).get(column).is_some_and(Option::is_some)
     }
 
-    /// The lines, fitted to the terminal's width if there is one.
+    /// The lines of the table, fitted to the terminal's width if there is a terminal.
     pub fn render(&self) -> String {
         self.render_within(text::width())
     }
 
-    /// The lines, of at most `width` columns if cutting and leaving out columns makes that
-    /// possible.
+    /// The lines of the table. They have at most `width` columns, if cutting cells and leaving out
+    /// columns make that possible.
     pub fn render_within(&self, width: Option<usize>) -> String {
         let widths = self.widths(width.unwrap_or(usize::MAX));
         let mut text = String::new();
@@ -108,8 +108,8 @@ impl Table {
         text
     }
 
-    /// The width of each column for a table of at most `most` columns; none for one that is left
-    /// out.
+    /// The width of each column for a table of at most `most` columns; `None` for a column that is
+    /// left out.
     fn widths(&self, most: usize) -> Vec<Option<usize>> {
         let natural = (0..self.sides.len()).map(|column| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));

@@ -45,7 +45,7 @@ pub fn one_line(text: &str, max: usize) -> String {
     epitome_model::short(&visible(&flat), max)
 }
 
-/// A path, with the user's home folder as `~`.
+/// A path as text, with `~` for the user's home folder.
 pub fn path(path: &Path) -> String {
     let shown = match std::env::home_dir() {
         Some(home) if home != Path::new("/") => match path.strip_prefix(&home) {
@@ -91,7 +91,7 @@ pub fn full_bar(part: u64, whole: u64) -> String {
     bar + &"░".repeat(rest)
 }
 
-/// A bar with a resolution of an eighth of a column.
+/// A bar in steps of an eighth of a column.
 fn bar_of(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = usize::try_from(part.min(whole) * 80 / whole.max(1)).unwrap_or(80);
@@ -100,8 +100,8 @@ fn bar_of(part: u64, whole: u64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// The beginning of a hash, enough to distinguish files: `blake3 21dd95183f7f93f4…`. JSON has the
-/// whole hash.
+/// The beginning of a hash, long enough to distinguish files: `blake3 21dd95183f7f93f4…`. JSON has
+/// the whole hash.
 pub fn short_hash(blake3: &str) -> String {
     format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
@@ -118,12 +118,12 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     }
 }
 
-/// `4.2 MB → 812.0 KB`.
+/// A size before and after: `4.2 MB → 812.0 KB`.
 pub fn bytes_change(before: Bytes, after: Bytes) -> String {
     format!("{before} → {after}")
 }
 
-/// The width of the output in columns: `COLUMNS`, the terminal's width, or 100.
+/// The width of the output in columns: the variable `COLUMNS`, or the terminal's width, or 100.
 pub fn columns() -> usize {
     let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)

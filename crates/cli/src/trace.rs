@@ -22,6 +22,6 @@ pub fn begin(config: &Config) -> Result<()> {
         .with_timer(uptime())
         .with_ansi(false)
         .try_init();
-    // An existing subscriber is not an error.
+    // It is not an error if there is a subscriber already.
     told.or(Ok(()))
 }

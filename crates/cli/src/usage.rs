@@ -1,4 +1,5 @@
-//! Tips after a command line that cannot be parsed: clap says what is wrong, these say what to do.
+//! Tips after a command line that cannot be parsed. clap says what is wrong, the tips say what to
+//! do.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -39,8 +40,8 @@ fn tips(err: &Error, command: &Command, line: &[OsString]) -> Vec<String> {
     }
 }
 
-/// How a missing argument is given. `missing` is as clap prints it: `<SESSION>...`, `--to
-/// <FORMAT>`.
+/// Tips on how to give a missing argument. `missing` is the argument as clap prints it:
+/// `<SESSION>...`, `--to <FORMAT>`.
 fn of_missing(called: &Command, missing: &str) -> Vec<String> {
     let name = called.get_name();
     if missing.contains("<SESSION>") {
@@ -73,7 +74,7 @@ fn is_option(missing: &str, long: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=', '<']))
 }
 
-/// Hints: what the user probably meant by an unknown option.
+/// Tips on what the user may have meant by an unknown option.
 fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     let name = called.map(Command::get_name);
     let is_agent = epitome_formats::named(word).is_some();
@@ -96,7 +97,7 @@ fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     }
 }
 
-/// Hints: what the user may have meant by a word in the place of a command.
+/// Tips on what the user may have meant by a word in the place of a command.
 fn of_no_command(command: &Command, words: &[&str], word: &str) -> Vec<String> {
     if words.first() == Some(&"config") {
         return of_config();

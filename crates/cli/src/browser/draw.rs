@@ -17,7 +17,7 @@ use super::view::View;
 use super::worker::Kind;
 use crate::text::{self, count, field, fitted, share};
 
-/// The keys, the most important first: those that do not fit are left out.
+/// The keys, the most important first. Those that do not fit are left out, from the end.
 const KEYS: [(&str, &str); 13] = [
     ("?", "help"),
     ("q", "quit"),
@@ -103,7 +103,7 @@ fn boxed(frame: &mut Frame<'_>, browser: &Browser, title: &str, lines: Vec<Line<
     frame.render_widget(Paragraph::new(Text::from(lines)).block(block.padding(inside)), place);
 }
 
-/// The lines that fit into a box, with a mark if some do not.
+/// As many of the lines as fit into a box. If some do not fit, the last line says so.
 fn cut_off(mut lines: Vec<Line<'_>>, width: usize, height: usize) -> Vec<Line<'_>> {
     if lines.len() > height {
         lines.truncate(height.saturating_sub(1));
@@ -127,7 +127,7 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     ];
     let [head, names, list, below] = Layout::vertical(parts).areas(frame.area());
     let height = usize::from(list.height).max(1);
-    // Scrolls so that the current row is on the screen.
+    // The list scrolls so that the current row is on the screen.
     browser.top = browser.top.clamp(browser.at.saturating_sub(height - 1), browser.at);
     browser.top = browser.top.min(browser.shown.len().saturating_sub(height));
     frame.render_widget(head_line(browser, usize::from(head.width)), head);
@@ -198,7 +198,7 @@ fn no_match(browser: &Browser) -> Text<'static> {
     ])
 }
 
-/// The widths of the columns; 0 for those without room.
+/// The widths of the columns; 0 for a column for which there is no room.
 struct Columns {
     agent: usize,
     id: usize,
@@ -278,7 +278,7 @@ impl Columns {
         (styles[2], styles[3], styles[5], styles[7]) = (dim(), dim(), dim(), dim());
         styles[6] = saves_style(browser, row);
         if is_current {
-            // In a reversed line, foreground colours would become backgrounds.
+            // A reversed line has no colours of its own, because they would become backgrounds.
             styles = [Style::new(); 8];
         }
         let mark = match (is_chosen, is_current) {
@@ -310,7 +310,7 @@ fn cell(text: &str, width: usize, right: bool) -> String {
     if right { gap + &text } else { text + &gap }
 }
 
-/// How full the context was over time, as bars: the largest request has the highest.
+/// The size of the context over time, as bars. The largest request has the highest bar.
 fn course(points: &[Tokens], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = points.iter().max().map_or(0, |it| it.0);
@@ -339,7 +339,8 @@ fn saves_style(browser: &Browser, row: &Row) -> Style {
     }
 }
 
-/// The last two parts of the folder that it was run in, or the last if there is no room for more.
+/// The last two parts of the folder in which the session was run, or only the last part if there is
+/// no room for both.
 fn project(info: Option<&SessionInfo>, width: usize) -> String {
     let cwd = info.and_then(|it| it.cwd.as_deref()).unwrap_or_default();
     let mut parts = cwd.rsplit(['/', '\\']).filter(|it| !it.is_empty());
@@ -357,7 +358,7 @@ fn title(row: &Row) -> (String, Style) {
     }
 }
 
-/// A rule, the current session, and a note or the keys.
+/// The lines below the list: a rule, the current session, and a note or the keys.
 fn foot_lines(browser: &Browser, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("─".repeat(width), dim())];
     match browser.current() {
@@ -401,7 +402,7 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     ]
 }
 
-/// The size of a session's context and its cost, in fewer words if there is less room.
+/// The size of a session's context and its cost, in a shorter form if there is less room.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
     let mut long = Vec::new();
     let mut short = Vec::new();
@@ -424,7 +425,7 @@ fn sums_of(info: &SessionInfo, width: usize) -> String {
     if long.width() <= width { long } else { short.join(" · ") }
 }
 
-/// The work in progress, or a note, or the keys.
+/// The last line: the work in progress, a note, or the keys.
 fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
     match (&browser.note, &browser.work) {
         (Some(Note::Failed(text)), _) => {
@@ -519,7 +520,7 @@ fn dim() -> Style {
 }
 
 impl Browser {
-    /// A colour, or none without colours.
+    /// The style of a colour. Without colours, a style that changes nothing.
     fn style(&self, colour: Color) -> Style {
         if self.colours { Style::new().fg(colour) } else { Style::new() }
     }

@@ -1,4 +1,4 @@
-//! Small menus: to which agent, in which form.
+//! Menus: to which agent a session is ported, and in which form it is exported.
 
 use super::worker::Form;
 
@@ -17,14 +17,14 @@ pub enum Choice {
 }
 
 impl Menu {
-    /// The agents that a session of `agent` can be converted for.
+    /// The agents for which a session of `agent` can be converted.
     pub fn port(agent: &str) -> Menu {
         let others = epitome::agents::resumed().map(|(to, _)| to.name()).filter(|to| *to != agent);
         let entries = others.zip('1'..).map(|(to, key)| (key, to.to_owned(), Choice::Port(to)));
         Menu { title: "Continue it in another agent", entries: entries.collect() }
     }
 
-    /// The forms that a session is exported in.
+    /// The forms in which a session can be exported.
     pub fn export() -> Menu {
         let entries = Form::ALL.into_iter().zip('1'..);
         let entries =

@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// The state of the session in a word: compacted or not.
+/// The state of the session in a word; empty for a readable session that is not compacted.
 pub fn state(listed: &Listed) -> &'static str {
     match &listed.seen {
         Ok(_) if listed.is_compacted() => "compacted",
@@ -56,7 +56,7 @@ pub fn state(listed: &Listed) -> &'static str {
     }
 }
 
-/// The indices of the rows that match a filter, the best match first; rows that match much worse
+/// The indices of the rows that match a filter, the best match first. Rows that match much worse
 /// than the best one are left out. Without a filter, all rows in their order.
 pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     let mut order: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
@@ -72,10 +72,11 @@ pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
         Some((pattern.score(words, &mut matcher)?, at))
     });
     let mut scored: Vec<(u32, usize)> = scored.collect();
-    // Letters scattered over a long title match nearly everything, so weak matches are dropped.
+    // The letters of a filter are scattered over nearly every long title, so weak matches are
+    // dropped.
     let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.retain(|(score, _)| score * 3 >= best * 2);
-    // A stable sort: equal matches keep their order.
+    // The sort is stable: equal matches keep their order.
     scored.sort_by_key(|(score, _)| Reverse(*score));
     scored.into_iter().map(|(_, at)| at).collect()
 }

@@ -1,4 +1,4 @@
-//! The state of the browser and the effect of each key. No input or output.
+//! The state of the browser, and the effect of each key. It does no input or output.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use super::view::View;
 use super::worker::{Commands, Done, Kind, Task};
 use crate::text::{count, share};
 
-/// The lines below the list: a rule, three of the current session, and the keys.
+/// The number of lines below the list: a rule, three for the current session, and the keys.
 const FOOT: usize = 5;
 
 /// The browser.
@@ -37,11 +37,11 @@ pub struct Browser {
     pub work: Option<Work>,
     pub now: Timestamp,
     pub colours: bool,
-    /// The columns and lines of the screen.
+    /// The number of columns and lines of the screen.
     pub size: (u16, u16),
 }
 
-/// What keys act on.
+/// What is on the screen, and so what keys act on.
 #[derive(Clone, Debug)]
 pub enum Mode {
     List,
@@ -80,9 +80,9 @@ pub enum Effect {
     Start(Task),
     /// Puts a text on the clipboard of the terminal.
     Copy(String),
-    /// Leaves; what is being written is finished.
+    /// Leaves. What is being written is finished first.
     Leave,
-    /// Leaves; what is being written stops after the sessions in progress.
+    /// Leaves. What is being written stops after the sessions in progress.
     Stop,
 }
 
@@ -110,7 +110,7 @@ impl Browser {
         self.shown.get(self.at).map(|&at| &self.rows[at])
     }
 
-    /// The selected rows, or else the current one.
+    /// The rows on which a command acts: the selected ones, or else the current one.
     pub fn meant(&self) -> Vec<&Row> {
         if self.chosen.is_empty() {
             return self.current().into_iter().collect();
@@ -130,11 +130,11 @@ impl Browser {
             Done::Printed { commands, text, failed } => {
                 let Commands { title, lines, kind } = commands;
                 if lines.iter().flatten().any(|word| word == "restore") && !failed {
-                    // The next key acts on the session at the cursor again.
+                    // After the command, keys act on the current session again.
                     self.chosen.clear();
                 }
                 let width = usize::from(self.size.0);
-                // A failed command has nothing to carry out or to undo.
+                // A command that failed printed nothing that a key could carry out or undo.
                 let shown = if failed { Kind::Shows } else { kind };
                 let mut view = View::new((title, shown), &text, self.colours, width);
                 if kind == Kind::Ports && !failed {
@@ -155,7 +155,7 @@ impl Browser {
         self.work.is_none() && matches!(self.mode, Mode::List)
     }
 
-    /// Sets new rows; the current session stays current if it still exists.
+    /// Sets new rows. The current session stays the current one if it still exists.
     fn take(&mut self, listed: Vec<Listed>) {
         let path = self.current().map(|row| row.listed.file.path.clone());
         self.rows = Row::all(listed);
@@ -164,7 +164,7 @@ impl Browser {
         self.refresh(path.as_deref());
     }
 
-    /// Filters and sorts again; the session at `path` becomes the current one.
+    /// Filters and sorts again. The session at `path` becomes the current one.
     fn refresh(&mut self, path: Option<&Path>) {
         self.shown = found(&self.rows, &self.filter, self.sort);
         let mut shown = self.shown.iter();
@@ -306,7 +306,7 @@ impl Browser {
             .iter()
             .map(|row| vec!["restore".into(), row.listed.file.path.clone().into()])
             .collect();
-        // This command takes one session.
+        // `epitome restore` takes one session.
         let title = rows.iter().map(|row| format!("epitome restore {}", row.short));
         let title = title.collect::<Vec<_>>().join("; ");
         let text = vec![
@@ -417,7 +417,7 @@ impl Browser {
             KeyCode::Char('D') if view.kind == Kind::Plans => return self.command(code),
             KeyCode::Char('u') if view.kind == Kind::Writes => return self.ask_to_restore(),
             KeyCode::Char('c') if view.kind == Kind::Plans => {
-                // For the session that is shown, whatever is selected.
+                // The key is about the session that is shown, not about selected ones.
                 self.chosen.clear();
                 return self.ask_to_compact();
             }
@@ -462,17 +462,19 @@ impl Browser {
         self.chosen = if self.chosen == all { BTreeSet::new() } else { all };
     }
 
-    /// The height of the list: all lines but the head, the column names, and the lines below.
+    /// The number of lines of the list: all except the head, the names of the columns, and the
+    /// lines below.
     pub fn lines_of_list(&self) -> usize {
         usize::from(self.size.1).saturating_sub(2 + self.lines_of_foot()).max(1)
     }
 
-    /// The number of lines below the list. On a low screen only the last one, with the keys.
+    /// The number of lines below the list. On a low screen, only the last line, with the keys, is
+    /// left.
     pub fn lines_of_foot(&self) -> usize {
         FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
     }
 
-    /// The height of a text: all lines but its title and the keys.
+    /// The number of lines of a text: all except its title and the keys.
     pub fn lines_of_view(&self) -> usize {
         usize::from(self.size.1).saturating_sub(2).max(1)
     }
@@ -484,8 +486,8 @@ pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
     (before, rows.iter().map(|row| row.saving()).sum())
 }
 
-/// Which files will grow, if any: those of agents to which a record of a shorter history is
-/// appended.
+/// A note on the agents whose files will grow, because compacting appends a record of a shorter
+/// history to them; `None` if there are none.
 fn growing(rows: &[&Row]) -> Option<String> {
     let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
     let agents = saving.map(|row| row.listed.file.agent).filter(|agent| {
@@ -504,7 +506,7 @@ fn names(rows: &[&Row]) -> String {
     rows.iter().map(|row| row.short.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The sessions in words: `0f3c9a52`, `3 sessions`.
+/// The sessions in words: `0f3c9a52`, or `3 sessions`.
 fn which(rows: &[&Row]) -> String {
     match rows {
         [row] => row.short.clone(),

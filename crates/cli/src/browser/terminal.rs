@@ -18,10 +18,10 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
 
-/// How long to wait for a key before checking whether the worker is done.
+/// The time to wait for a key before the next check of whether the worker is done.
 const WAIT: Duration = Duration::from_millis(40);
 
-/// How long the list is shown before the sessions are read again.
+/// The time after which the sessions are read again while the list is shown.
 const REFRESH: Duration = Duration::from_secs(5);
 
 /// A message of the worker.
@@ -55,10 +55,10 @@ pub fn run(app: &App) -> Result<()> {
     }
 }
 
-/// Whether a write was in progress when the user closed the list.
+/// Whether something was still being written when the user left the browser.
 enum Left {
     Idle,
-    /// Something is still being written.
+    /// A command is still writing.
     Writing(Interrupt),
 }
 
@@ -100,7 +100,7 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     }
 }
 
-/// The output of a command; if it is long, its last lines, which are the summary.
+/// The output of a command. Of a long one only the last lines, which are the summary.
 fn end_of(text: &str) -> String {
     const MOST: usize = 24;
     const SHOWN: usize = 4;
@@ -160,7 +160,7 @@ impl Loop<'_> {
         let stop = Interrupt::new();
         self.tasks.send(Task::List).ok();
         let mut is_writing = false;
-        // The time at which the worker last finished; none while it works.
+        // The time at which the worker last finished; `None` while it works.
         let mut done_at = None;
         terminal.draw(|frame| draw(&mut browser, frame))?;
         loop {

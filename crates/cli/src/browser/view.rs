@@ -18,17 +18,17 @@ pub struct View {
     /// The search text, and whether it is being typed.
     pub search: String,
     pub is_typing: bool,
-    /// What `y` copies.
+    /// The text that `y` copies.
     pub copy: Option<String>,
     /// The kind of the command that printed it.
     pub kind: Kind,
-    /// Whether the help with its keys is shown.
+    /// Whether the help with the keys of the view is shown.
     pub shows_keys: bool,
 }
 
 impl View {
-    /// A view of the output of a command, in lines of at most `width` columns. Text of sessions in
-    /// it is escaped already.
+    /// A view of the output of a command, in lines of at most `width` columns. The command has
+    /// already escaped text of sessions in the output.
     pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
         let printed = folded(printed, width);
         let lines: Vec<Line<'static>> = match printed.into_text() {
@@ -44,13 +44,14 @@ impl View {
         View { title, lines, top: 0, search, is_typing, copy, kind, shows_keys }
     }
 
-    /// Scrolls by so many lines, on a screen of `height` lines.
+    /// Scrolls by `by` lines, on a screen of `height` lines.
     pub fn scroll(&mut self, by: isize, height: usize) {
         let last = self.lines.len().saturating_sub(height);
         self.top = self.top.saturating_add_signed(by).min(last);
     }
 
-    /// Handles a key while the search text is typed. Returns true if a search found nothing.
+    /// Handles a key while the search text is typed. Returns whether a search was made and found
+    /// nothing.
     pub fn search_key(&mut self, code: KeyCode, height: usize) -> bool {
         match code {
             KeyCode::Esc => self.is_typing = false,
@@ -67,7 +68,8 @@ impl View {
         false
     }
 
-    /// Goes to the next line that contains the search text, or to the previous one.
+    /// Goes to the next line that contains the search text, or to the previous one. Returns whether
+    /// there is one.
     pub fn find(&mut self, forward: bool, height: usize) -> bool {
         let wanted = self.search.to_lowercase();
         let has = |at: &usize| text_of(&self.lines[*at]).to_lowercase().contains(&wanted);

@@ -19,7 +19,7 @@ use crate::redaction::Redaction;
 pub enum Task {
     /// Reads the sessions.
     List,
-    /// Reads them again without a message, because other programs may have changed them.
+    /// Reads the sessions again, without a message, because other programs may have changed them.
     Refresh,
     /// Runs commands, one after the other, and shows what they print.
     Run(Commands),
@@ -42,7 +42,7 @@ impl Task {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commands {
-    /// Their name on the screen.
+    /// The name of the commands on the screen.
     pub title: String,
     /// The arguments of each command.
     pub lines: Vec<Vec<OsString>>,
@@ -106,14 +106,15 @@ impl Form {
 /// Carries out tasks.
 pub struct Worker {
     app: App,
-    /// The viewer, once it was started.
+    /// The viewer, once the user has opened a session in it.
     viewer: Option<Viewer>,
 }
 
 /// The viewer, which runs as long as the program.
 struct Viewer {
     root: String,
-    /// The files that browsers were sent to: they contain the token.
+    /// The files that were opened in web browsers. They contain the token, so they are deleted with
+    /// this.
     opened: Vec<NamedTempFile>,
 }
 
@@ -123,7 +124,7 @@ impl Worker {
     }
 
     /// Carries out a task. `looked` is called after each session that is read for the list, with
-    /// the number read so far.
+    /// the number of sessions read so far.
     pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> Done {
         let done = match task {
             Task::List => self.list(looked).map(Done::Listed),
@@ -148,7 +149,7 @@ impl Worker {
         let mut failed = false;
         let progress = &self.app.progress;
         let of = commands.lines.len();
-        // A single command counts its own steps.
+        // A single command counts its steps itself.
         if of > 1 {
             progress.begin(of);
         }
@@ -194,7 +195,7 @@ impl Worker {
         Ok(Done::Note(format!("written: {}", crate::text::path(&here))))
     }
 
-    /// Opens a session in the viewer, which is started the first time.
+    /// Opens a session in the viewer. The first call starts the viewer.
     fn open(&mut self, session: &Path) -> Result<Done> {
         if self.viewer.is_none() {
             let root = start_viewer(&self.app)?;
@@ -207,7 +208,8 @@ impl Worker {
                 viewer.opened.push(file);
                 Done::Note(format!("opened until you leave: {address}"))
             }
-            // Without a desktop, the address is shown.
+            // No web browser can be opened, for example without a desktop. The address is shown
+            // instead.
             Err(_) => Done::Note(format!("no web browser could be opened: {address}")),
         })
     }

@@ -166,7 +166,7 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
     app.print(&collected(&report, mode, grace))
 }
 
-/// A duration as `14d`, or in hours and less if it is not a number of whole days.
+/// A duration as `14d` if it is a number of whole days, or else in hours and smaller units.
 fn whole_days(grace: SignedDuration) -> String {
     match (grace.as_hours(), grace.as_secs() % 86_400) {
         (24.., 0) => format!("{}d", grace.as_hours() / 24),
@@ -276,7 +276,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
         all.push(&key);
     }
-    // No other epitome may compact any of them meanwhile.
+    // The sessions are locked, so that no other epitome compacts any of them in the meantime.
     let mut held = Vec::new();
     for key in &all {
         if let Some(generation) = archive.generations(key).map_err(Failure::writing)?.whole.last() {
@@ -308,7 +308,7 @@ fn not_in_archive(err: epitome::Error) -> Failure {
     Failure::writing(err).hint("`epitome archive ls` shows what it holds")
 }
 
-/// The keys of the sessions that belong to a session.
+/// The keys of the sessions that are parts of a session, such as those of its sub-agents.
 fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
     let archive = app.config.archive();
     let mut parts = Vec::new();
@@ -359,7 +359,7 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     }
 }
 
-/// A closed output is not an error.
+/// The failure of an export to standard output. A closed output is not an error.
 fn stdout(err: epitome::Error) -> Failure {
     let is_closed = causes(&err).any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
@@ -371,7 +371,8 @@ fn stdout(err: epitome::Error) -> Failure {
     Failure::writing(err)
 }
 
-/// The session by its key in the archive. If its file is gone, the id is used.
+/// The key of a session in the archive. `name` is the beginning of an archived id, even if the file
+/// of the session is gone, or any other name of a session.
 fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     let archived: Vec<SessionKey> = app.config.archive().sessions().map_err(Failure::writing)?;
     let by_id: Vec<&SessionKey> = archived

@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
 
-/// The interval between two checks for a signal.
+/// The time after which the wait for a signal begins again.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 const EXAMPLES: &str = "\
@@ -148,7 +148,7 @@ impl Args {
     }
 }
 
-/// Shows what the start of a chat is waiting for.
+/// Returns a function that shows what the start of a chat is waiting for.
 fn waits(app: &App) -> impl Fn(Wait<'_>) {
     let shown = RefCell::new(None);
     move |wait| match wait {
@@ -162,7 +162,7 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
     }
 }
 
-/// On a signal, the interface ends cleanly: the terminal or the connection is restored.
+/// Ends the interface after a signal, so that the terminal or the connection is restored.
 fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});
@@ -203,7 +203,7 @@ fn parse_denial(text: &str) -> std::result::Result<Rule, String> {
     Rule::deny(text).map_err(|err| err.to_string())
 }
 
-/// Parses an amount of money: 2, 0.50.
+/// Parses an amount of dollars: 2, 0.50.
 fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
     match epitome_chat::parse_dollars(text) {
         Some(dollars) => Ok(dollars),

@@ -202,7 +202,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let job = Job {
         app,
         compact,
-        // A diff is a preview.
+        // A diff and a list of losses are previews.
         dry_run: how.dry_run || how.diff || how.losses,
         diff: how.diff,
         losses: if how.losses { LossesShown::All } else { LossesShown::InShort },
@@ -226,8 +226,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Compacts one session with its sub-agents, as `epitome compact` does by default. With `least`, it
-/// is skipped if less of its context would be removed.
+/// Compacts one session with its sub-agents, as `epitome compact` does by default. If less than
+/// `least` of its context would be removed, the session is skipped.
 pub fn one(
     app: &App,
     run: &Run,
@@ -236,7 +236,7 @@ pub fn one(
     least: Option<Share>,
     dry_run: bool,
 ) -> Result<CompactReport> {
-    // Without a backup, whatever the settings say: `watch` would find a backup next to a session
+    // No backup is made, whatever the settings say: `watch` would find a backup next to a session
     // and compact it like a session.
     let compact = Compact { least, ..Compact::new(recipe, app.counter(), run) };
     let account = &Account::default();
@@ -267,7 +267,8 @@ struct Job<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossesShown {
     No,
-    /// A summary of those that may matter: for people, and for the plan of one session.
+    /// The losses that may matter, each in a few words: for people, and for the plan of one
+    /// session.
     InShort,
     All,
 }
@@ -333,7 +334,8 @@ impl Job<'_> {
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
     }
 
-    /// Compacts one session with its sub-agents. None if it is not of the wanted project.
+    /// Compacts one session with its sub-agents. `None` if it is not of the project that was asked
+    /// for.
     fn compact(&self, input: &Input) -> Result<Option<ReportView>> {
         let path = match input {
             Input::Stdin => return self.compact_stdin().map(Some),
@@ -380,7 +382,7 @@ impl Job<'_> {
         Ok(losses?.into_view(report, diff.text))
     }
 
-    /// Finds what would be lost from the context, as far as it is shown.
+    /// The losses of a plan, as far as they are shown.
     fn losses<S: Source>(
         &self,
         path: &Path,
@@ -424,7 +426,7 @@ impl Job<'_> {
     }
 }
 
-/// The diff of the edits as text, if it was requested.
+/// The diff of the edits as text. It stays empty if no diff was requested.
 struct Difference {
     screen: Option<Screen>,
     text: String,

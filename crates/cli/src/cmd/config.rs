@@ -116,7 +116,7 @@ fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
     Ok(())
 }
 
-/// The settings, with defaults for those not set.
+/// The table of all settings. A setting that is not set has its default.
 fn listed(settings: &Settings) -> String {
     let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"])
         .shrinks(1, 16)
@@ -135,7 +135,7 @@ fn listed(settings: &Settings) -> String {
     table.render()
 }
 
-/// Every setting, with overridden values.
+/// Every setting with its description, and with the values that were overridden.
 fn explained(settings: &Settings) -> String {
     let mut text = String::new();
     for key in KEYS.iter() {

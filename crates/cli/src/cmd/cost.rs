@@ -19,7 +19,8 @@ Examples:
   epitome cost --by project --agent claude
   epitome cost --json | jq '.total.cost / 1e6'";
 
-/// The most characters of a project or model; the end of a project's path matters most.
+/// The maximum number of characters of a project or model. A longer project keeps its end, which
+/// matters most.
 const NAME: usize = 48;
 
 /// Show what sessions cost: the tokens that providers counted, at list prices

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{self, BOLD, DIM, bytes_change};
 
-/// A session of pi on a small project, recorded.
+/// A recorded session of pi, on a small project.
 const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
 /// The name of its copy.
 const NAME: &str = "session.jsonl";
@@ -34,7 +34,7 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir()?;
     let session = folder.path().join(NAME);
     fs::write(&session, SESSION)?;
-    // The commands name the session as a user in that folder would.
+    // The commands name the session as a user does who is in that folder.
     env::set_current_dir(folder.path())?;
     let size = Bytes(SESSION.len() as u64);
     app.print(&lines(&format!(
@@ -82,13 +82,13 @@ fn explain(app: &App, step: u32, text: &str) -> Result<()> {
     app.print(&format!("\n{BOLD}{}{BOLD:#}\n", text.trim_end()))
 }
 
-/// A paragraph, in lines that fit.
+/// A paragraph as lines that fit on the screen.
 fn lines(text: &str) -> String {
     let lines = text::wrapped(text, text::columns().min(100));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Runs a command with the folder as its home, and prints the command and its output.
+/// Runs a command with `folder` as the home of the user, and prints the command and its output.
 fn epitome(app: &App, folder: &Path, args: &[&str]) -> Result<()> {
     app.print(&format!("{DIM}$ epitome {}{DIM:#}\n", args.join(" ")))?;
     // The user's settings and keys are not used in the demo.

@@ -85,7 +85,7 @@ fn wires() -> PossibleValuesParser {
     apis().collect::<Vec<_>>().into()
 }
 
-/// The names of the APIs; older names are accepted and not shown.
+/// The names of the APIs. Older names are accepted, but not listed.
 pub fn apis() -> impl Iterator<Item = PossibleValue> {
     APIS.iter().map(|api| PossibleValue::new(api.name).aliases(api.aliases))
 }
@@ -129,7 +129,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The model of the options or settings, if there is one.
+/// The model of the options or else of the settings; `None` if neither names one.
 fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<RetryingModel>> {
     let set = &app.settings()?.values.compaction;
     let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
@@ -137,7 +137,8 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
     let model = if model == AUTO { of_wire(&args.wire)?.name() } else { model };
     let address = args.base_url.as_deref();
-    // The window that a model needs to read everything that the agent's model read, and its answer.
+    // The summarising model must be able to read everything that the agent's model has read, and to
+    // answer.
     let answer = recipe
         .stages
         .live

@@ -28,7 +28,7 @@ Examples:
   epitome export --to openai-responses session.jsonl | jq '.input | length'
   epitome export --to transcript 0f3c9a52 | less";
 
-/// The target that is no API but readable text.
+/// The target that is readable text and not an API.
 const TRANSCRIPT: &str = "transcript";
 
 /// Write what a session would send as a request to another model, or as a transcript
@@ -90,7 +90,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     write(app, args, &input, &history.session, &made, &taken)
 }
 
-/// The text to write. It is redacted first, unless `--no-redact` is given.
+/// Makes what is written. The session is redacted first, unless `--no-redact` is given.
 fn made(
     args: &Args,
     finder: Option<&Finder>,

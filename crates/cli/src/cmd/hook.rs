@@ -1,6 +1,6 @@
 //! `epitome hook`: the command that agents call when a session ends.
 //!
-//! Errors never reach the agent: they are written into a log, and the status is 0.
+//! Errors never reach the agent. They are written to a log, and the exit status is 0.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::choice::Choice;
 use crate::failure::{Failure, Result};
 use crate::redaction::Redaction;
 
-/// How long to wait until the agent has closed the session.
+/// The maximum time to wait until the agent has closed the session.
 const AT_MOST: Duration = Duration::from_secs(20);
 
-/// The maximum length of an agent's event in bytes; anything longer is not an event.
+/// The maximum length of an agent's event in bytes. A longer input is not an event.
 const TOLD: u64 = 1 << 20;
 
 /// Keep the session that an agent names on standard input (called by agents)
@@ -45,7 +45,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.config.home.clone_from(home);
     }
     let mut told = Vec::new();
-    // An event that cannot be read is treated as none.
+    // An event that cannot be read is treated as empty.
     std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
     let done = if args.now { keep(&app, &args.caller, &told) } else { leave(args, &told) };
     if let Err(failure) = done {
@@ -78,7 +78,7 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
         return Err(Failure::usage("the event does not name a session"));
     };
     let Some(session) = hooks::session_of(config, agent, &ended) else {
-        // The event is of a sub-agent, or of a session that was never written.
+        // The event is about a sub-agent, or about a session that was never written.
         return Ok(());
     };
     let rules = hooks::rules_of(config, agent, ended.cwd.as_deref())?;
@@ -89,7 +89,7 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
     render(app, &rules, &session)?;
     let is_free = hooks::wait(config, &session, ended.process, AT_MOST);
     if state(&session) != before {
-        // Agents may write until they end.
+        // The agent may have written more while it ended, so the session is rendered again.
         render(app, &rules, &session)?;
     }
     if rules.iter().any(|rule| rule.shrink) {
@@ -108,12 +108,12 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
 
 fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     for rule in rules {
-        // With the settings of the user that installed it, wherever the agent runs.
+        // The settings are those of the user who installed the rule, wherever the agent runs.
         let mut its = App::new(app.global.clone())?;
         its.config.home.clone_from(&app.config.home);
         its.config.settings.clone_from(&rule.settings);
-        // Kept transcripts are not reviewed: secrets are always redacted, whatever the settings
-        // say.
+        // The user does not review kept transcripts, so secrets are always redacted, whatever the
+        // settings say.
         let kept = Redaction::default().always(&its).and_then(|finder| {
             hooks::keep(&its.config, rule, session, &finder).map_err(Failure::from)
         });
@@ -126,7 +126,7 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compacts a session that has ended; one that is still in use is deferred.
+/// Compacts a session that has ended. A session that is still in use is left for later.
 fn shrink(app: &App, later: &Deferred) {
     let Deferred { session, .. } = later;
     let done = Choice::default().recipe(app, false).and_then(|recipe| {
@@ -161,7 +161,8 @@ fn defer(config: &Config, later: &Deferred, why: &str) {
     hooks::log(config, &line);
 }
 
-/// The size and time that show whether a session was written to; `None` for database rows.
+/// The size and the time of a session, which change if the session is written to; `None` for rows
+/// of a database.
 fn state(session: &Path) -> Option<(u64, std::time::SystemTime)> {
     match Place::parse(session) {
         Place::File(path) => {

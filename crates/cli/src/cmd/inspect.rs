@@ -58,10 +58,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json { app.print_json(&inspected) } else { app.page(&report(&inspected)) }
 }
 
-/// The number of violations printed; JSON has all.
+/// The maximum number of violations that are printed. JSON has all of them.
 const SHOWN: usize = 20;
 
-/// The quoted price of the request after a compaction, and the recorded one.
+/// The price of the request after a compaction, as it was quoted and as it was recorded.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
     let input = quote.input_tokens.after;
@@ -239,7 +239,7 @@ fn session_facts(inspected: &Inspection) -> String {
     lines.render()
 }
 
-/// The facts of a compacted session in its original state.
+/// The facts of a compacted session as they were in its original state.
 fn original(was: &OriginalState) -> String {
     let mut text = format!(
         "{} tokens of messages · {} · {} · {}",

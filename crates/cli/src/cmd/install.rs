@@ -77,7 +77,7 @@ pub struct Args {
     pub yes: bool,
 }
 
-/// Options that say what is kept of sessions.
+/// The options about kept sessions, which cannot be given for a server or a status line.
 const NOT_OF_ADDITIONS: [&str; 7] =
     ["format", "out", "branch", "compact", "shrink", "project", "all"];
 
@@ -98,7 +98,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Adds a server or a status line to the agent's settings.
+/// Adds the MCP server or the status line to the agent's settings.
 fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
     let Some(agent) = app.agent() else {
         let known = kind.agents().join(", ");
@@ -140,8 +140,8 @@ fn install_hook(app: &App, args: &Args) -> Result<()> {
     app.print(&done)
 }
 
-/// The path that agents call: the one by which the user called this program, if it leads here. A
-/// link like `~/.local/bin/epitome` stays valid when an upgrade moves its target.
+/// The path by which agents call this program: the path by which the user called it, if that leads
+/// here. A link like `~/.local/bin/epitome` stays valid when an upgrade moves its target.
 fn program() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
@@ -158,7 +158,7 @@ fn program() -> std::io::Result<PathBuf> {
     Ok(same.unwrap_or(own))
 }
 
-/// What an installed rule keeps, in words.
+/// Describes what an installed rule keeps.
 pub fn describe_rule(rule: &Rule) -> String {
     let of = match &rule.project {
         Some(project) => format!("sessions in {}", text::path(project)),
@@ -202,7 +202,7 @@ fn wish(args: &Args) -> Result<HookRequest> {
     })
 }
 
-/// The changes, for people.
+/// Describes the changes of an installation for people.
 fn describe_changes(plan: &Install) -> String {
     let mut shown = String::new();
     let rule = &plan.rule;
@@ -225,7 +225,7 @@ fn describe_changes(plan: &Install) -> String {
     shown
 }
 
-/// How the file of an agent's settings changes.
+/// Describes how a file of an agent's settings changes.
 fn settings_change(shown: &mut String, file: &str, before: Option<&str>, after: &str) {
     match before {
         Some(before) if before == after => {

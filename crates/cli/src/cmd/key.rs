@@ -69,7 +69,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The providers that need keys.
+/// The names of the providers that need a key.
 fn providers() -> clap::builder::PossibleValuesParser {
     with_keys().map(Provider::name).collect::<Vec<_>>().into()
 }

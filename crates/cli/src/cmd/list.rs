@@ -105,7 +105,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 impl Args {
-    /// Whether a session was written recently enough.
+    /// Whether a session was written recently enough to be listed.
     fn takes(&self, app: &App, listed: &Listed) -> bool {
         let now = SystemTime::from(app.config.now());
         let age = now.duration_since(listed.file.modified).unwrap_or_default();
@@ -162,7 +162,8 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     let heads =
         ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
-    // If there is no room: without the project, the size of the context, the age, the size.
+    // If there is no room, these are left out first: the project, the size of the context, the age,
+    // the size on disk.
     let table = Table::new(&sides, &heads).shrinks(9, 24).shrinks(8, 12).shrinks(9, 16);
     let mut table = table.leaves_out(&[8, 4, 2, 3]);
     let width = text::width();
@@ -215,13 +216,14 @@ fn count_of(n: usize, of: usize) -> String {
     if n == of { all } else { format!("{n} of {all}") }
 }
 
-/// The most characters of a title: on a terminal as many as it has columns, but at least 48.
+/// The maximum number of characters of a title: as many as the terminal has columns, but at least
+/// 48.
 fn most_of_title(width: Option<usize>) -> usize {
     width.map_or(48, |width| width.max(48))
 }
 
-/// The styles of a session's cells: the colour of its agent, and green if half of its context or
-/// more would be saved.
+/// The styles of a session's cells: the colour of its agent, and green if compacting would save at
+/// least half of its context.
 fn styles(it: &Listed) -> [Style; 10] {
     let mut styles = [PLAIN; 10];
     styles[0] = text::agent_colour(it.file.agent);
@@ -233,8 +235,8 @@ fn styles(it: &Listed) -> [Style; 10] {
     styles
 }
 
-/// The tokens that compacting would save, as a number and as a share of the context, and whether
-/// the session is compacted or read-only.
+/// Three cells: the tokens that compacting would save, their share of the context, and whether the
+/// session is compacted or read-only.
 fn saves(it: &Listed, seen: &SessionInfo) -> [String; 3] {
     let Some(saving) = it.saving() else { return ["-", "-", "read-only"].map(str::to_owned) };
     let part = share(saving.0, seen.context.map_or(0, |context| context.0));

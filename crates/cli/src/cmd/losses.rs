@@ -38,7 +38,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_output_has_reader()?;
     if report.compactions.is_empty() {
-        // Compactions whose archive is on another machine are unknown: a note says so.
+        // If a compaction's archive is on another machine, the report does not know the compaction.
+        // A note says so.
         State::default().open(app, &Input::File(path))?;
     }
     if app.global.json {

@@ -30,7 +30,8 @@ pub struct Args {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    // A setting must not open sessions to models unnoticed: only the command line does.
+    // Only an option turns redaction off, not a setting: that would open sessions to models
+    // unnoticed.
     let finder = match args.redaction.no_redact {
         true => None,
         false => Some(args.redaction.always(app)?),

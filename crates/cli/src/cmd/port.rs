@@ -122,7 +122,8 @@ fn write<S>(
     }
 }
 
-/// The command that resumes it, if it was written where the agent looks for it.
+/// The command that resumes the new session; `None` if it was not written where the agent looks for
+/// it.
 fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
     let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())

@@ -55,7 +55,7 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
     if let Some(known) = known.iter().find(|known| known.name == *name) {
         return app.print_bytes(known.text.as_bytes());
     }
-    // Prints the error if the name is unknown. If it is a file, it must be a valid recipe.
+    // Reports an unknown name. If the name is that of a file, it must be a valid recipe.
     epitome::recipes::find(&app.config, name)?;
     let text = std::fs::read(name)?;
     app.print_bytes(&text)

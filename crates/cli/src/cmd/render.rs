@@ -92,17 +92,17 @@ pub struct Args {
     pub redaction: Redaction,
 }
 
-/// The value of `--compact` that may also follow as a word of its own.
+/// The value of `--compact` that may also be a separate word.
 const NO_THINKING: &str = "no-thinking";
 
 impl Args {
-    /// How the session is compacted. A value that is a word of its own was parsed as a session.
+    /// How the session is compacted. A value that is a separate word was parsed as a session.
     fn compact(&self) -> Option<Compact> {
         let is_said = self.sessions.iter().any(|name| name == NO_THINKING);
         self.compact.map(|given| if is_said { Compact::NoThinking } else { given })
     }
 
-    /// The sessions given on the command line.
+    /// The sessions that the command line names.
     fn names(&self) -> impl Iterator<Item = &OsString> {
         let is_compacted = self.compact.is_some();
         let sessions =
@@ -111,12 +111,12 @@ impl Args {
     }
 }
 
-/// The value for `--compact` without a value; it cannot be typed.
+/// The value of `--compact` if none is given. A user cannot type it.
 pub const BARE: &str = "\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compact {
-    /// With reasoning.
+    /// The reasoning stays.
     Bare,
     NoThinking,
 }
@@ -228,7 +228,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let set = &app.settings()?.values.render;
     let formats = formats(args, set);
-    // The folder of the settings is for files: not for terminal output, and not for one turn.
+    // The folder of the settings is for files. It is not used for terminal output, nor for one
+    // turn.
     let is_files = !formats.contains(&Format::Terminal) && args.turn.is_none();
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| is_files));
     let choice = Choice {
@@ -271,7 +272,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The formats of the options, or else of the settings. One turn is shown in the terminal.
+/// The formats of the options, or else of the settings. A single turn is shown in the terminal by
+/// default.
 fn formats(args: &Args, set: &settings::Render) -> Vec<Format> {
     let mut formats = args.format.clone();
     if formats.is_empty() && args.turn.is_none() {
@@ -285,7 +287,7 @@ fn formats(args: &Args, set: &settings::Render) -> Vec<Format> {
     formats
 }
 
-/// What the options and settings say about every format.
+/// The options and settings that apply to every format.
 struct Choice {
     detail: Option<settings::Detail>,
     finder: Option<Finder>,
@@ -359,7 +361,7 @@ fn open(app: &App, input: &Input, state: State) -> Result<RenderSource> {
     Ok(reading)
 }
 
-/// Refuses output made from bytes that could not be read.
+/// Fails if the session could not be read as a whole, so that no incomplete output is written.
 fn failed(reading: &RenderSource) -> Result<()> {
     match reading.failure() {
         Some(failure) => Err(failure.into()),
@@ -376,7 +378,8 @@ fn in_one_text(
 ) -> Result<(String, RedactionCounts)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
-    // With `--turn`: whether the session has one of these turns, and the number of its last turn.
+    // Used with `--turn`: whether the session has one of these turns, and the number of its last
+    // turn.
     let mut chosen = (true, 0);
     let (text, found) = reading.with_stories(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
@@ -409,7 +412,7 @@ fn in_one_text(
     Ok((text, RedactionCounts::count(&found)))
 }
 
-/// Some turns of a session. A page also has the sub-agents that these turns started.
+/// Renders some turns of a session. A page also contains the sub-agents that these turns started.
 fn told_turns(
     turns: &Story<'_>,
     parts: &[Story<'_>],

@@ -140,7 +140,7 @@ fn several(app: &App, args: &Args) -> Result<()> {
     many::give_back(app, &how, &wanted, unread)
 }
 
-/// Whether there is no session at a path: nothing, or something else.
+/// Whether an error means that there is no session at a path.
 fn is_no_session(err: &epitome::Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
@@ -195,7 +195,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     }
 }
 
-/// If a piece is not in the archive but still in the file, the error says so.
+/// Adds a hint to the failure if the text is not in the archive but still in the file.
 fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
     match session_text(session, &Name::Text(reference.clone())) {
         Ok(Some(_)) => failure
@@ -281,7 +281,7 @@ fn render(report: &RestoreReport, partial: bool) -> String {
     text
 }
 
-/// Which imported generations were used, if any.
+/// Describes which imported generations were used; `None` if none were.
 fn of_import(file: &RestoredFile, dry_run: bool) -> Option<String> {
     let numbers: Vec<String> = file.imported.iter().map(ToString::to_string).collect();
     let (word, verb) = match (numbers.len(), dry_run) {
@@ -297,7 +297,7 @@ fn of_import(file: &RestoredFile, dry_run: bool) -> Option<String> {
     ))
 }
 
-/// How a file was restored, in lines.
+/// Describes in lines how a file was restored.
 fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
     let compactions = count(file.undone.len() as u64, "compaction");
     let exactly = count(file.restored - file.by_record, "record");

@@ -65,12 +65,12 @@ struct Scanned {
 struct Place {
     rule: String,
     kind: &'static str,
-    /// Equal for equal secrets.
+    /// The number of the secret. Equal secrets have equal numbers.
     number: u32,
     line: u64,
-    /// The id of the entry that contains it.
+    /// The id of the entry that contains the match.
     entry: Option<String>,
-    /// Its length.
+    /// The length of the match in characters.
     chars: usize,
 }
 
@@ -88,7 +88,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         match session(app, &finder, name, args) {
             Ok(Some(0)) => clean += 1,
             Ok(places) => all += places.unwrap_or(0),
-            // The other sessions are scanned nevertheless.
+            // The other sessions are scanned even if one fails.
             Err(failure) if names.len() > 1 => {
                 if is_each {
                     app.note(failure.render().trim_end());
@@ -117,7 +117,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The number of places found in a session; none if the session is not of the project.
+/// The number of places found in a session; `None` if the session is not of the project.
 fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
     let input = Input::find(app, name)?;
     let shows_all = !args.sessions.is_empty();
@@ -129,7 +129,7 @@ fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Opti
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
-/// Prints what is found; with `shows_all`, also sessions without matches.
+/// Prints what was found. If `shows_all`, also reports sessions in which nothing was found.
 fn scan(
     app: &App,
     finder: &Finder,
@@ -139,7 +139,7 @@ fn scan(
 ) -> Result<u64> {
     let session = &history.session;
     let redacted = history.redacted(&mut Redactor::new(finder))?;
-    // Ids come from the redacted session: one may be a secret.
+    // The ids of entries are taken from the redacted session, because an id may be a secret.
     let entries = &redacted.session.transcript.items;
     let items = &session.transcript.items;
     let entry = |found: &Found| {

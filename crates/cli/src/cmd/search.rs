@@ -25,9 +25,9 @@ Examples:
   epitome search --agent claude --project . -- timeout -retry
   epitome search --json timeout | jq -r .session | sort -u";
 
-/// Minimum columns of a line for the snippet.
+/// The minimum number of columns for the snippet on a line.
 const ROOM: usize = 20;
-/// Updates that take longer show their progress.
+/// The time after which an update shows its progress.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Search all sessions of this machine
@@ -58,7 +58,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut config = app.config.clone();
     config.rules = MoreRules::default().files(app)?;
     let (hits, standing) = match look(app, &config, &query, &files, args.limit) {
-        // The index was damaged and has been deleted: search again with a new one.
+        // The index was damaged and has been deleted. The second search builds a new one.
         Err(SearchError::Damaged) => look(app, &config, &query, &files, args.limit),
         looked => looked,
     }
@@ -85,7 +85,7 @@ fn query(app: &App, args: &Args) -> Result<Query> {
     let Some(project) = &args.which.project else { return Ok(query) };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
     let real = project.canonicalize().unwrap_or_else(|_| given.clone());
-    // `components` drops the trailing slash that a user may type.
+    // `components` drops a slash at the end, which the user may have typed.
     let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
     Ok(query.of_folders(folders.to_vec()))
 }
@@ -115,7 +115,7 @@ fn look(
     Ok((search.find(query, limit.into())?, standing))
 }
 
-/// The hits of each session under its title, with the command that opens the first.
+/// The hits of each session under its title, with the command that opens the first of them.
 fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
@@ -132,7 +132,7 @@ fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     shown
 }
 
-/// One session: its title, its hits, and the command that opens the first.
+/// One session: its title, its hits, and the command that opens the first of them.
 fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
     let first = hits[0];
     let id = id.unwrap_or_else(|| one_line(&first.id, 40));

@@ -70,7 +70,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .because(&err)
             .hint("--port 0 uses any free port")
     })?;
-    // The project filters the list; the other sessions are a click away.
+    // The project only filters the list. The other sessions can still be opened.
     let project = args.project.as_deref().map(|project| match Path::new(project).canonicalize() {
         Ok(folder) if folder.is_dir() => folder.to_string_lossy().into_owned(),
         Ok(_) | Err(_) => project.to_owned(),
@@ -83,7 +83,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?
     }
     app.note(&format!("{DIM}answers only this machine; stop with Ctrl-C{DIM:#}"));
-    // Kept until the end: a browser may be slow to read it.
+    // The file is kept until the server ends, because a browser may be slow to read it.
     let _opened = if args.open { open(app, &address)? } else { None };
     server
         .run()
@@ -93,7 +93,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// The viewer's options.
 pub fn options(app: &App, which: Which, redaction: &Redaction) -> Result<Options> {
     let mut config = app.config.clone();
-    // The search index uses the same redaction rules as the pages.
+    // The search index must redact with the same rules as the pages.
     config.rules = redaction.more.files(app)?;
     let settings = app.settings()?.clone();
     let finder = redaction.finder(app)?;
@@ -111,9 +111,9 @@ fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
     }
 }
 
-/// Opens an address of the viewer through a private file that redirects to it: other users of this
-/// machine can see command lines, and would see the token. The file is kept until the browser has
-/// read it.
+/// Opens an address of the viewer by a private file that redirects to it. A command line with the
+/// address would show the token to other users of this machine. The caller keeps the file until the
+/// browser has read it.
 pub fn open_address(
     address: &str,
 ) -> Result<std::result::Result<NamedTempFile, opener::OpenError>> {
@@ -124,7 +124,7 @@ pub fn open_address(
     Ok(opener::open(file.path()).map(|()| file))
 }
 
-/// A page that leads to an address, so that the address is in no list of processes.
+/// Writes a page that redirects to an address.
 fn redirecting_page(address: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;
     write!(

@@ -83,7 +83,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     print(app, args, &String::from_utf8_lossy(&bytes), &bytes)
 }
 
-/// Prints the wanted part of a text; `bytes` is the whole text as it was.
+/// Prints the requested part of a text. `bytes` is the whole text, unchanged.
 fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
         return app.print_bytes(bytes);
@@ -92,7 +92,8 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     if app.is_terminal() { app.page(&selected) } else { app.print_bytes(selected.as_bytes()) }
 }
 
-/// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
+/// Describes a removed text: `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has
+/// changed since`.
 fn describe(found: &ReferencedBytes, screen: &Screen) -> String {
     let about = &found.about;
     let of = format!("{} {}", found.key.agent, field(&found.key.id));
@@ -163,7 +164,7 @@ fn parse_name(text: &str) -> std::result::Result<Name, String> {
     }
 }
 
-/// A name in the form in which it is typed.
+/// A name in the form in which the user types it.
 fn written(name: &Name) -> String {
     match name {
         Name::Calls(numbers) => range('#', *numbers.start(), *numbers.end()),

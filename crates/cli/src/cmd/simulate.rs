@@ -28,7 +28,7 @@ Examples:
   epitome simulate --all";
 
 /// The recipes that are compared by default, in addition to the one in the settings: the default
-/// recipe, and the simplest, which clears all results but the newest.
+/// recipe, and the simplest one, which clears all results except the newest.
 const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
 
 /// The number of days that `--all` looks back.
@@ -37,7 +37,7 @@ const DAYS: u64 = 30;
 /// The default context window, the same as that of `epitome engine`.
 const WINDOW: u64 = 200_000;
 
-/// For how many seconds a provider caches a request: Anthropic's default.
+/// The time in seconds for which a provider caches a request: Anthropic's default.
 const TTL: u64 = 300;
 
 /// Replay sessions call by call under recipes: what they keep of what was used later, and cost
@@ -111,7 +111,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     for done in done {
         match done {
             Ok(session) => simulated.push(session),
-            // The other sessions are simulated nevertheless.
+            // The other sessions are simulated even if one fails.
             Err(failure) if inputs.len() > 1 => {
                 app.note(failure.render().trim_end());
                 failed += 1;
@@ -195,7 +195,7 @@ fn table_of(path: &Path) -> Result<Catalogue> {
     Catalogue::parse(&text).map_err(|err| failure().because(&err))
 }
 
-/// The sessions of this machine that were written in the last days.
+/// The sessions of this machine that were written to in the last `DAYS` days.
 fn of_last_days(app: &App) -> Vec<Input> {
     let now = SystemTime::from(app.config.now());
     let longest = Duration::from_secs(DAYS * 86_400);
@@ -240,7 +240,7 @@ fn column(head: &str) -> usize {
     RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column")
 }
 
-/// What the last days would have cost, as a paragraph.
+/// Describes in a paragraph what the last days would have cost.
 fn month(report: &SimulateReport) -> String {
     let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
     let sessions = report.sessions.len() as u64;

@@ -22,7 +22,7 @@ Examples:
 const INPUT: u64 = 1 << 20;
 /// The shares of the window, in per cent, from which on the context is shown in yellow and in red.
 const FULL: (u64, u64) = (60, 80);
-/// Less is not worth a compaction.
+/// The minimum number of tokens that are worth a compaction.
 const LEAST: Tokens = Tokens(1_000);
 
 /// Print one line on the running session: how full its context is, what compacting would give back,
@@ -58,7 +58,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     };
     let line = status_line(&app.config, &status)?;
     if let Some(session) = status.session.as_deref().filter(|_| line.is_outdated) {
-        // Without it the line says nothing of what compacting would give back, which is no error.
+        // If no process can be started, the line does not say what compacting would give back. That
+        // is not an error.
         begin_refresh(args.home.as_deref(), session.as_ref()).ok();
     }
     if app.global.json {
@@ -67,8 +68,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.print(&format!("{}\n", render(&line)))
 }
 
-/// Starts a process that computes what compacting would give back. It goes on when this one has
-/// ended: the line must not wait for it.
+/// Starts a process that computes what compacting would give back, and does not wait for it, so
+/// that the line is printed at once.
 fn begin_refresh(home: Option<&Path>, session: &Path) -> std::io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([OsStr::new("statusline"), OsStr::new("--refresh"), session.as_os_str()]);
@@ -81,7 +82,7 @@ fn begin_refresh(home: Option<&Path>, session: &Path) -> std::io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// `context 62% 124.0k of 200.0k · compacting frees ~48.0k · today $3.21`.
+/// The line: `context 62% 124.0k of 200.0k · compacting frees ~48.0k · today $3.21`.
 fn render(line: &StatusLine) -> String {
     let mut parts = Vec::new();
     if let Some(context) = line.context_tokens {

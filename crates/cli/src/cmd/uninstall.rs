@@ -76,7 +76,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (false, true) => Some(AdditionKind::StatusLine),
         (false, false) => None,
     };
-    // A project and a folder are those of kept transcripts.
+    // Options for a project or a folder are about kept transcripts, so nothing else is removed
+    // then.
     let project = args.project.as_deref();
     let out = args.out.as_deref();
     let additions = match project.is_some() || out.is_some() {
@@ -108,7 +109,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let is_kept = !plans.is_empty();
     for plan in plans {
-        // An addition that was removed from the same file changed it.
+        // The additions that were removed may have changed the same file.
         let plan = match additions.is_empty() {
             true => plan,
             false => replanned(app, plan, args)?,
@@ -127,7 +128,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Removes an addition. It is planned again, because the one before may be in the same file.
+/// Removes an addition. It is planned again here, because the removal of another one may have
+/// changed the file.
 fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
     for plan in Remove::plan(&app.config, Some(agent), Some(kind))? {
         plan.carry_out(&app.config).map_err(Failure::writing)?;
@@ -141,7 +143,7 @@ fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
     Ok(())
 }
 
-/// The plan for the same agent, made again.
+/// Plans again for the same agent.
 fn replanned(app: &App, plan: Uninstall, args: &Args) -> Result<Uninstall> {
     let project = args.project.as_deref();
     let out = args.out.as_deref();
@@ -194,7 +196,7 @@ fn file_change(shown: &mut String, change: &FileChange) {
     }
 }
 
-/// Why a settings file is not changed.
+/// Why a settings file is not changed; `None` if it is.
 fn reason_for_leaving(change: &FileChange) -> Option<String> {
     match change {
         FileChange::Kept { file } => {

@@ -130,7 +130,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return worst.map_or(Ok(()), Err);
     }
     if !args.existing {
-        // Sessions that have already ended are skipped until they change.
+        // Sessions that have already ended are noted, and skipped until they change.
         watch.look(true, |_, _| Ok::<(), Failure>(()))?;
     }
     reports.ask(&watch)?;
@@ -162,7 +162,7 @@ struct Reports<'a> {
 }
 
 impl Reports<'_> {
-    /// Says what is about to happen, and asks for confirmation.
+    /// Says what will happen, and asks for confirmation.
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
@@ -181,7 +181,7 @@ impl Reports<'_> {
         agreed(self.app, false, "Go on?")
     }
 
-    /// Scans every session once. Returns the worst failure; a failure does not stop the others.
+    /// Scans every session once. A failure does not stop the scan; the worst one is returned.
     fn look(&mut self, watch: &mut Watch<'_>, dry_run: bool) -> Result<Option<Failure>> {
         let mut worst = None;
         watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
@@ -201,7 +201,7 @@ impl Reports<'_> {
             Ok(report) if report.too_little => self.sum.too_little += 1,
             Ok(report) => {
                 self.sum.add(&report);
-                // A scan for the question only is not listed.
+                // A scan that only prepares the question is not listed.
                 if dry_run == self.args.dry_run {
                     if self.app.global.json {
                         self.app.print_json(&report)?
@@ -210,7 +210,7 @@ impl Reports<'_> {
                     }
                 }
             }
-            // The reader of the reports has gone: nothing more is written.
+            // The reader of the reports has gone, so nothing more is written.
             Err(failure) if failure.status == Status::Quiet => return Err(failure),
             Err(failure) => {
                 let failure = failure.with_path(path);

@@ -13,11 +13,13 @@ use super::{Args, stop_on_signal, waits};
 use crate::app::App;
 use crate::failure::Result;
 
-/// Serves an editor until it closes the connection. Only the protocol may write to standard output.
+/// Serves an editor until it closes the connection. Nothing but the protocol may write to standard
+/// output.
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let options = args.options(app)?;
     options.check()?;
-    // The model is most often missing: its error must come while the user sets the editor up.
+    // Most often no model is set. This must be reported at the start, while the user sets the
+    // editor up.
     options.model_name(None)?;
     let sessions = Folders { app: app.clone(), args: args.clone() };
     acp::serve(sessions, BufReader::new(stdin()), stdout(), |stopper: acp::Stopper| {

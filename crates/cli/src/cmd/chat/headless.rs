@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::text::{DIM, visible};
 
-/// The interval between two checks for Ctrl-C.
+/// The time after which the wait for Ctrl-C begins again.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.
@@ -25,7 +25,7 @@ pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut agent = agent.with_changes(setup);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
-    // The lock of the session is held until here.
+    // The session is locked until here.
     drop(agent);
     turn?;
     if let Some(failure) = front.failed {
@@ -40,7 +40,7 @@ pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     }
 }
 
-/// The first Ctrl-C interrupts the turn, the second kills the program.
+/// Interrupts the turn on the first Ctrl-C. The second one kills the program.
 fn cancel_on_interrupt(inputs: Sender<Input>) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || {

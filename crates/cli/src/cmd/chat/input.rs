@@ -8,14 +8,14 @@ use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::text::DIM;
 
-/// The most bytes of standard input that a message may have.
+/// The maximum number of bytes of standard input in a message.
 const LONGEST: u64 = 4 << 20;
 
-/// How long the chat waits for the end of standard input before it says that it waits.
+/// The time after which a note says that the chat waits for the end of standard input.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The message of the options, followed by the text from a pipe or file, if there is one. `-` means
-/// that text alone.
+/// Returns the message of the options, followed by the text from a pipe or file, if there is one.
+/// If the message is `-`, returns that text alone.
 pub fn message(app: &App, typed: &str) -> Result<String> {
     let is_all = typed.trim() == "-";
     if stdin().is_terminal() && !is_all {

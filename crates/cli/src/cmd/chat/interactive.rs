@@ -18,7 +18,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("no message is given, and this is no terminal to talk in")
             .hint("give one: epitome chat -p MESSAGE"));
     }
-    // Common errors must be printed before the screen changes.
+    // Frequent errors must be printed before the interface takes over the screen.
     let options = args.options(app)?;
     options.check()?;
     if args.resume.is_none() {
@@ -42,7 +42,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Shows the demo, in a temporary folder, which is deleted at the end.
+/// Shows the demo in a folder, which the caller deletes afterwards.
 pub fn demo(app: &App, folder: &Path) -> Result<()> {
     let folder = folder.to_owned();
     show(app, move || {

@@ -16,7 +16,7 @@ use crate::text::{DIM, count, visible};
 /// The template of the progress bar.
 const BAR: &str = "{bar:30} {pos}/{len} sessions {elapsed}";
 
-/// How to undo the compactions that were made before a stop.
+/// A hint for a run that was stopped: how to undo its compactions.
 const UNDO: &str = "`epitome undo` takes them back; the same command goes on with the rest";
 
 /// A session that was not compacted.
@@ -25,17 +25,17 @@ struct Left<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
-    /// `skipped` if that is no failure, else `failed`.
+    /// `skipped` if that is not a failure, or else `failed`.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<AskedModels>,
     error: &'a Failure,
 }
 
-/// Compacts all sessions of this machine. Sessions that are in use, and files that are no sessions,
-/// are skipped and reported: that is no failure.
+/// Compacts all sessions of this machine. Sessions in use and files that are not sessions are
+/// skipped and reported. They are not failures.
 ///
-/// Without a terminal there is no question, because timers run this.
+/// Without a terminal the user is not asked, because timers run this.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
     let found = filter.sessions(job.app);
     let inputs: Vec<Input> = found.into_iter().map(|file| Input::File(file.path)).collect();
@@ -51,7 +51,7 @@ impl Job<'_> {
         self.compact_many(inputs)
     }
 
-    /// Shows the totals of compacting all of them, and asks whether to do it.
+    /// Shows what compacting all of them would save, and asks whether to do it.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };
@@ -73,7 +73,7 @@ impl Job<'_> {
         agreed(app, sum.sessions < 2, "Go on?")
     }
 
-    /// Compacts several sessions, on all cores, and reports the results. After Ctrl-C no further
+    /// Compacts several sessions on all cores, and reports the results. After Ctrl-C, no further
     /// session is begun.
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
@@ -186,8 +186,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether a failure among many is expected: a session in use, a read-only format, or a file that
-/// is no session.
+/// Whether a failure of one among many sessions is expected: the session is in use, its format is
+/// read-only, or the file is not a session.
 pub fn is_excused(failure: &Failure) -> bool {
     failure.error.is_some_and(ErrorKind::leaves_one_of_many)
 }

@@ -1,4 +1,4 @@
-//! Summaries: given by the user, or written by a model.
+//! Summaries that the user gives, or that a model writes.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
 }
 
 impl Job<'_> {
-    /// Reports what a model would be asked about a session.
+    /// Reports which model would be called for a session, with how many tokens, at what cost.
     pub(super) fn forecast(&self, request: &ModelRequest, input: &Input) -> Result<()> {
         let config = &self.app.config;
         let would_ask = match input {

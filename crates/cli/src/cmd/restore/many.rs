@@ -23,9 +23,9 @@ pub struct Wanted<'a> {
 
 /// The words and options of `restore` or `undo`.
 pub struct How<'a> {
-    /// `restored`, `undone`.
+    /// What has been done: `restored`, `undone`.
     pub done: &'a str,
-    /// `restore`, `undo`.
+    /// The command: `restore`, `undo`.
     pub verb: &'a str,
     pub dry_run: bool,
     pub force: bool,
@@ -42,9 +42,10 @@ struct Left<'a> {
     error: &'a Failure,
 }
 
-/// Restores several sessions. All are planned and proved first. Before more than one is written,
-/// the user is asked. A session that cannot be restored is reported and left unchanged; the others
-/// are restored. `unread` are damaged parts of the archive that may belong to more such sessions.
+/// Restores several sessions. All of them are planned and proved first. If there is more than one,
+/// the user is asked before they are written. A session that cannot be restored is reported and
+/// left unchanged, and the others are restored. `unread` are damaged parts of the archive that may
+/// belong to further sessions.
 pub fn give_back(
     app: &App,
     how: &How<'_>,
@@ -78,8 +79,8 @@ pub fn give_back(
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
         agreed(app, how.yes, "Go on?")?;
     }
-    // Checked only now: once the first session is written, all are, even if the reader of the
-    // output has gone.
+    // This is checked only here: once the first session is written, all are, even if the reader of
+    // the output has gone.
     app.check_output_has_reader()?;
     let mut written = 0;
     let mut all = Vec::new();
@@ -125,7 +126,7 @@ struct Many<'a> {
     reported: usize,
 }
 
-/// The most sessions that are listed on a line each.
+/// The maximum number of sessions that are listed on a line of their own.
 const LISTED: usize = 20;
 
 impl<'a> Many<'a> {
@@ -138,7 +139,7 @@ impl<'a> Many<'a> {
         Restore { what: wanted.what, force: self.how.force, damage }
     }
 
-    /// Names files that are not part of the session, or no longer exist.
+    /// Warns of files that are not part of the session or no longer exist.
     fn name_what_is_gone(&self, wanted: &Wanted<'_>, session: &OpenSession<'_>) {
         self.app.warn_of_no_parts(session);
         let What::Run { files, .. } = wanted.what else { return };
@@ -156,7 +157,7 @@ impl<'a> Many<'a> {
         let is_plain = done
             .iter()
             .all(|it| it.damaged.is_empty() && !matches!(it.outcome, Restored::ByRecord { .. }));
-        // Of hundreds of sessions, only the first are listed, and those with something to report.
+        // Of many sessions, the first are listed, and all with something unusual to report.
         if is_plain && self.reported > LISTED {
             return Ok(());
         }
@@ -176,7 +177,7 @@ impl<'a> Many<'a> {
             .print(&format!("{would}{BOLD}{done}{BOLD:#}  {}  {disk}{note}\n", text::path(path)))
     }
 
-    /// Reports a damaged part of the archive that may belong to a wanted session. That is no
+    /// Reports a damaged part of the archive that may belong to one of the sessions. It is not a
     /// failure: the damage is permanent, and the part most often belongs to another session.
     fn leave_unread(&mut self, err: Error) -> Result<()> {
         if err.kind() == ErrorKind::Archive {
@@ -187,7 +188,7 @@ impl<'a> Many<'a> {
         self.leave(&path, Failure::writing(err))
     }
 
-    /// Reports a session that is unchanged.
+    /// Reports why a session is left unchanged.
     fn leave(&mut self, path: &Path, failure: Failure) -> Result<()> {
         let failure = failure.with_path(path);
         self.left += 1;
