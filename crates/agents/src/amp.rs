@@ -1,4 +1,4 @@
-//! Amp: `threads/<id>.json` in its data folder.
+//! Amp: `threads/<id>.json` in Amp's data folder.
 
 use std::path::PathBuf;
 

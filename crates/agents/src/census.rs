@@ -50,9 +50,10 @@ pub struct Census {
 pub enum Presence {
     /// There is a session.
     There,
-    /// There is no session: its folder, or the folder above that, could be listed.
+    /// There is no session: the folder of the address, or the folder above that, could be listed.
     Gone,
-    /// It is unknown whether there is a session, because its folder could not be listed.
+    /// It is unknown whether there is a session, because the folder of the address could not be
+    /// listed.
     Unknown(Error),
 }
 

@@ -1,4 +1,4 @@
-//! Continue: `sessions/<id>.json` in its folder, for its program `cn` and its extensions.
+//! Continue: `sessions/<id>.json` in Continue's folder, for the program `cn` and the extensions.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
-/// The variable that sets its folder.
+/// The variable that sets the folder of Continue.
 const FOLDER: &str = "CONTINUE_GLOBAL_DIR";
 
 /// Continue, as an [`Agent`].

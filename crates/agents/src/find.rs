@@ -248,8 +248,8 @@ pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec
     users
 }
 
-/// Makes the agent of a session delete the offsets into its file that it has stored, before the
-/// file is replaced by one with other offsets. The agent computes them again.
+/// Deletes the offsets into a session's file that the session's agent has stored, because the file
+/// will be replaced by one with other offsets. The agent computes them again.
 ///
 /// # Errors
 ///

@@ -30,11 +30,11 @@ pub struct Launch {
 /// A file that exists during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchFile {
-    /// The option that takes its path.
+    /// The option that takes the path of the file.
     pub option: &'static str,
     /// The end of the file's name.
     pub suffix: &'static str,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
 }
 

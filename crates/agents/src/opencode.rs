@@ -59,7 +59,7 @@ impl Agent for OpenCode {
     }
 }
 
-/// The folder of its settings: the same on every system.
+/// The folder of OpenCode's settings, which is the same on every system.
 fn settings(environment: &Environment) -> PathBuf {
     let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
     config.join("opencode")

@@ -47,7 +47,7 @@ pub trait Sessions: Send + Sync + 'static {
 pub struct Started {
     /// The agent.
     pub agent: Agent,
-    /// The id of its session.
+    /// The id of the agent's session.
     pub id: String,
     /// What the editor is shown first: the messages of the session so far, notices, and how full
     /// its window is.

@@ -118,12 +118,12 @@ impl Agent {
         &mut self.machine
     }
 
-    /// The workplace of its tools.
+    /// The workplace of the agent's tools.
     pub fn workplace(&self) -> &Workplace {
         &self.workplace
     }
 
-    /// The workplace of its tools, to change which tools there are.
+    /// The workplace of the agent's tools, to change which tools there are.
     pub fn workplace_mut(&mut self) -> &mut Workplace {
         &mut self.workplace
     }

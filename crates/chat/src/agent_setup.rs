@@ -33,7 +33,7 @@ pub struct AgentSetup {
     pub options: ChatOptions,
     /// The session that the agent continues.
     pub session: ChatFile,
-    /// The recipe of its context.
+    /// The recipe of the agent's context.
     pub recipe: Recipe,
     /// The models that answer and write summaries.
     pub models: ChatModels,

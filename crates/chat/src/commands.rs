@@ -107,7 +107,7 @@ fn budget(amount: Option<&str>) -> SlashOutcome {
     }
 }
 
-/// Parses a command; none if the text is a message, such as one that begins with a path.
+/// Parses a command; `None` if the text is a message, such as one that begins with a path.
 pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     let line = text.trim();
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));

@@ -59,9 +59,9 @@ pub enum ServerAddress {
         command: String,
         /// The arguments of the program.
         args: Vec<String>,
-        /// Variables that it gets in addition.
+        /// Variables that the program gets in addition.
         env: Vec<(String, String)>,
-        /// The folder in which it is started.
+        /// The folder in which the program is started.
         folder: PathBuf,
     },
     /// An address: `https`, or on this machine.

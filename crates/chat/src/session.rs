@@ -206,7 +206,7 @@ fn setup_with(
 pub struct Chat {
     /// The id of the session.
     pub id: String,
-    /// The folder in which it began, if its log names one.
+    /// The folder in which the session began, if its log names one.
     pub folder: Option<PathBuf>,
     /// The time of the last change.
     pub changed: Option<SystemTime>,

@@ -55,7 +55,7 @@ pub struct Tool {
     pub fold: Fold,
     /// The description of the tool that the model gets.
     pub description: &'static str,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     pub parameters: &'static str,
     /// What a call would access.
     ///
@@ -154,7 +154,7 @@ pub fn offered() -> Vec<epitome_api::Tool<'static>> {
     offered.collect()
 }
 
-/// The tools of a task: it has no user to ask, and cannot begin further tasks.
+/// The tools of a task, which has no user to ask and cannot begin further tasks.
 pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }

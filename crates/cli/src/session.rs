@@ -171,7 +171,7 @@ pub struct Which {
     pub project: Option<PathBuf>,
 }
 
-/// A filter for many sessions that needs not read them.
+/// A filter over many sessions that does not read them.
 #[derive(Args, Clone, Debug)]
 pub struct Filter {
     #[command(flatten)]

@@ -129,7 +129,7 @@ pub fn columns() -> usize {
     given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
 }
 
-/// The width of the terminal in columns; none if standard output is no terminal.
+/// The width of the terminal in columns; `None` if standard output is not a terminal.
 pub fn width() -> Option<usize> {
     std::io::stdout().is_terminal().then(columns)
 }

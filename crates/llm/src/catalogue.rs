@@ -47,7 +47,7 @@ pub struct ListedModel {
     pub summaries: bool,
     /// The price of the model.
     pub price: Price,
-    /// From how many input tokens on another price applies, to all tokens of the request.
+    /// The price of all tokens of a request whose input has more than this many tokens.
     pub above: Option<(Tokens, Price)>,
 }
 

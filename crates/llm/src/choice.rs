@@ -35,7 +35,7 @@ pub struct Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Because {
-    /// The user set it.
+    /// The user set the model.
     Configured,
     /// The model is the provider's cheapest that is good enough and accepts the request.
     Cheapest,

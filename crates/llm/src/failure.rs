@@ -67,7 +67,7 @@ pub enum Failure {
     /// The response cannot be parsed.
     #[error("the response cannot be read: {0}")]
     BadAnswer(String),
-    /// The caller stopped it.
+    /// The caller stopped the request.
     #[error("stopped")]
     Stopped,
 }
@@ -84,7 +84,7 @@ pub enum FailureCause {
     Service,
     /// The network.
     Network,
-    /// None of these.
+    /// In none of these places.
     Elsewhere,
 }
 

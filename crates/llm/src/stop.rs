@@ -33,7 +33,7 @@ impl Stop {
         self.0.tasks.notify_waiters();
     }
 
-    /// Whether it was stopped.
+    /// Whether [`stop`](Stop::stop) was called.
     pub fn is_stopped(&self) -> bool {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +45,7 @@ impl Stop {
         drop(self.0.threads.wait_timeout_while(guard, time, |stopped| !*stopped));
     }
 
-    /// Completes once it is stopped.
+    /// Completes once [`stop`](Stop::stop) is called.
     #[cfg(feature = "client")]
     pub(crate) async fn stopped(&self) {
         let notified = self.0.tasks.notified();

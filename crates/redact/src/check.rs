@@ -18,7 +18,7 @@ pub enum Check {
     PublicIpv6,
     /// A telephone number, and not a date or a range.
     Phone,
-    /// An email address that a person can have.
+    /// An email address that may be that of a person.
     Email,
     /// Letters and digits together, as in passwords and tokens, but not in words.
     Mixed,

@@ -6,7 +6,7 @@
 pub(crate) struct Code {
     /// The length of the code in bytes; at least 1.
     pub(crate) len: usize,
-    /// The character; `None` if it is invisible.
+    /// The character; `None` if the code is invisible.
     pub(crate) to: Option<char>,
     /// Whether the code is a reason to search the decoded text.
     pub(crate) reason: Reason,

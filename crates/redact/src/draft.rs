@@ -77,7 +77,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// Applies replacements to a text. They are sorted and disjoint.
+/// Applies replacements to a text. The replacements are sorted and disjoint.
 pub(crate) fn applied(text: &str, replaced: &[Replacement]) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut from = 0;

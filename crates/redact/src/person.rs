@@ -42,7 +42,7 @@ const NOBODY: [&str; 24] = [
 ];
 
 impl Person {
-    /// Rules that find these names.
+    /// Rules that find the home directory, the names and the host name.
     pub fn rules(&self) -> Rules {
         let mut rules = Vec::new();
         if let Some(home) = self.home.as_deref().filter(|home| home.len() > 3) {

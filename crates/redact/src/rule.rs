@@ -54,7 +54,7 @@ impl Kind {
 pub struct Rule {
     /// The name of the rule.
     pub id: String,
-    /// A description of what it finds.
+    /// A description of what the rule finds.
     pub description: String,
     /// The regular expression. A rule without one is about file names, and finds nothing here.
     pub regex: Option<String>,
@@ -81,7 +81,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The kind of data that it finds.
+    /// The kind of data that the rule finds.
     pub fn kind(&self) -> Kind {
         if self.tags.iter().any(|tag| tag == "pii") { Kind::Personal } else { Kind::Secrets }
     }

@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2};
 /// A literal in a text, quotes included.
 pub(crate) struct Literal {
     pub(crate) range: Range<usize>,
-    /// Whether a colon follows it.
+    /// Whether a colon follows the literal.
     pub(crate) is_key: bool,
 }
 

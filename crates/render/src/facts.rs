@@ -9,13 +9,13 @@ use crate::{Changes, Story, StorySession, time};
 /// The key figures of a session, as in the header of a page and in a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The name of its agent.
+    /// The name of the session's agent.
     pub agent: String,
     /// The id of the session, if it has one.
     pub id: Option<String>,
     /// The title of the session.
     pub title: String,
-    /// The folder it was run in.
+    /// The folder in which the session was run.
     pub cwd: Option<String>,
     /// When the session began: in RFC 3339 if its format of times is known, otherwise unchanged.
     pub started: Option<String>,

@@ -25,7 +25,7 @@ pub struct Document {
     pub transcript: Transcript,
     /// The bytes that are not prose: arguments, images, unknown blocks.
     pub source: Vec<u8>,
-    /// The sessions of its sub-agents.
+    /// The sessions of the session's sub-agents.
     pub sub_agents: Vec<Document>,
 }
 
@@ -35,7 +35,7 @@ pub enum JsonError {
     /// The text is not JSON, or does not match the schema.
     #[error("not a transcript in JSON")]
     Malformed(#[from] serde_json::Error),
-    /// A newer epitome wrote it.
+    /// A newer version of epitome wrote the document.
     #[error("it was written by a newer epitome: version {0}")]
     Newer(u64),
 }
@@ -167,7 +167,7 @@ struct WrittenCall {
     part: Option<Box<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fields: Vec<WrittenField>,
-    /// Unchanged if they are JSON, else a string.
+    /// The arguments unchanged if they are JSON, or else as a string.
     arguments: Box<RawValue>,
 }
 

@@ -38,7 +38,7 @@ impl Past {
         self.compactions.is_empty() && self.missing.is_empty()
     }
 
-    /// The sentences above a session; none if it was never compacted. The names of recipes in them
+    /// The sentences above a session; empty if it was never compacted. The names of recipes in them
     /// are not escaped.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();

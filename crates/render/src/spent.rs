@@ -182,7 +182,7 @@ impl fmt::Display for CostFloor {
     }
 }
 
-/// A sum while it is added up, with what it lacks.
+/// A sum while requests are added to it, and the numbers of requests that it lacks.
 struct Sum<'p> {
     prices: Option<&'p dyn Prices>,
     cost: MicroDollars,

@@ -16,7 +16,7 @@ use crate::{Changes, Past, Prices, time};
 /// A session with the settings of its display.
 #[derive(Clone, Copy)]
 pub struct StorySession<'a> {
-    /// The name of its agent.
+    /// The name of the session's agent.
     pub agent: &'a str,
     /// The transcript of the session.
     pub transcript: &'a Transcript,

@@ -19,7 +19,7 @@ pub struct SessionText {
     pub item: usize,
     /// The [number](crate::Turn::number) of the turn.
     pub turn: usize,
-    /// The role of its entry; `Tool` for a call, whose text includes the result.
+    /// The role of the text's entry; `Tool` for a call, whose text includes the result.
     pub role: Role,
     /// The kind of the text.
     pub kind: SaidKind,

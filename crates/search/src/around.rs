@@ -21,7 +21,7 @@ pub struct Message {
     pub kind: String,
     /// The time, as the session writes it.
     pub time: Option<String>,
-    /// Whether a compaction removed it, or a part of it, from what a resume sends.
+    /// Whether a compaction removed the message, or a part of it, from what a resume sends.
     pub archived: bool,
     /// The text; of a call, the name of the tool, the arguments and the result.
     pub text: String,

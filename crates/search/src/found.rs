@@ -38,8 +38,8 @@ impl Hits {
     }
 }
 
-/// A message that matches. Its serde form is the JSON of `epitome search --json` (`docs/json.md`):
-/// members are added to it, never changed or removed.
+/// A message that matches. Serialised, it is the JSON of `epitome search --json` (`docs/json.md`),
+/// to which members are added, but in which none is changed or removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
     /// The session: a file, or `DATABASE#ID`.
@@ -49,7 +49,7 @@ pub struct Hit {
     pub agent: String,
     /// The id of the session.
     pub id: String,
-    /// The folder it was run in.
+    /// The folder in which the session was run.
     pub project: Option<String>,
     /// The title of the session.
     pub title: String,
@@ -69,9 +69,9 @@ pub struct Hit {
     pub kind: String,
     /// The time, as the session writes it.
     pub time: Option<String>,
-    /// Whether a compaction removed it, or a part of it, from what a resume sends.
+    /// Whether a compaction removed the message, or a part of it, from what a resume sends.
     pub archived: bool,
-    /// How well it matches: more is better.
+    /// How well the message matches: a higher value is a better match.
     #[serde(skip)]
     pub score: f32,
     /// A part of the text, with the matching words marked.

@@ -51,7 +51,7 @@ impl IndexLocation {
         Ok(IndexLocation { name, folder, version })
     }
 
-    /// Takes the lock; none if another process or thread has it.
+    /// Takes the lock; `None` if another process or thread has it.
     pub(super) fn lock(&self) -> Result<Option<Lock>> {
         let lock = private().create(true).open(self.folder.join("lock"));
         let file = lock.map_err(SearchError::Folder)?;

@@ -82,7 +82,7 @@ pub enum Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// The name of its folder.
+    /// The name of the index's folder.
     fn name(self) -> String {
         match self {
             Scope::Machine => "search".to_owned(),

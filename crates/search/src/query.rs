@@ -40,7 +40,7 @@ pub(super) struct Clause {
     pub(super) words: Vec<String>,
     /// Whether the last one is a prefix.
     pub(super) is_prefix: bool,
-    /// Whether messages that contain them are excluded.
+    /// Whether messages that contain the words are excluded.
     pub(super) is_excluded: bool,
 }
 

@@ -13,7 +13,7 @@ const TOO_LONG: &str = "…";
 pub(super) struct Word {
     /// The word in lower case.
     pub(super) text: String,
-    /// The number of words before it in the text.
+    /// The number of words before the word in the text.
     pub(super) place: usize,
     /// The range of the term in the text, in bytes.
     pub(super) range: Range<usize>,

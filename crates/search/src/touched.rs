@@ -19,11 +19,11 @@ const READ: i64 = 50;
 pub struct TouchedBy {
     /// The session: a file, or `DATABASE#ID`.
     pub session: PathBuf,
-    /// Its agent.
+    /// The session's agent.
     pub agent: String,
-    /// Its id.
+    /// The session's id.
     pub id: String,
-    /// Its title.
+    /// The session's title.
     pub title: String,
     /// The calls, in order: those of the session itself, then those of its sub-agents.
     pub touches: Vec<Touch>,
@@ -45,9 +45,9 @@ pub struct Touch {
 /// What a call did with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TouchKind {
-    /// It read the file.
+    /// The call read the file.
     Read,
-    /// It wrote or edited the file.
+    /// The call wrote or edited the file.
     Changed,
     /// A command or another tool named the file.
     Named,
@@ -138,7 +138,7 @@ fn touches(path: &str, sub_agent: Option<usize>, member: &Member) -> Vec<Touch> 
     touches
 }
 
-/// What a call does with a file; none if it does not name the file.
+/// What a call does with a file; `None` if it does not name the file.
 fn kind_of(path: &str, call: &Call, source: &dyn Source) -> Option<TouchKind> {
     let target = call.target.as_ref().map(|target| target.read(source));
     if target.is_some_and(|target| is_same_file(path, &target)) {

@@ -121,7 +121,7 @@ async fn answer(
 /// An open connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    /// Whether one of its requests had the token.
+    /// Whether a request of the connection had the token.
     is_known: AtomicBool,
     closed: Notify,
 }

@@ -57,7 +57,7 @@ impl CachedSession {
         Some(Used { agent: self.file.agent, project: info.cwd.as_deref(), usage })
     }
 
-    /// The folder it was run in.
+    /// The folder in which the session was run.
     pub(crate) fn project(&self) -> Option<&str> {
         self.info().and_then(|info| info.cwd.as_deref())
     }

@@ -21,7 +21,7 @@ use crate::permissions::{Access, Answer};
 pub(super) enum Waiting {
     /// Answered at the end of a turn or of a command.
     Prompt(Responder),
-    /// Answered with the options as they are then.
+    /// The request is answered with the options as they are at that time.
     Options(Responder),
 }
 

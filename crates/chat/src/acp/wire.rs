@@ -91,7 +91,7 @@ pub(super) struct Elicitation {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OpenSession {
     pub(super) cwd: PathBuf,
-    /// None for a new session.
+    /// `None` for a new session.
     #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]
@@ -102,7 +102,7 @@ pub(super) struct OpenSession {
 #[derive(Debug, Deserialize)]
 pub(super) struct McpServer {
     pub(super) name: String,
-    /// The program, if it is started as one.
+    /// The name or path of the program, if the server is a program.
     #[serde(default)]
     pub(super) command: Option<String>,
     #[serde(default)]
@@ -113,7 +113,7 @@ pub(super) struct McpServer {
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,
-    /// The kind of connection; none for a program.
+    /// The kind of connection; `None` for a program.
     #[serde(default, rename = "type")]
     pub(super) kind: Option<String>,
 }
@@ -163,7 +163,7 @@ pub(super) enum ContentBlock {
 #[derive(Debug, Deserialize)]
 pub(super) struct Resource {
     pub(super) uri: String,
-    /// None if it is not text.
+    /// The text of the file; `None` if the file is not text.
     #[serde(default)]
     pub(super) text: Option<String>,
 }

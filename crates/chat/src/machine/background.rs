@@ -65,7 +65,7 @@ impl Machine {
         self.go_on_waiting()
     }
 
-    /// Handles an answer, if it is to the question of the background compaction.
+    /// Handles the answer to a summary question, if the background compaction asked that question.
     pub(super) fn answer_in_background(
         &mut self,
         request: u64,

@@ -29,7 +29,7 @@ pub(super) struct OpenCall {
     pub(super) called: Called,
     access: Option<Access>,
     state: CallState,
-    /// The last lines of its output while it runs.
+    /// The last lines of the call's output while the call runs.
     progress: String,
     /// The machine of the task that it began.
     pub(super) task: Option<Box<Machine>>,

@@ -16,7 +16,7 @@ pub enum Event {
         model: String,
         /// The recipe.
         recipe: String,
-        /// The file of its log.
+        /// The file of the session's log.
         log: String,
         /// The model that writes summaries, if it is another one and the recipe has summaries.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,9 +91,9 @@ pub enum Event {
     Progress {
         /// The id of the call.
         id: String,
-        /// Seconds since it began.
+        /// Seconds since the call began.
         seconds: u64,
-        /// The last lines of its output; each event repeats them.
+        /// The last lines of the call's output. Each event repeats them.
         text: String,
     },
     /// A call has its result.
@@ -116,7 +116,7 @@ pub enum Event {
     Undone {
         /// The tokens that the next request would have sent.
         before: Tokens,
-        /// The tokens that it sends now.
+        /// The tokens that the next request sends now.
         after: Tokens,
     },
     /// How full the window is, and the cost so far.
@@ -167,7 +167,7 @@ pub enum Event {
 pub struct Retrying {
     /// Why the request failed, in a few words.
     pub reason: String,
-    /// Seconds until it is sent again.
+    /// Seconds until the request is sent again.
     pub seconds: u64,
     /// The number of the next attempt, from 2.
     pub attempt: u32,
@@ -212,7 +212,7 @@ pub enum LoadedKind {
 pub enum Ended {
     /// The model answered and called no tool.
     Answered,
-    /// The user interrupted it.
+    /// The user interrupted the turn.
     Interrupted,
     /// The model gave no answer.
     Failed,

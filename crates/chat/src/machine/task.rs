@@ -24,7 +24,7 @@ impl Machine {
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
     }
 
-    /// Starts a task with its context, or fails its call.
+    /// Starts the task of a call with this context, or fails the call.
     pub(super) fn begun(
         &mut self,
         id: &str,

@@ -32,7 +32,8 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// Ends the call when its sender is dropped, which is what an interruption does.
+    /// The call ends when the sender of this channel is dropped, which is what an interruption
+    /// does.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 

@@ -55,7 +55,7 @@ fn free(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// The schema of a tool's arguments; none if it is invalid or too long.
+/// The schema of a tool's arguments; `None` if it is invalid or too long.
 fn parameters(tool: &rmcp::model::Tool) -> Option<String> {
     let mut schema = Value::Object((*tool.input_schema).clone());
     if schema["type"].is_null() {

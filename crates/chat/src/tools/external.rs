@@ -13,7 +13,7 @@ pub struct MoreTool {
     pub name: String,
     /// The description of the tool that the model gets.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     pub parameters: String,
     /// The name of the server.
     pub server: String,

@@ -113,7 +113,8 @@ pub(super) struct Card {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) state: CardState,
-    /// How long the call has been running, in seconds. While it is set, the result is the output so
+    /// How long the call has been running, in seconds. While this is set, the result is the output
+    /// so far.
     /// far.
     pub(super) seconds: Option<u64>,
     pub(super) result: String,

@@ -70,7 +70,7 @@ struct SettingJson<'a> {
     by: Option<&'a str>,
     variable: String,
     about: &'a str,
-    /// The values it takes, in words.
+    /// The values that the setting takes, in words.
     takes: &'a str,
     yours_alone: bool,
     /// Values that were overridden.

@@ -55,7 +55,7 @@ struct KeyJson {
     provider: &'static str,
     /// `environment`, `keyring`, or `None`.
     place: Option<&'static str>,
-    /// The variable that holds it, or would be read.
+    /// The variable that contains the key, or that would be read.
     variable: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_keyring: Option<String>,

@@ -128,7 +128,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Removes an addition. It is planned again here, because the removal of another one may have
+/// Removes an addition. It is planned again here, because the removal of another addition may have
 /// changed the file.
 fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
     for plan in Remove::plan(&app.config, Some(agent), Some(kind))? {

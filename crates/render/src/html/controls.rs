@@ -1,4 +1,4 @@
-//! Controls of a page. They are hidden unless its script runs.
+//! Controls of a page. They are hidden unless the page's script runs.
 
 use maud::{Markup, html};
 

@@ -30,7 +30,7 @@ pub struct Listing {
     /// of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The sessions of its sub-agents.
+    /// The sessions of this session's sub-agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<Listing>,
 }

@@ -41,7 +41,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A page while it is written.
+/// A page that is being written.
 pub(super) struct Page<'s, 'a> {
     pub(super) layout: &'s Layout<'a>,
     /// The number of the page, from 0.

@@ -4,10 +4,10 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageName(String);
 
-/// Maximum characters of a name.
+/// The maximum number of characters of a name.
 const LONGEST: usize = 100;
 
-/// Maximum digits of a page number.
+/// The maximum number of digits of a page number.
 const PAGE_DIGITS: usize = 4;
 
 impl PageName {

@@ -21,7 +21,7 @@ pub(super) enum Operation {
     Add(String),
     Delete,
     Update {
-        /// The new path, if it is renamed.
+        /// The new path, if the file is renamed.
         to: Option<String>,
         hunks: Vec<Hunk>,
     },
