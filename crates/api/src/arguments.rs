@@ -8,7 +8,7 @@ use epitome_model::{Call, Field, FieldRole, Span, Text, ToolKind};
 /// A row of the table: tools of one kind whose arguments have the same roles.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The names of the tools, separated by spaces, in any case.
+    /// The names of the tools, separated by spaces. Upper and lower case count as equal.
     pub names: &'static str,
     /// What the tools do.
     pub kind: ToolKind,
@@ -83,9 +83,9 @@ fn has(names: &str, name: &str) -> bool {
 
 /// What a call's name and arguments say about it.
 pub struct ClassifiedCall {
-    /// The kind of its tool.
+    /// The kind of the tool.
     pub kind: ToolKind,
-    /// What it works on, for example a file.
+    /// What the call works on, for example a file.
     pub target: Option<Text>,
     /// The part of the target.
     pub part: Option<Box<str>>,

@@ -425,9 +425,9 @@ pub enum TextOrImage<'t> {
     Text(std::borrow::Cow<'t, str>),
     /// A picture in base64.
     Picture {
-        /// Its media type.
+        /// The media type of the picture.
         media: &'static str,
-        /// Its bytes in base64.
+        /// The bytes of the picture in base64.
         data: String,
     },
     /// A value in the API's own JSON, sent unchanged.

@@ -5,11 +5,11 @@ use epitome_model::encode;
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool<'a> {
-    /// Its name: letters, digits, `_` and `-`, at most 64 characters.
+    /// The name of the tool: letters, digits, `_` and `-`, at most 64 characters.
     pub name: &'a str,
-    /// What it does and when to call it.
+    /// What the tool does, and when to call it.
     pub description: &'a str,
-    /// The JSON Schema of its arguments: the text of a JSON object.
+    /// The JSON Schema of the tool's arguments: the text of a JSON object.
     pub parameters: &'a str,
 }
 

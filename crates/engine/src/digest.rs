@@ -13,7 +13,7 @@ pub(crate) struct Digesting<'a, 't> {
     pub view: &'a View<'t>,
     /// The index in the context at which the old part ends.
     pub end: usize,
-    /// The maximum tokens of the whole context afterwards.
+    /// The maximum tokens of the whole context with the digest.
     pub budget: Tokens,
     /// Tokens that the API format adds around the digest.
     pub around: Tokens,

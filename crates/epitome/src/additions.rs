@@ -71,7 +71,7 @@ impl AdditionKind {
 pub struct Add {
     /// The file of the agent's settings.
     pub file: PathBuf,
-    /// The text of the file now; none if it does not exist.
+    /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
     /// The text of the file afterwards.
     pub after: String,
@@ -239,7 +239,7 @@ impl Remove {
             FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
         }
         record.store(config)?;
-        // It is empty: the addition made it.
+        // The folder is empty only if the addition made it. An error means that it is not empty.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }

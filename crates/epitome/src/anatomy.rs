@@ -97,9 +97,9 @@ impl PartSize {
 pub struct ToolSize {
     /// The name of the tool, as the agent has it.
     pub name: String,
-    /// The arguments of its calls.
+    /// The arguments of the tool's calls.
     pub arguments: PartSize,
-    /// The results of its calls.
+    /// The results of the tool's calls.
     pub results: PartSize,
 }
 

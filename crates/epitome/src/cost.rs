@@ -40,11 +40,11 @@ pub enum CostBy {
 }
 
 impl CostBy {
-    /// All of them.
+    /// All kinds of rows.
     pub const ALL: [CostBy; 5] =
         [CostBy::Day, CostBy::Week, CostBy::Project, CostBy::Model, CostBy::Agent];
 
-    /// Its name in options and JSON.
+    /// The name of the kind in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             CostBy::Day => "day",
@@ -65,7 +65,7 @@ impl CostBy {
         }
     }
 
-    /// Whether its rows are in the order of their names; else the most expensive is first.
+    /// Whether the rows are in the order of their names. If not, the most expensive row is first.
     fn is_of_time(self) -> bool {
         match self {
             CostBy::Day | CostBy::Week => true,
@@ -74,8 +74,8 @@ impl CostBy {
     }
 }
 
-/// What sessions cost. Its serde form is the JSON of `epitome cost --json` (`docs/json.md`):
-/// members are added to it, never changed or removed.
+/// What sessions cost. Serialised, it is the JSON of `epitome cost --json` (`docs/json.md`), to
+/// which members are added, but in which none is changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostReport {
     /// What the rows are.
@@ -93,9 +93,9 @@ pub struct CostReport {
 /// One row of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostRow {
-    /// The day, week, project, model or agent; none if the sessions do not record it.
+    /// The day, week, project, model or agent; `None` if the sessions do not record it.
     pub name: Option<String>,
-    /// Its sum.
+    /// The sum of the row's requests.
     #[serde(flatten)]
     pub sum: CostSum,
 }
@@ -103,7 +103,7 @@ pub struct CostRow {
 /// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostSum {
-    /// The number of sessions that made them.
+    /// The number of sessions that made the requests.
     pub sessions: u64,
     /// The number of requests.
     pub requests: u64,
@@ -115,7 +115,8 @@ pub struct CostSum {
     pub cache_written_tokens: Tokens,
     /// Output.
     pub output_tokens: Tokens,
-    /// What they cost, in millionths of a dollar: as a session records it, or else at list prices.
+    /// What the requests cost, in millionths of a dollar: as a session records it, or else at list
+    /// prices.
     pub cost: MicroDollars,
     /// The number of requests of unknown cost, which are not in `cost`.
     pub unpriced: u64,

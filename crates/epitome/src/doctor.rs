@@ -37,16 +37,17 @@ pub struct Checkup {
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentState {
-    /// Its name.
+    /// The name of the agent.
     pub agent: &'static str,
-    /// What its program prints as its version; none if it is not installed, or is not known.
+    /// What the agent's program prints as its version; `None` if the program is not installed or
+    /// not known.
     pub version: Option<String>,
-    /// The folder of its sessions.
+    /// The folder of the agent's sessions.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub folder: PathBuf,
-    /// The number of its sessions.
+    /// The number of the agent's sessions.
     pub sessions: u64,
-    /// What epitome installed in its settings.
+    /// What epitome installed in the agent's settings.
     pub installed: Vec<InstalledState>,
     /// What deserves attention, the most urgent first.
     pub findings: Vec<Finding>,
@@ -60,16 +61,16 @@ pub struct InstalledState {
     /// The file of the agent's settings.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub file: PathBuf,
-    /// Whether it is still there as it was installed.
+    /// Whether what was installed is still there, unchanged.
     pub is_there: bool,
 }
 
 /// Something that deserves attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is, as a short name for programs.
+    /// The kind of the finding, as a short name for programs.
     pub kind: FindingKind,
-    /// What it is, as a sentence.
+    /// The finding, as a sentence.
     pub what: String,
     /// The command that mends it, or what to do where there is no command.
     pub mend: String,
@@ -90,7 +91,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Whether it is something to mend, and not only a possibility.
+    /// Whether the finding is a problem to mend, and not only a possibility.
     pub fn is_problem(self) -> bool {
         match self {
             FindingKind::DeletesSoon | FindingKind::Changed => true,

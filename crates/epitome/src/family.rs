@@ -15,7 +15,7 @@ use epitome_agents as agents;
 pub struct Family {
     /// The number of files or sets of rows, including the session's own.
     pub files: u64,
-    /// Their length, in sum.
+    /// The total length of the files and rows.
     pub disk_bytes: Bytes,
 }
 

@@ -243,7 +243,7 @@ fn look_unless_known(
     (Listed::new(file, seen), new)
 }
 
-/// What compacting a session would save of its context; none if it cannot be read.
+/// What compacting a session would save of its context; `None` if the session cannot be read.
 pub(crate) fn saving(path: &Path, recipe: &Recipe) -> Option<Tokens> {
     let session = crate::session::load(path, None).ok()?;
     let (_, saving) = planned(&session, path, recipe);

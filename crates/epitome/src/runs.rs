@@ -43,9 +43,9 @@ pub struct LoggedRun {
     pub at: Timestamp,
     /// The names of the recipes that the run used.
     pub recipes: BTreeSet<String>,
-    /// The tokens of all its sessions' contexts, before and after.
+    /// The tokens of the contexts of all the run's sessions, before and after.
     pub context_tokens: Change<Tokens>,
-    /// The length of all its files, before and after.
+    /// The length of all the run's files, before and after.
     pub disk_bytes: Change<Bytes>,
     /// Whether the compactions of the run are in effect.
     pub state: RunState,
@@ -67,9 +67,9 @@ pub struct RunSession {
     /// The files that were compacted.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// The tokens of all its files' contexts, before and after.
+    /// The tokens of the contexts of all the session's files, before and after.
     pub context_tokens: Change<Tokens>,
-    /// The length of its files, before and after.
+    /// The length of the session's files, before and after.
     pub disk_bytes: Change<Bytes>,
     /// Whether the compactions are in effect.
     pub state: RunState,

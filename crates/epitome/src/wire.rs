@@ -39,7 +39,7 @@ pub struct Patch {
 /// What is sent in place of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The replacements in it, in order; none if it is sent as it is.
+    /// The replacements in the message, in order; empty if it is sent as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
     /// Tokens that this saves in each request.
@@ -50,11 +50,11 @@ pub struct Decision {
 /// A text that is no longer sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedText {
-    /// The hash of its bytes: its reference is the beginning.
+    /// The hash of the text's bytes. The reference is its beginning.
     pub hash: Hash,
-    /// Its bytes, as they were in the request.
+    /// The bytes of the text, as they were in the request.
     pub raw: String,
-    /// Its description.
+    /// The description of the text.
     pub about: About,
 }
 
@@ -89,7 +89,7 @@ pub struct MemoLine {
 }
 
 impl MemoLine {
-    /// Whether it says no more than that messages are sent as they are.
+    /// Whether the line only says that messages are sent as they are.
     pub fn changes_nothing(&self) -> bool {
         let MemoLine { v: _, messages, cut, results, removed } = self;
         let is_unchanged = |decision: &Decision| decision.patches.is_empty();

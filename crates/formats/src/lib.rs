@@ -131,9 +131,9 @@ pub struct BilledRequest {
     /// Records with the same key are of one request, with the largest of their counts; `None` if
     /// the record names no ids.
     pub key: Option<String>,
-    /// When it was answered, as the session writes it.
+    /// When the request was answered, as the session writes it.
     pub time: Option<String>,
-    /// The model that answered it.
+    /// The model that answered the request.
     pub model: Option<String>,
     /// What the provider counted.
     pub usage: Usage,

@@ -277,7 +277,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
 /// An object or array, and where its children are.
 struct Container {
     whole: Range<usize>,
-    /// The ranges of its children: of a member from its key on, of an element alone.
+    /// The ranges of the children. The range of a member begins with its key.
     children: Vec<Range<usize>>,
     values: Vec<Range<usize>>,
 }

@@ -11,7 +11,7 @@ use epitome_search::{Result, Scope, Search, SearchError, Update};
 /// How long a call waits for an update. Then the search covers what is indexed by then.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The index. It is opened by the first call that needs it.
+/// The index, which the first call that needs it opens.
 pub(crate) struct SessionIndex {
     config: Config,
     search: OnceLock<Arc<Search>>,
@@ -21,7 +21,7 @@ pub(crate) struct SessionIndex {
 /// Whether the index has all sessions as they are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// It has.
+    /// The index has all sessions as they are now.
     All,
     /// An update of this or of another process is still running.
     Part,

@@ -78,7 +78,7 @@ impl Tool {
         Tool::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Its name.
+    /// The name of the tool.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Search => "search",
@@ -136,12 +136,12 @@ impl Tool {
         }
     }
 
-    /// Its parameters.
+    /// The parameters of the tool.
     pub(crate) fn parameters(self) -> impl Iterator<Item = &'static Parameter> {
         self.own_parameters().iter().chain(std::iter::once(&CURSOR))
     }
 
-    /// Its definition in the protocol.
+    /// The definition of the tool in the protocol.
     pub fn definition(self) -> Definition {
         let mut properties = Map::new();
         for Parameter { name, kind, about, .. } in self.parameters() {

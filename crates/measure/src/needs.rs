@@ -73,7 +73,7 @@ pub struct UsedFact {
     pub weight: f64,
     /// Where the fact first occurred.
     pub origin: Origin,
-    /// Number of calls since its last occurrence.
+    /// Number of calls since the fact last occurred.
     pub age: usize,
     /// The indices of the pieces before the compaction that contain it.
     pub places: Vec<usize>,

@@ -30,9 +30,9 @@ pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
 pub struct CountedRequest<'t> {
     /// The time of the response, as written in the session.
     pub time: Option<&'t str>,
-    /// The model that answered it.
+    /// The model that answered the request.
     pub model: Option<&'t str>,
-    /// What the entries of its response share, if the session says so.
+    /// What the entries of the response share, if the session says so.
     pub group: Option<&'t str>,
     /// The tokens that the provider counted for the request.
     pub usage: Usage,

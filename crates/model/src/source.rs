@@ -149,7 +149,7 @@ impl Text {
         Some(decode(literal).into_owned())
     }
 
-    /// Its position in the source, if it has one.
+    /// The position of the text in the source, if it has one.
     pub fn span(&self) -> Option<Span> {
         match self {
             Text::Source(span) => Some(*span),

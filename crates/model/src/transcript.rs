@@ -54,7 +54,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// The entry, if it is one.
+    /// The entry, if the item is one.
     pub fn entry(&self) -> Option<&Entry> {
         match self {
             Item::Entry(entry) => Some(entry),
@@ -100,11 +100,11 @@ pub struct HiddenRecord {
 /// A part of a record that repeats other parts of the session and that no model ever sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenField {
-    /// The agent's name for it.
+    /// The agent's name for the field.
     pub name: &'static str,
     /// The value, as a span of the source.
     pub value: Span,
-    /// What remains in its place when it is removed.
+    /// What remains in place of the field when it is removed.
     pub left: Left,
 }
 

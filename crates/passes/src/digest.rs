@@ -80,7 +80,7 @@ pub struct Digest {
     pub tokens: Tokens,
     /// Number of lines of the session that the digest contains.
     pub lines: u64,
-    /// Number of lines that they were chosen from.
+    /// Number of lines of the session from which the digest's lines were chosen.
     pub of: u64,
     /// Names of rule files, skills and tools whose rules are not in the digest, because not all of
     /// them fit.

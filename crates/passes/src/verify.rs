@@ -18,7 +18,7 @@ use crate::view::on_all_cores;
 pub struct Side<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
-    /// The source that its spans point into.
+    /// The source into which the transcript's spans point.
     pub source: &'a dyn Source,
 }
 

@@ -20,7 +20,7 @@ use crate::trim::messages;
 pub struct View<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
-    /// The source that its spans point into.
+    /// The source into which the transcript's spans point.
     pub source: &'a dyn Source,
     /// The tokenizer.
     pub counter: &'a dyn Counter,

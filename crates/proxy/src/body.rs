@@ -12,23 +12,23 @@ const MARK: &[u8] = b"cache_control";
 /// The messages of a body, without their texts.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    /// The model that is named.
+    /// The model that the body names.
     pub(crate) model: Option<String>,
-    /// The array.
+    /// The range of the array of messages.
     pub(crate) list: Range<usize>,
-    /// Its elements.
+    /// The messages in the array.
     pub(crate) all: Vec<Message>,
 }
 
 /// A message of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// Its bytes in the body.
+    /// The bytes of the message in the body.
     pub(crate) span: Range<usize>,
-    /// Parts of it that do not count when messages are compared: its cache marks, and the array
-    /// around a text that is its only content.
+    /// Parts of the message that do not count when messages are compared: its cache marks, and the
+    /// array around a text that is its only content.
     pub(crate) ignored: Vec<Range<usize>>,
-    /// Whether its role is one of instructions or of a user.
+    /// Whether the role of the message is one of instructions or of a user.
     is_input: bool,
 }
 

@@ -16,7 +16,7 @@ const OPEN: usize = 256;
 pub(crate) struct Memos {
     /// Without a folder nothing is kept on disk.
     folder: Option<PathBuf>,
-    /// Those that are open, the one used last at the end.
+    /// The memos that are open. The one that was used last is at the end.
     open: Mutex<Vec<(Chain, Arc<Mutex<Memo>>)>>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Memo {
     cuts: HashMap<Chain, Arc<[Arc<Decision>]>>,
     /// What is sent in place of results, by their id and text.
     results: HashMap<Chain, Arc<str>>,
-    /// Input tokens of its last request, as the service counted them.
+    /// Input tokens of the conversation's last request, as the service counted them.
     pub(crate) input: Option<Tokens>,
-    /// When its last request was sent.
+    /// When the conversation's last request was sent.
     pub(crate) last: Option<Instant>,
     /// Bytes of a request below which no cut is tried again.
     next_cut: usize,

@@ -26,11 +26,11 @@ const LONGEST: usize = 16 << 20;
 pub struct Totals {
     /// Requests for a response of a model that were read.
     pub requests: u64,
-    /// Those whose response reported the tokens that the service counted.
+    /// The requests whose responses reported the tokens that the service counted.
     pub metered: u64,
     /// The tokens that services counted.
     pub usage: TokenUsage,
-    /// What they cost at list prices.
+    /// What the tokens cost at list prices.
     pub cost: MicroDollars,
     /// What the same requests would have cost unchanged.
     pub unchanged_cost: MicroDollars,
@@ -141,7 +141,7 @@ pub(crate) struct Observer {
 enum Received {
     Whole(Vec<u8>),
     Events(Box<Stream>),
-    /// It cannot be read.
+    /// The response cannot be read.
     Nothing,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Cut {
 }
 
 impl Cuttable<'_> {
-    /// Cuts, if it is worth it.
+    /// Cuts the request, if that is worth its price.
     ///
     /// # Errors
     ///

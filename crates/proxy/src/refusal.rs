@@ -15,17 +15,17 @@ pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sy
 /// Why a request is not passed on.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It does not have the token.
+    /// The request does not have the token.
     Token,
-    /// It asks for a WebSocket or another protocol.
+    /// The request asks for a WebSocket or another protocol.
     Upgrade,
-    /// Nothing says which service it is for.
+    /// Nothing says for which service the request is.
     NoService,
-    /// Its body is too long to be read at once, and has no declared length.
+    /// The body is too long to be read at once, and has no declared length.
     TooLong,
     /// The client sent less than it announced.
     Incomplete,
-    /// The service cannot be reached: why.
+    /// The service cannot be reached, for this reason.
     Unreachable(String),
 }
 
@@ -33,7 +33,7 @@ impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
             Refusal::Token => StatusCode::FORBIDDEN,
-            // Codex then sends its requests over HTTP.
+            // After this status, Codex sends its requests over HTTP.
             Refusal::Upgrade => StatusCode::UPGRADE_REQUIRED,
             Refusal::NoService => StatusCode::NOT_FOUND,
             Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,

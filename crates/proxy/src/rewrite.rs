@@ -37,7 +37,7 @@ pub(crate) struct Effect {
     pub(crate) saved_before: Tokens,
     /// Tokens that new decisions save in this request.
     pub(crate) saved_now: Tokens,
-    /// Results that were shortened for the first time.
+    /// The number of results that were shortened for the first time.
     pub(crate) shortened: u64,
     /// Tokens that the provider has to write to its cache again because of a cut; 0 without one.
     pub(crate) cut: Tokens,
@@ -48,10 +48,10 @@ pub(crate) struct Effect {
 /// A body as it is sent.
 #[derive(Default)]
 pub(crate) struct Rewritten {
-    /// `None` if it is sent as it came.
+    /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
-    /// The memo of its conversation.
+    /// The memo of the body's conversation.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
 }
 

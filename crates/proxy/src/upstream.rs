@@ -60,7 +60,7 @@ impl Upstream {
         &self.0
     }
 
-    /// Whether it is on this machine.
+    /// Whether the service is on this machine.
     fn is_here(&self) -> bool {
         let url = Url::parse(&self.0).ok();
         let host = url.as_ref().and_then(Url::host_str);

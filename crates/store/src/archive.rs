@@ -312,7 +312,7 @@ impl Archive {
         Ok(folders.collect())
     }
 
-    /// The numbers of the packs in the folder of a session; none if there is no such folder.
+    /// The numbers of the packs in the folder of a session; empty if there is no such folder.
     pub(crate) fn numbers(&self, folder: &str) -> Result<Numbers> {
         numbers(&*self.store, folder)
     }

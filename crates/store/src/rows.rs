@@ -70,7 +70,7 @@ pub struct Stored {
     pub parent: Option<String>,
     /// When the session was last changed.
     pub modified: SystemTime,
-    /// The total length of its rows as lines.
+    /// The total length of the session's rows as lines.
     pub size: Bytes,
     /// The columns for a list of sessions, if a list needs no more than these.
     pub told: Option<SessionRow>,

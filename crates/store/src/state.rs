@@ -116,7 +116,7 @@ pub struct Packs {
 }
 
 impl Packs {
-    /// The packs of a session in the archive; none if the archive cannot be listed.
+    /// The packs of a session in the archive. There are none if the archive cannot be listed.
     pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
         let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
         let packs = numbers.map(|number| {

@@ -400,7 +400,7 @@ pub enum Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Replaces the session with it.
+    /// Replaces the session with the prepared content.
     ///
     /// # Errors
     ///

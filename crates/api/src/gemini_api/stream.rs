@@ -20,7 +20,7 @@ pub struct Chunks {
 enum Part {
     /// The text as far as it has arrived, and whether it is reasoning.
     Text { text: String, thought: bool },
-    /// Any other part; these arrive whole.
+    /// Any other part. Such a part arrives as a whole.
     Whole(String),
 }
 

@@ -22,7 +22,7 @@ pub struct ShownEdit {
     pub saved: Tokens,
     /// The removed text, decoded.
     pub before: String,
-    /// The text in its place; may be empty.
+    /// The text that takes the place of the removed text; may be empty.
     pub after: String,
 }
 

@@ -10,11 +10,11 @@ use crate::hooks::settings::{Unfit, input, parse, property, value};
 /// The result of removing what was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
-    /// The text without it.
+    /// The text without the addition.
     Out(String),
-    /// It is there, and the user changed it.
+    /// The addition is there, and the user changed it.
     Changed,
-    /// It is not there.
+    /// The addition is not there.
     Missing,
 }
 

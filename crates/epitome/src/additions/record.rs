@@ -32,9 +32,9 @@ pub(super) struct Added {
     pub kind: AdditionKind,
     /// The file that was changed or made.
     pub file: PathBuf,
-    /// Whether it did not exist before.
+    /// Whether the file did not exist before.
     pub made: bool,
-    /// Folders that were made for it, the outermost first.
+    /// Folders that were made for the file, the outermost first.
     pub folders: Vec<PathBuf>,
     /// The program and its arguments.
     pub words: Vec<String>,

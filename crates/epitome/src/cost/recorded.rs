@@ -30,7 +30,7 @@ const NAME: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedSession {
     pub agent: String,
-    /// The folder it was run in, without secrets.
+    /// The folder in which the session was run, without secrets.
     pub project: Option<String>,
     pub requests: Vec<RecordedRequest>,
 }
@@ -38,9 +38,10 @@ pub(crate) struct RecordedSession {
 /// A request that a session records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedRequest {
-    /// Identifies it in every file that contains it; none if the session does not number responses.
+    /// Identifies the request in every file that contains it; `None` if the session does not number
+    /// responses.
     pub key: Option<String>,
-    /// When it was answered.
+    /// The time of the response.
     pub time: Option<Timestamp>,
     /// The model.
     pub model: Option<String>,
@@ -53,8 +54,8 @@ pub(crate) struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// Its tokens, each in one field. If the use of a cache is not recorded, all input counts as
-    /// fresh.
+    /// The tokens of the request, each in one field. If the use of a cache is not recorded, all
+    /// input counts as fresh.
     pub fn usage(&self) -> TokenUsage {
         self.recorded().tokens().unwrap_or_else(|| TokenUsage {
             input: Tokens(self.input),
@@ -75,7 +76,7 @@ impl RecordedRequest {
         self.cost = self.cost.max(other.cost);
     }
 
-    /// Its cost, as it is recorded or at list prices.
+    /// The cost of the request, as it is recorded or at list prices.
     pub fn cost(&self, prices: &Catalogue) -> Option<MicroDollars> {
         let listed = || prices.cost(self.model.as_deref()?, &self.recorded().tokens()?);
         self.cost.map(MicroDollars).or_else(listed)

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// A branch for transcripts in the repository of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
-    /// Its name.
+    /// The name of the branch.
     pub name: String,
     /// The top folder of the project's working tree.
     pub repository: PathBuf,

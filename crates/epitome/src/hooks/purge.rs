@@ -12,7 +12,7 @@ use crate::render::rendered_in;
 /// The transcripts that can be removed with a rule. Nothing is removed yet.
 #[derive(Clone, Debug)]
 pub struct Purge {
-    /// The rule that wrote them.
+    /// The rule that wrote the transcripts.
     pub rule: Rule,
     /// The transcripts in the rule's folder; for a branch, all files of its working tree.
     pub files: Vec<PathBuf>,

@@ -14,7 +14,7 @@ pub(crate) enum Unfit {
     /// The text begins with a byte order mark, which agents do not skip.
     #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
-    /// A value of another type is where an object or a list is expected.
+    /// There is a value of another type where an object or a list is expected.
     #[error("`{0}` is something else")]
     Other(String),
 }

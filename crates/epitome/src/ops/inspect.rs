@@ -35,13 +35,13 @@ pub struct Inspect<'a> {
 /// The report of a session. Its serde form is the JSON of `epitome inspect` (`docs/json.md`).
 #[derive(Debug, Serialize)]
 pub struct Inspection {
-    /// Its path, or `-` for bytes that are no file.
+    /// The path of the session, or `-` for bytes that are not a file.
     pub session: String,
-    /// The agent that wrote it.
+    /// The agent that wrote the session.
     pub agent: &'static str,
-    /// The id that the agent gave it.
+    /// The id that the agent gave the session.
     pub id: Option<String>,
-    /// Its title.
+    /// The title of the session.
     pub title: Option<String>,
     /// The working folder.
     pub cwd: Option<String>,
@@ -103,11 +103,11 @@ pub struct Inspection {
 pub struct OriginalState {
     /// Tokens of the messages that a resume would send.
     pub context_tokens: Tokens,
-    /// Its size.
+    /// The size of the session.
     pub disk_bytes: Bytes,
-    /// Its lines.
+    /// The number of lines of the session.
     pub lines: u64,
-    /// Its messages.
+    /// The number of messages of the session.
     pub entries: u64,
     /// Lines that calls added to files.
     pub lines_added: u64,

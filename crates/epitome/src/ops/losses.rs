@@ -153,7 +153,7 @@ fn in_words_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<
     known.map(|(n, one, which)| plural(n as u64, one) + which).collect()
 }
 
-/// Whether it is a short text that was removed as a whole.
+/// Whether a piece is a short text that was removed as a whole.
 fn is_short(piece: &LostPiece) -> bool {
     !piece.partly && piece.tokens <= SHORT
 }

@@ -10,7 +10,7 @@ use crate::wire;
 /// A removed text that was found in the archive.
 #[derive(Debug)]
 pub struct ArchivedText {
-    /// Where it was found, and its description.
+    /// Where the text was found, and its description.
     pub found: ReferencedBytes,
     /// The bytes that were removed; of a picture, the base64.
     pub bytes: Vec<u8>,

@@ -18,7 +18,7 @@ use crate::live::{Context, Setup};
 pub struct KnownFact {
     /// The fact.
     pub fact: FactId,
-    /// Its features, from which a digest ranks it.
+    /// The features of the fact, from which a digest ranks it.
     pub features: Features,
     /// Whether one of the next 40 responses uses the fact before any other text brings it back.
     pub is_used: bool,

@@ -9,11 +9,11 @@ use std::ops::Range;
 /// A string literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// Its range, quotes included.
+    /// The range of the literal, quotes included.
     pub place: Range<usize>,
-    /// The tool whose arguments contain it.
+    /// The tool whose arguments contain the literal.
     pub tool: Option<Range<usize>>,
-    /// The member of an object whose value it is.
+    /// The member of an object whose value is the literal.
     pub member: Option<Range<usize>>,
 }
 

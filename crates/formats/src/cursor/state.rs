@@ -89,7 +89,7 @@ fn byte(digits: &[u8]) -> Option<u8> {
 fn hexadecimal(bytes: &[u8]) -> Box<str> {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // It cannot fail for a string.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text.into()

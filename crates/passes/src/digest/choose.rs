@@ -63,12 +63,12 @@ pub(super) struct Choice<'p> {
 /// A line or a header that may be chosen.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Its value per token, or an upper bound of it.
+    /// The value of the candidate per token, or an upper bound of it.
     gain: f64,
     // There may be hundreds of thousands of candidates, and most of the time is spent on moving
     // them: so this type is small.
     piece: u32,
-    /// The index of the line; none for the header with the whole target.
+    /// The index of the line; `None` for the header with the whole target.
     line: Option<u32>,
     tokens: u32,
 }

@@ -52,7 +52,7 @@ pub enum Event {
     },
     /// A compaction begins.
     Started {
-        /// Why it begins.
+        /// Why the compaction begins.
         why: EventReason,
         /// Tokens of the next request before the compaction.
         tokens: Tokens,

@@ -451,7 +451,7 @@ impl Machine {
         self.report(why, before, after, by_tier);
         let saved = before - after.tokens;
         self.close(AttemptResult::Gained { of: before, saved }, after);
-        // Before the next request it is decided whether that was enough.
+        // Before the next request, the machine decides whether the compaction was enough.
         self.stage = Stage::Idle;
     }
 

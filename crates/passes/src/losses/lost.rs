@@ -153,7 +153,7 @@ struct Removed<'a, 't> {
 }
 
 impl<'a> Removed<'a, '_> {
-    /// How much of it the context after has not, in per cent.
+    /// The part of the removed text that the context after does not contain, in per cent.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
         match self.said {
             Block::Image(image) => {
@@ -165,7 +165,7 @@ impl<'a> Removed<'a, '_> {
         }
     }
 
-    /// The call that it is the result of.
+    /// The call whose result was removed, if it was a result.
     fn call(&self) -> Option<&'a Call> {
         match self.said {
             Block::Output(output) => self.view.call_of(output),

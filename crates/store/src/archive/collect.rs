@@ -24,9 +24,9 @@ pub const GRACE: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// Whether a generation is needed.
 #[derive(Clone, Debug)]
 pub enum Need {
-    /// A session needs it.
+    /// A session needs the generation.
     Needed,
-    /// No session needs it: proved.
+    /// It is proved that no session needs the generation.
     Unneeded(Reason),
     /// It is not known whether the generation is needed. The error says what cannot be read.
     Unknown(Error),

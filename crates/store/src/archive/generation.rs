@@ -142,9 +142,9 @@ pub struct Generation {
 pub struct Part {
     /// The key of the sub-agent's session or the log.
     pub key: SessionKey,
-    /// The number of its generation.
+    /// The number of the generation.
     pub generation: u64,
-    /// The digest of its file before the compaction.
+    /// The digest of the session's or log's file before the compaction.
     pub before: Digest,
 }
 
@@ -168,7 +168,7 @@ pub struct EditedRecord {
 }
 
 impl EditedRecord {
-    /// Whether these bytes were removed from it.
+    /// Whether the bytes with this hash were removed from the record.
     pub fn has_blob(&self, hash: &Hash) -> bool {
         self.splices.iter().any(|splice| splice.blob == *hash)
     }

@@ -17,9 +17,9 @@ const SUFFIX: &str = ".tmp";
 /// Whether garbage is only reported or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GcMode {
-    /// Report it.
+    /// Garbage is reported.
     Show,
-    /// Remove it.
+    /// Garbage is removed.
     Remove,
 }
 
