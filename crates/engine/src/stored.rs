@@ -204,8 +204,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         self.check_is_known_again().map_err(|err| err.at(path))
     }
 
-    /// Returns an error if the archive could not recognise the compacted session by its file. This
-    /// is possible if a file contains two logs, and shorter records of one look like those of the
+    /// Returns an error if the archive could not recognise the compacted session by its file. That
+    /// can happen if a file contains two logs: shortened records of one may look like those of the
     /// other.
     fn check_is_known_again(&self) -> Result<()> {
         let spliced = self.spliced()?;

@@ -18,7 +18,7 @@ use crate::hooks;
 
 /// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes that are read of what it prints.
+/// The maximum number of bytes that are read of what a program prints.
 const PRINTED: u64 = 4 << 10;
 /// Sessions that are deleted within this many days are reported.
 const SOON: u64 = 7;

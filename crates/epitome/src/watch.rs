@@ -53,7 +53,7 @@ pub struct Watch<'a> {
     config: &'a Config,
     /// The conditions for a session.
     pub trigger: Trigger,
-    /// The least share of the context that must be removed; otherwise a session is skipped.
+    /// The minimum share of the context that must be removed; otherwise a session is skipped.
     pub least: Share,
     /// Only sessions of this agent.
     pub agent: Option<&'a str>,

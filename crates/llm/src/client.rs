@@ -157,7 +157,7 @@ impl Client {
         Ok(response)
     }
 
-    /// The HTTP request.
+    /// Builds the HTTP request for a request to the model.
     fn post(&self, request: &Request<'_>, stream: bool) -> Result<HttpRequest, Failure> {
         let ClientSetup { name, known, .. } = &self.setup;
         let options = Options {

@@ -35,7 +35,7 @@ pub enum BadCursor {
 }
 
 impl Page {
-    /// The most bytes of an answer in one page, without its marks.
+    /// The maximum number of bytes of an answer in one page, without its marks.
     pub const LARGEST: usize = 20_000;
     /// A page ends after a line if one ends in this last part of it.
     const LAST_PART: usize = 4_000;

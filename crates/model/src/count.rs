@@ -156,9 +156,8 @@ pub fn block_has_at_least(
 /// The number of tokens by which a cut may change the count of the text before it.
 const MARGIN: Tokens = Tokens(64);
 
-/// The number of bytes at the beginning of a text of `len` bytes that is enough to hold more than
-/// `least` tokens, unless the tokens are very long. `None` if the text is not much longer than
-/// that.
+/// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
+/// tokens, if tokens are not unusually long. `None` if that is nearly the whole text.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     /// Bytes per token: twice the average of code.
     const BYTES: u64 = 8;

@@ -391,7 +391,7 @@ fn escaped(text: &str) -> String {
             '#' | '>' => begins || next.is_none(),
             // Begins a character reference.
             '&' => is_reference(rest),
-            // Within a word, `_` is a letter.
+            // Within a word, `_` is not a mark, and need not be escaped.
             '_' => {
                 !(before.is_some_and(char::is_alphanumeric)
                     && next.is_some_and(char::is_alphanumeric))

@@ -24,7 +24,7 @@ pub(crate) struct ListQuery {
     pub(crate) part: Option<String>,
 }
 
-/// Whether sessions are compacted.
+/// Which sessions are listed: compacted ones, others, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {

@@ -85,7 +85,8 @@ impl Machine {
         self.fail(&failure.to_string())
     }
 
-    /// Handles the refusal of a request as too long: makes the context smaller, and sends it again.
+    /// Handles the refusal of a request as too long: makes the context smaller, and sends the
+    /// request again.
     fn refused(&mut self, message: &str) -> Result<()> {
         self.background = None;
         let recovery = self.context.refused(Some(413), message)?;

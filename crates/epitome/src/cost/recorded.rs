@@ -23,7 +23,7 @@ use crate::redact::Screen;
 use crate::regular;
 use crate::store::disk;
 
-/// The most characters of the name of a model.
+/// The maximum number of characters of the name of a model.
 const NAME: usize = 80;
 
 /// The requests of one session file.

@@ -64,7 +64,7 @@ pub struct Compact<'a> {
     /// The path of a new file for the compacted session; the session itself is then unchanged, and
     /// the files that belong to it are not copied. `None`: the session is replaced.
     pub out: Option<&'a Path>,
-    /// The least share of the context that must be removed; otherwise the session is skipped.
+    /// The minimum share of the context that must be removed; otherwise the session is skipped.
     pub least: Option<Share>,
     /// The window, in tokens, of the model that the sessions are sent to. `None`: the window in the
     /// table of models.

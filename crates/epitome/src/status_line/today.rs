@@ -19,7 +19,7 @@ use crate::cost::billed_requests;
 use crate::regular;
 use crate::store::disk;
 
-/// The most bytes that are read at once; the next call reads on.
+/// The maximum number of bytes that are read at once. The next call reads on.
 const MOST: u64 = 24 << 20;
 
 /// What is known of a day.

@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The most characters of the name of a piece.
+/// The maximum number of characters of the name of a piece.
 const NAME: usize = 100;
 
 impl Library {

@@ -16,13 +16,13 @@ const HITS: (usize, usize) = (10, 100);
 const AROUND: (usize, usize) = (3, 50);
 /// The sessions in which an error occurred.
 const FAILED: usize = 5;
-/// The most characters of a message next to the one that was asked for.
+/// The maximum number of characters of a message next to the one that was asked for.
 const NEIGHBOUR: usize = 1_500;
-/// The most characters of a message that followed an error.
+/// The maximum number of characters of a message that followed an error.
 const FOLLOWED: usize = 400;
-/// The most calls of one session that touched a file, newest last.
+/// The maximum number of calls of one session that touched a file. The newest are last.
 const TOUCHES: usize = 12;
-/// The most characters of a title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 100;
 
 /// A place in a session, as a hit names it: an item, or `SUB-AGENT:ITEM`.

@@ -17,15 +17,15 @@ use crate::view::View;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Caps {
-    /// Characters of a message of the user.
+    /// The maximum number of characters of a message of the user.
     pub user: usize,
-    /// Characters of a text of the model.
+    /// The maximum number of characters of a text of the model.
     pub assistant: usize,
-    /// Characters of reasoning.
+    /// The maximum number of characters of reasoning.
     pub reasoning: usize,
-    /// Characters of the arguments of a call.
+    /// The maximum number of characters of the arguments of a call.
     pub arguments: usize,
-    /// Characters of a tool result.
+    /// The maximum number of characters of a tool result.
     pub results: usize,
 }
 
