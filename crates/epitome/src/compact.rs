@@ -96,7 +96,7 @@ fn archived<S: Source>(
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
-    // After a read that failed, the pack contains other bytes than the session.
+    // If a read failed, the pack has other bytes than the session, and must not be kept.
     if_read(source, Ok(()))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {

@@ -157,7 +157,7 @@ pub fn block_has_at_least(
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
-/// tokens, if tokens are not unusually long. `None` if that is nearly the whole text.
+/// tokens, if tokens are not unusually long. `None` if the text is at most twice as long as that.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     /// Bytes per token: twice the average of code.
     const BYTES: u64 = 8;

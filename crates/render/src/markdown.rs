@@ -456,7 +456,7 @@ fn quoted(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A message as it is, unless it begins an element that it does not end.
+/// A message as it is, or as a quotation if it begins an element that it does not end.
 fn prose(text: &str) -> String {
     const END: &str = "the end of it";
     let text = neutral(text);

@@ -105,7 +105,7 @@ impl Viewer {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the id in a session, if its file is named differently.
+    /// Remembers the id that a session contains, if the session's file is named differently.
     fn note_id(&self, file: &SessionFile, id: Option<&str>) {
         match id.filter(|id| *id != file.id) {
             Some(id) => self.ids().insert(file.path.clone(), id.to_owned()),

@@ -90,8 +90,8 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request to the editor. `then` is called with its answer, or with the error, on the
-    /// thread that reads.
+    /// Sends a request to the editor. The thread that reads from the editor calls `then` with the
+    /// answer or the error.
     pub(super) fn request(
         &self,
         method: &str,

@@ -90,7 +90,7 @@ impl Updates {
         }
     }
 
-    /// The updates for a current event.
+    /// The updates for an event that has just happened.
     pub(super) fn live(&mut self, event: &Event) -> Vec<Value> {
         match event {
             // The editor shows the user's messages itself.
