@@ -261,7 +261,7 @@ fn may_go(line: &str, seen: &SeenLines) -> bool {
 /// end; with enough room the end of a line is kept as well.
 fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
     let mut order: Vec<usize> = (0..lines.len()).collect();
-    order.sort_by_key(|&idx| {
+    order.sort_by_cached_key(|&idx| {
         let line = lines[idx];
         let worth = 3 * u8::from(is_error_line(line))
             + 2 * u8::from(is_definition(line))

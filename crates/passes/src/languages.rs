@@ -5,7 +5,7 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use regex::{Regex, bytes};
+use regex::{Regex, RegexBuilder, bytes};
 use serde::Deserialize;
 
 /// The words of one language.
@@ -34,6 +34,11 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
+/// The most memory for the automaton that reads lines with other characters than ASCII, in bytes.
+/// It takes what the lines need. With the default of 2 MiB its states are thrown away again and
+/// again, until each line is read by an engine that is 1,000 times as slow.
+const DFA_BYTES: usize = 32 << 20;
+
 /// Patterns of all languages for one purpose.
 pub struct LanguagePatterns {
     /// The patterns that can match a line of pure ASCII.
@@ -48,45 +53,51 @@ pub struct LanguagePatterns {
 impl LanguagePatterns {
     /// Patterns of failures. `more` are patterns that depend on no language.
     pub fn failed(more: &[&str]) -> LanguagePatterns {
-        LanguagePatterns::new(failure_patterns, more)
+        let mut patterns: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
+        patterns.extend(nouns_of_failure(|noun| noun.is_ascii()));
+        patterns.extend(nouns_of_failure(|noun| !noun.is_ascii()));
+        let phrases = LANGUAGES.iter().flat_map(|language| &language.failed);
+        patterns.extend(phrases.map(|phrase| bounded(phrase)));
+        LanguagePatterns::new(&patterns)
     }
 
     /// Patterns that mean a failure only in the output of a failed call.
     pub fn may_say() -> LanguagePatterns {
-        LanguagePatterns::new(|it| it.may_say.clone(), &[])
+        LanguagePatterns::new(&of_all_languages(|language| &language.may_say))
     }
 
     /// Patterns that command or forbid.
     pub fn commands() -> LanguagePatterns {
-        LanguagePatterns::new(|it| all_bounded(&it.commands), &[])
+        LanguagePatterns::new(&all_bounded(|language| &language.commands))
     }
 
     /// Patterns in headings of lists of rules.
     pub fn rules() -> LanguagePatterns {
-        LanguagePatterns::new(|it| all_bounded(&it.rules), &[])
+        LanguagePatterns::new(&all_bounded(|language| &language.rules))
     }
 
     /// Patterns of decisions, causes and findings.
     pub fn decides() -> LanguagePatterns {
-        LanguagePatterns::new(|it| all_bounded(&it.decides), &[])
+        LanguagePatterns::new(&all_bounded(|language| &language.decides))
     }
 
-    fn new(of: impl Fn(&Language) -> Vec<String>, more: &[&str]) -> LanguagePatterns {
-        let mut all: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
-        all.extend(LANGUAGES.iter().flat_map(of));
+    fn new(all: &[String]) -> LanguagePatterns {
         let ascii: Vec<String> = all.iter().filter(|it| it.is_ascii()).cloned().collect();
         // In ASCII text a character is a byte.
         let ascii = bytes::RegexBuilder::new(&any_of(&ascii)).unicode(false).build();
         LanguagePatterns {
             ascii: ascii.expect("a test reads the languages"),
-            expression: any_of(&all),
+            expression: any_of(all),
             all: OnceLock::new(),
         }
     }
 
     /// All patterns, compiled on first use.
     fn all(&self) -> &Regex {
-        self.all.get_or_init(|| Regex::new(&self.expression).expect("a test reads the languages"))
+        self.all.get_or_init(|| {
+            let mut builder = RegexBuilder::new(&self.expression);
+            builder.dfa_size_limit(DFA_BYTES).build().expect("a test reads the languages")
+        })
     }
 
     /// Whether a line matches.
@@ -106,19 +117,20 @@ impl LanguagePatterns {
     }
 }
 
-fn failure_patterns(language: &Language) -> Vec<String> {
-    let nouns = language.error.iter().flat_map(|noun| noun_of_failure(noun));
-    nouns.chain(language.failed.iter().map(|phrase| bounded(phrase))).collect()
-}
-
 /// A pattern that matches where one of these does.
 fn any_of(patterns: &[String]) -> String {
     // Use ASCII word boundaries, which are much faster.
     format!("(?i:{})", patterns.join("|")).replace(r"\b", r"(?-u:\b)")
 }
 
-fn all_bounded(words: &[String]) -> Vec<String> {
-    words.iter().map(|it| bounded(it)).collect()
+/// The words of all languages for one purpose.
+fn of_all_languages(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
+    LANGUAGES.iter().flat_map(words).cloned().collect()
+}
+
+/// The words of all languages for one purpose, with word boundaries.
+fn all_bounded(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
+    LANGUAGES.iter().flat_map(words).map(|it| bounded(it)).collect()
 }
 
 /// A pattern with word boundaries at those ends that are ASCII letters; words of other scripts have
@@ -133,14 +145,19 @@ fn bounded(words: &str) -> String {
     format!("{before}(?:{words}){after}")
 }
 
-/// Patterns for a noun that reports a failure: before a colon, a bracket or a number other than 0,
-/// or as the first word of a line.
-fn noun_of_failure(noun: &str) -> [String; 2] {
-    let word = bounded(noun);
+/// Patterns for the nouns that report a failure before a colon, a bracket or a number other than 0,
+/// or as the first word of a line: those nouns of all languages that are, or are not, ASCII.
+///
+/// The nouns stand in one group, because what follows them has large classes of characters.
+fn nouns_of_failure(is_wanted: fn(&str) -> bool) -> [String; 2] {
+    let nouns = LANGUAGES.iter().flat_map(|language| &language.error);
+    let wanted = nouns.filter(|noun| is_wanted(noun));
+    let bounded: Vec<String> = wanted.map(|noun| bounded(noun)).collect();
+    let word = format!("(?:{})", bounded.join("|"));
     let rest = r"\s*(?:$|[^\s0]|0\w)";
     let number = r"\s+(?:TS|code)?\d";
     // Words of other scripts have no boundary.
-    let ends = if noun.is_ascii() { "" } else { r"(?:$|\P{L})" };
+    let ends = if word.is_ascii() { "" } else { r"(?:$|\P{L})" };
     [
         format!(r"{word}(?:\[|\s*[:=]{rest}|{number})|^\s*{word}{ends}"),
         format!(r"{word}\s*：{rest}"),
@@ -149,6 +166,8 @@ fn noun_of_failure(noun: &str) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use regex_automata::hybrid;
+
     use super::*;
 
     #[test]
@@ -182,6 +201,35 @@ mod tests {
         for words in kinds.into_iter().chain([LanguagePatterns::decides()]) {
             assert!(!words.are_in("tea for two"));
             assert!(!words.are_in("thé pour deux"));
+        }
+    }
+
+    /// An automaton that is cleared too often is given up for an engine that is far slower.
+    #[test]
+    fn there_is_room_for_the_automaton_of_each_kind() {
+        let kinds = [
+            LanguagePatterns::failed(&[]),
+            LanguagePatterns::may_say(),
+            LanguagePatterns::commands(),
+            LanguagePatterns::rules(),
+            LanguagePatterns::decides(),
+        ];
+        let mut lines = Vec::new();
+        for language in LANGUAGES.iter() {
+            let Language { error, failed, may_say, commands, rules, decides, name: _ } = language;
+            for word in [error, failed, may_say, commands, rules, decides].into_iter().flatten() {
+                lines.push(format!("→ {word}: {word} — {word}"));
+            }
+        }
+        for LanguagePatterns { expression, .. } in kinds {
+            let room = hybrid::dfa::Config::new().cache_capacity(DFA_BYTES);
+            let automaton = hybrid::regex::Builder::new().dfa(room).build(&expression).unwrap();
+            let mut cache = automaton.create_cache();
+            for line in &lines {
+                automaton.find(&mut cache, line);
+            }
+            let (forward, reverse) = cache.as_parts();
+            assert_eq!((forward.clear_count(), reverse.clear_count()), (0, 0));
         }
     }
 
