@@ -4,7 +4,6 @@
 //! the value is the probability that the model will need a fact which the digest does not contain
 //! yet. It ends when a budget of tokens is spent. A digest is made from the original entries, never
 //! from an earlier digest, so that a second digest of the same history is the same.
-//! same history is the same.
 
 mod choose;
 mod focus;

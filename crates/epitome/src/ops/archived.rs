@@ -43,7 +43,6 @@ impl Known {
 /// # Errors
 ///
 /// `NoPermission` or `Unreadable` if the archive cannot be read.
-/// `NoPermission`, `Unreadable` when the archive cannot be read.
 pub(crate) fn key_in_archive<S>(
     config: &Config,
     session: &Loaded<S>,

@@ -119,7 +119,6 @@ fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
 /// # Errors
 ///
 /// `Archive`, with the reason; the errors of searching the archive.
-/// `Archive` says which; the errors of searching the archive.
 pub fn check_original(
     archive: &Archive,
     key: &SessionKey,

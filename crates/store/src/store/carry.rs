@@ -35,7 +35,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// the replacement writes to the old file, and its next record perhaps to the new one. So
 /// carried-over bytes belong between what epitome wrote and what the agent has written to the new
 /// file.
-/// bytes belong between what epitome wrote and what the agent has written since.
 pub(super) struct Carry<'a> {
     path: &'a Path,
     /// The replaced files, in the order in which they were at the path.
