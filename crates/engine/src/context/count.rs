@@ -53,7 +53,7 @@ impl Counts {
         })
     }
 
-    /// For each item, whether it is sent.
+    /// For each item, whether it is sent as a message: false for the prompt.
     pub fn sent(&self, transcript: &Transcript) -> Vec<bool> {
         let mut sent = vec![false; transcript.items.len()];
         for &item in &transcript.context {
@@ -71,10 +71,11 @@ impl Counts {
         counter: &dyn Counter,
     ) {
         self.know(item, transcript, source, counter);
-        self.send(item, transcript, source);
+        self.add_to_sums(item, transcript, source);
     }
 
-    /// Counts the last entry of the context again after it was edited.
+    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. Both are the
+    /// same number of messages, turns and results.
     pub fn replace(
         &mut self,
         old: usize,
@@ -102,16 +103,17 @@ impl Counts {
         (0..transcript.items.len()).for_each(|item| self.know(item, transcript, source, counter));
     }
 
-    /// Counts the whole context again.
+    /// Computes the sums over the context again, and counts the items that are new in it.
     pub fn all(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
         self.total = Total::default();
         self.last = None;
         for &item in &transcript.context {
             self.know(item, transcript, source, counter);
-            self.send(item, transcript, source);
+            self.add_to_sums(item, transcript, source);
         }
     }
 
+    /// Counts an item, unless that was done before.
     fn know(
         &mut self,
         item: usize,
@@ -132,7 +134,8 @@ impl Counts {
         }
     }
 
-    fn send(&mut self, item: usize, transcript: &Transcript, source: &dyn Source) {
+    /// Adds an item that is sent to the sums. It must have been counted.
+    fn add_to_sums(&mut self, item: usize, transcript: &Transcript, source: &dyn Source) {
         let Some(entry) = transcript.items[item].entry() else { return };
         let total = &mut self.total;
         let frames = Tokens(TOKENS_AROUND.0 * entry.blocks.len() as u64);

@@ -176,8 +176,10 @@ impl Context {
             let (Some(said), Some(id), true) = (said, id, was_prompt == *is_prompt) else {
                 return Compared::Other;
             };
-            let was = spelled(said, *is_prompt, self.log.bytes(), &mut |id| Some(id.into()));
-            let is = spelled(entry, *is_prompt, &parsed.source(), &mut |id| open.answer(id));
+            let was =
+                comparable_line(said, *is_prompt, self.log.bytes(), &mut |id| Some(id.into()));
+            let is =
+                comparable_line(entry, *is_prompt, &parsed.source(), &mut |id| open.answer(id));
             match (was == is, entry.blocks.as_slice()) {
                 (true, _) => {}
                 (false, [Block::Text(text)]) if *is_prompt && items.len() == 1 => {
@@ -211,8 +213,9 @@ impl Context {
         Ok(())
     }
 
-    /// The items of all messages after the first `messages`, and the results that the context
-    /// itself gave to calls in them.
+    /// The items of all messages after the first `messages`, and all items behind them. Excluded are
+    /// the items at their beginning that are results which the context itself gave to calls of its
+    /// tool `compact` in the first `messages`: those belong to what stays.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.log();
         let mut items: Vec<usize> =
@@ -237,9 +240,10 @@ impl Context {
     }
 }
 
-/// The log line of an entry, without its id and with the original ids of calls. `answers` returns
-/// the id of the call that a result answers.
-fn spelled(
+/// The log line of an entry, without its id and with the original ids of calls, so that entries can
+/// be compared. `answers` returns the id of the call that a result answers. `None` if a result
+/// answers no call.
+fn comparable_line(
     entry: &Entry,
     prompt: bool,
     source: &dyn Source,

@@ -42,7 +42,7 @@ impl ContextLog {
     pub fn in_memory(id: &str, origin: &Origin) -> ContextLog {
         let mut log = ContextLog::default();
         log.bytes.extend_from_slice(header(id, origin).as_bytes());
-        log.take(0);
+        log.read_line(0);
         log
     }
 
@@ -60,7 +60,7 @@ impl ContextLog {
             return Err(Error::new(ErrorKind::UnknownFormat, "not the log of a context"));
         }
         let mut log = ContextLog { bytes, journal: Some(journal), ..ContextLog::default() };
-        log.read();
+        log.read_all();
         // A later version may have lines that this version would misread.
         if log.log.transcript().head.version.as_deref() != Some("1") {
             return Err(Error::new(ErrorKind::NewerFormat, "a newer epitome wrote this log"));
@@ -96,7 +96,7 @@ impl ContextLog {
         // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();
         add_line(&mut self.bytes, &item.to_string(), speaker, said);
-        self.added(start)?;
+        self.write_and_read(start)?;
         Ok(item)
     }
 
@@ -105,19 +105,19 @@ impl ContextLog {
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(line);
-        self.added(start)
+        self.write_and_read(start)
     }
 
     /// Writes the line that begins at `start` to the journal, unless lines are being gathered, and
     /// parses it.
-    fn added(&mut self, start: usize) -> Result<()> {
+    fn write_and_read(&mut self, start: usize) -> Result<()> {
         if self.gathered.is_none()
             && let Err(err) = self.write_from(start)
         {
             self.bytes.truncate(start);
             return Err(err);
         }
-        self.take(start);
+        self.read_line(start);
         Ok(())
     }
 
@@ -129,11 +129,12 @@ impl ContextLog {
         let sent = transcript.context.clone();
         let trial = Trial { start: self.bytes.len(), items, sent };
         self.bytes.extend_from_slice(line);
-        self.take(trial.start);
+        self.read_line(trial.start);
         trial
     }
 
-    /// Writes the trial line to the journal. If that fails, the line is discarded.
+    /// Writes the trial line to the journal, unless lines are being gathered. If that fails, the
+    /// line is discarded.
     pub fn keep(&mut self, trial: Trial) -> Result<()> {
         match self.gathered.map_or_else(|| self.write_from(trial.start), |_| Ok(())) {
             Ok(()) => Ok(()),
@@ -147,7 +148,7 @@ impl ContextLog {
     /// Discards the trial line. All other lines are parsed again; this is rare.
     pub fn discard(&mut self, trial: Trial) {
         self.bytes.truncate(trial.start);
-        self.read();
+        self.read_all();
     }
 
     /// Begins to gather lines, which are then written together.
@@ -161,11 +162,12 @@ impl ContextLog {
         self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }
 
-    /// Removes what was added after the first `len` bytes, none of which may be in the journal.
+    /// Removes what was added after the first `len` bytes, and stops gathering. Nothing of what is
+    /// removed may be in the journal.
     pub fn forget(&mut self, len: usize) {
         self.gathered = None;
         self.bytes.truncate(len);
-        self.read();
+        self.read_all();
     }
 
     /// Writes the bytes from `start` on to the journal.
@@ -182,7 +184,7 @@ impl ContextLog {
     }
 
     /// Parses all bytes again.
-    fn read(&mut self) {
+    fn read_all(&mut self) {
         let ContextLog { bytes, log, lines: n, .. } = self;
         (*log, *n) = (Log::default(), 0);
         lines(bytes, |line| {
@@ -197,7 +199,8 @@ impl ContextLog {
         self.write_from(self.bytes.len() - 1)
     }
 
-    fn take(&mut self, start: usize) {
+    /// Parses the last line, which begins at `start`.
+    fn read_line(&mut self, start: usize) {
         self.lines += 1;
         let line = &self.bytes[start..];
         let text = line.strip_suffix(b"\n").unwrap_or(line);

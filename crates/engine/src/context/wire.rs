@@ -221,10 +221,13 @@ impl Context {
         Ok(())
     }
 
+    /// The calls to which results of new messages can belong.
     fn ties(&self) -> Ties {
         Ties { open: self.known.calls.open().clone(), made: HashSet::new() }
     }
 
+    /// Adds parsed messages. `billed` is the number of tokens that the provider counted up to the
+    /// last response among them, or before them if there is none.
     pub(super) fn push_all(
         &mut self,
         messages: &[ParsedMessage<'_>],
@@ -234,10 +237,10 @@ impl Context {
         if let (Some(billed), None) = (billed, last) {
             self.billed(billed);
         }
-        for (idx, heard) in messages.iter().enumerate() {
-            let message = self.messages() + 1;
-            self.push_heard(heard, Some(message))?;
-            self.known.bytes.set_last(self.log.log().message_items().len() - 1, heard.hash);
+        for (idx, parsed) in messages.iter().enumerate() {
+            let number = self.messages() + 1;
+            self.push_parsed(parsed, Some(number))?;
+            self.known.bytes.set_last(self.log.log().message_items().len() - 1, parsed.hash);
             if let (Some(billed), true) = (billed, last == Some(idx)) {
                 self.billed(billed);
             }
@@ -267,12 +270,12 @@ impl Context {
     /// of this API, `Disk` if the log cannot be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
-        let mut heard = ParsedMessage::of_body(wire, body).map_err(|why| {
+        let mut parsed = ParsedMessage::from_body(wire, body).map_err(|why| {
             Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
         })?;
-        self.tie(&mut heard, &mut self.ties())
+        self.tie(&mut parsed, &mut self.ties())
             .map_err(|why| Error::new(ErrorKind::Unreadable, format!("in this body: {why}")))?;
-        self.push_heard(&heard, None)
+        self.push_parsed(&parsed, None)
     }
 
     /// The number of messages that were added in the format of an API, in this run and in earlier
@@ -312,15 +315,17 @@ impl Context {
         self.known.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
 
-    fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
-        for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
-            let message = message.filter(|_| idx + 1 == heard.entries.len());
+    /// Adds the entries of a parsed message. `number` is the number of the message among those that
+    /// a client passed, from 1; its last entry has it in the log.
+    fn push_parsed(&mut self, parsed: &ParsedMessage<'_>, number: Option<u64>) -> Result<()> {
+        for (idx, (prompt, entry)) in parsed.entries.iter().enumerate() {
+            let message = number.filter(|_| idx + 1 == parsed.entries.len());
             let model = entry.model.as_deref();
             let usage = entry.usage;
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
             // The text is copied into the log; the parsed message is dropped.
-            let item = self.log_entry(&speaker, &blocks_of(entry, &heard.source()))?;
+            let item = self.log_entry(&speaker, &blocks_of(entry, &parsed.source()))?;
             self.take_entry(item, &speaker)?;
         }
         Ok(())
@@ -330,11 +335,11 @@ impl Context {
     /// and each result the id of its call. The error names the call that a result lacks.
     fn tie(
         &self,
-        heard: &mut ParsedMessage<'_>,
+        parsed: &mut ParsedMessage<'_>,
         ties: &mut Ties,
     ) -> std::result::Result<(), String> {
         let Ties { open, made } = ties;
-        for block in heard.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
+        for block in parsed.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
             match block {
                 Block::Call(call) => {
                     let said = call.id.clone();
@@ -405,7 +410,7 @@ pub(super) struct ParsedMessage<'m> {
 }
 
 impl<'m> ParsedMessage<'m> {
-    /// Parses a list of messages; `first` is the number of messages before them.
+    /// Parses the messages of a list from index `first` on. Errors number them in the whole list.
     pub(super) fn all(
         api: &Api,
         messages: &[&'m str],
@@ -441,7 +446,8 @@ impl<'m> ParsedMessage<'m> {
         Ok(ParsedMessage { source, entries, hash: Some(hash_of(message)) })
     }
 
-    fn of_body(wire: &Api, body: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
+    /// Parses a whole request body as if it were one message.
+    fn from_body(wire: &Api, body: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
         let mut faults = Vec::new();
         let transcript = (wire.format.read)(&body.as_bytes(), &mut faults);
         if let Some(fault) = faults.first() {
@@ -499,6 +505,7 @@ fn elsewhere(message: &str) -> Option<&'static str> {
     APIS.iter().find(|wire| wire.message(message).is_ok()).map(|wire| wire.name)
 }
 
+/// The API with this name.
 pub(super) fn named(wire: &str) -> Result<&'static Api> {
     epitome_api::named(wire).ok_or_else(|| {
         let names: Vec<&str> = APIS.iter().map(|wire| wire.name).collect();
