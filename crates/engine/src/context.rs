@@ -108,8 +108,8 @@ struct Knowledge {
 }
 
 impl Knowledge {
-    /// Reads the calls again, after the end of the log was removed. The index for digests is
-    /// emptied.
+    /// Reads the calls of the whole log, and empties the index for digests: for a log that was
+    /// resumed, or whose end was removed.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.log().transcript().entries() {
@@ -125,7 +125,7 @@ impl Knowledge {
 struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
-    /// What the next summary should pay attention to.
+    /// What the digest or the summary of the request should pay attention to.
     focus: Option<String>,
     /// What was asked and billed for all summaries so far, except the pending one.
     spent: AskTotals,
@@ -135,16 +135,18 @@ struct Summarising {
     outcome: Option<Outcome>,
 }
 
-/// The state of the current attempt to make the context smaller.
+/// The state of the current attempt to make the context smaller, and what an attempt must know of
+/// the requests before it.
 #[derive(Clone, Default)]
 struct Attempt {
-    /// The number of items, from the beginning, that may have been sent already.
+    /// The number of items in the log when the context was last ready to be sent, or was resumed:
+    /// these items may have been sent.
     sent: usize,
     /// Whether a step of this attempt was written. An undo takes all steps of an attempt back.
     has_begun: bool,
     /// Number of requests that the provider refused as too long since its last response.
     overflows: u32,
-    /// Whether a middle cut violated an invariant: then no other is tried.
+    /// Whether a middle cut has violated an invariant in this context: then no other is tried.
     is_cut_refused: bool,
     /// The steps so far, if this is a copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,
@@ -415,9 +417,10 @@ impl Context {
     }
 
     /// Compacts the context now. The target is half of the recipe's target, and at most a quarter
-    /// of the window. A context with fewer tokens than `live.tool.min_tokens` of the recipe is not
-    /// changed. No summary is written here: `focus`, what it should pay attention to, is kept for
-    /// the next one.
+    /// of the window without the reserve; if the recipe has no target, the passes remove all that
+    /// they can. A context with fewer tokens than `live.tool.min_tokens` of the recipe is not
+    /// changed. `focus` is what a digest should pay attention to. No summary is written here: see
+    /// [`ask_for_compaction`](Context::ask_for_compaction).
     ///
     /// ```
     /// use epitome_engine::NotDone;

@@ -14,8 +14,9 @@ pub(super) enum CutPlace {
 
 /// Finds an index at which to divide an unfinished turn so that the kept part begins with
 /// reasoning: otherwise Anthropic refuses it in thinking mode. Returns the nearest such index
-/// before `end` that is not before `least`, or else the nearest after `end` up to `most`; `end` if
-/// no response begins with reasoning.
+/// before `end` that is not before `least`, or else the nearest after `end` up to `most`, or else
+/// the last one before `least`, as [`CutPlace::Before`]. Returns `end` if it divides no turn, or if
+/// no response of the turn begins with reasoning.
 pub(super) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,

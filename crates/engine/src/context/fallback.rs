@@ -1,5 +1,5 @@
 //! The last means to make a context fit the window: a digest of the old part, whatever the recipe
-//! says, and then shorter results in the new part. It needs no model.
+//! says, then shorter results in the new part, and then a smaller digest. It needs no model.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// The target of the digest, in per cent of the usable window: that of the default recipe.
+/// The target of the digest, in per cent of the limit: that of the default recipe.
 const AIM: u64 = 45;
-/// The target if pinned rules alone exceed `AIM`, in per cent of the usable window.
+/// The target if pinned rules alone exceed `AIM`, in per cent of the limit.
 const MOST: u64 = 90;
-/// The target if the newest messages leave little room, in per cent of the usable window.
+/// The target if the newest messages leave little room, in per cent of the limit.
 const LEAST: u64 = 10;
 
 impl Context {
@@ -47,8 +47,10 @@ impl Context {
         Ok(())
     }
 
-    /// Replaces the old part by a digest, so that the context has at most `limit` tokens. Returns
-    /// the reason if that is impossible because what stays is too large.
+    /// Replaces the old part by a digest, so that the context has far fewer than `limit` tokens: the
+    /// recipe's target, and at most [`AIM`] per cent of the limit. If no digest can be that small,
+    /// the target is [`MOST`] per cent. Returns the reason if there can be none at all, because what
+    /// stays is too large or because it would violate an invariant.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,
@@ -62,7 +64,8 @@ impl Context {
         }
     }
 
-    /// Like `digest_within`, with a given target for the digest.
+    /// Replaces the old part by a digest, so that the context has at most `target` tokens. Returns
+    /// the reason if that is impossible.
     fn digest_to(
         &mut self,
         target: Tokens,

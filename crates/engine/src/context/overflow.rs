@@ -42,9 +42,9 @@ pub enum Recovery {
     },
 }
 
-/// The maximum size of the retry, in per cent of the last request that was accepted or of the
-/// provider's limit. It is below 100 because the provider counts more tokens than epitome does, or
-/// because there was no overflow before.
+/// The maximum size of the retry, in per cent of the smallest of the refused request, the provider's
+/// limit and the window without the reserve. It is below 100 because epitome may count fewer tokens
+/// than the provider.
 const MARGIN: u64 = 90;
 
 impl Context {
@@ -77,8 +77,8 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written.
     pub fn refused(&mut self, status: Option<u16>, body: &str) -> Result<Recovery> {
-        let told = overflow(status, body).filter(|told| self.may_be(told));
-        let Some(told) = told else { return Ok(Recovery::NotAnOverflow) };
+        let refusal = overflow(status, body).filter(|refusal| self.may_be(refusal));
+        let Some(refusal) = refusal else { return Ok(Recovery::NotAnOverflow) };
         let _span = debug_span!("live.refused", status, tokens = self.tokens().0).entered();
         self.attempt.overflows += 1;
         if self.attempt.overflows > 1 {
@@ -87,12 +87,14 @@ impl Context {
         // A pending question is about the context as it was before this change.
         self.drop_question();
         let before = self.tokens();
-        let wanted = self.fitting(&told);
-        let stands = self.log.log().compactions();
+        let wanted = self.fitting(&refusal);
+        let compactions_before = self.log.log().compactions();
         self.machine.force(EventReason::Overflow);
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
         let gauge = self.gauge();
+        // The machine reports that the compaction begins. Its step is to run the recipe, which is
+        // done below, together with other recipes.
         self.machine.step(&gauge);
         let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());
@@ -121,7 +123,7 @@ impl Context {
         }
         let because = self.largest();
         // Steps that did not help are taken back.
-        while self.log.log().compactions() > stands {
+        while self.log.log().compactions() > compactions_before {
             self.take_back_step()?;
         }
         let reason = "the context cannot be made to fit".to_owned();
@@ -130,7 +132,9 @@ impl Context {
         Ok(Recovery::Final { because })
     }
 
-    /// Runs a recipe until the context is within a limit. What the recipe exempts stays.
+    /// Runs the passes of any recipe until the context is within `limit`, in tokens as the provider
+    /// counts them. Tools and rule files that the recipe of the context exempts stay. If the plan
+    /// violates an invariant, nothing is changed, and an event reports it.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -149,8 +153,7 @@ impl Context {
                 }
                 Ok(())
             }
-            // The step has been taken back already. Earlier steps stay, and the next recipe is
-            // tried.
+            // The step was not written. Earlier steps stay, and the next recipe is tried.
             Err(err) if err.kind() == ErrorKind::Refused => {
                 self.machine.part_failed(why, err.to_string());
                 Ok(())
@@ -176,25 +179,26 @@ impl Context {
 
     /// Whether a refusal can be an overflow. A refusal without a message may mean anything: it
     /// counts as an overflow only if at least half of the window is used.
-    fn may_be(&self, told: &Overflow) -> bool {
+    fn may_be(&self, refusal: &Overflow) -> bool {
         let window = self.machine.usable();
         let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);
-        match told.known {
+        match refusal.known {
             KnownBy::Words | KnownBy::Status => true,
             KnownBy::Silence => is_full,
         }
     }
 
-    /// The size, in tokens as epitome counts them, that a request may have after an overflow.
-    fn fitting(&self, told: &Overflow) -> Tokens {
+    /// The size that the retry may have, in the same tokens as [`tokens`](Context::tokens).
+    fn fitting(&self, refusal: &Overflow) -> Tokens {
         let now = self.tokens();
         // The limit is converted by the ratio of the two counts of the refused request.
-        let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
+        let asked = refusal.asked.filter(|asked| *asked > Tokens(0));
+        let limit = refusal.limit.map(|limit| match asked {
             Some(asked) => super::size::scaled(limit, now, asked),
             None => limit,
         });
-        let reserved = self.machine.usable();
-        let sizes = [Some(now), limit, reserved].into_iter().flatten();
+        let usable = self.machine.usable();
+        let sizes = [Some(now), limit, usable].into_iter().flatten();
         sizes.map(|tokens| Tokens(tokens.0 * MARGIN / 100)).min().unwrap_or(now)
     }
 

@@ -45,7 +45,8 @@ use super::{Attempt, Context, Next, Pending, Question, Summarising};
 pub struct Preparation {
     copy: Context,
     /// The number of bytes of the log when it was copied.
-    read: usize,
+    log_bytes: usize,
+    /// The number of items in the log when it was copied.
     items: usize,
     /// The items of the context when it was copied.
     sent: Vec<usize>,
@@ -102,7 +103,7 @@ impl fmt::Debug for Preparation {
 /// Two preparations are equal if they are of the same log and have made the same progress.
 impl PartialEq for Preparation {
     fn eq(&self, other: &Preparation) -> bool {
-        self.read == other.read
+        self.log_bytes == other.log_bytes
             && self.question == other.question
             && self.is_done == other.is_done
             && self.copy.log.bytes() == other.copy.log.bytes()
@@ -134,9 +135,9 @@ impl Context {
         copy.asked_by(EventReason::Background, Vec::new());
         copy.machine.force(EventReason::Background);
         let sent = self.transcript().context.clone();
-        let read = self.log.bytes().len();
+        let log_bytes = self.log.bytes().len();
         let items = self.transcript().items.len();
-        Some(Preparation { copy, read, items, sent, question: None, is_done: false })
+        Some(Preparation { copy, log_bytes, items, sent, question: None, is_done: false })
     }
 
     /// Whether the next [`step`](Context::step) compacts the context without a request for it.
@@ -164,16 +165,16 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written. The context is then unchanged.
     pub fn swap(&mut self, prepared: Preparation) -> Result<bool> {
-        let Preparation { copy, read, sent, is_done, .. } = &prepared;
+        let Preparation { copy, log_bytes, sent, is_done, .. } = &prepared;
         self.ask.spent += copy.ask.spent;
         self.ask.spent += copy.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
         let context = &self.transcript().context;
-        let is_there = self.ask.pending.is_none()
+        let can_adopt = self.ask.pending.is_none()
             && *is_done
             && context.starts_with(sent)
-            && self.log.bytes().get(..*read) == copy.log.bytes().get(..*read);
+            && self.log.bytes().get(..*log_bytes) == copy.log.bytes().get(..*log_bytes);
         let by_tier = copy.outcome().map(|outcome| outcome.by_tier.clone()).unwrap_or_default();
-        if !is_there || by_tier.is_empty() {
+        if !can_adopt || by_tier.is_empty() {
             return Ok(false);
         }
         let before = self.tokens();

@@ -55,7 +55,7 @@ impl Pending {
     }
 }
 
-/// The reason why there is no question.
+/// The reason why there is no question, if that is no failure.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 impl Context {
@@ -138,7 +138,8 @@ impl Context {
         }
     }
 
-    /// Begins a summary, or returns the reason why there is nothing to summarise.
+    /// Begins a summary, or returns the reason why there can be none: [`ALL_KEPT`] if there is
+    /// nothing to summarise.
     pub(super) fn begin(&mut self, why: EventReason) -> std::result::Result<Pending, String> {
         let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
@@ -171,9 +172,10 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// The end of the part of the context that a summary or a digest may replace: the position
-    /// nearest to `end` that is not before `least` and divides no response. `least`, `end` and
-    /// `unseen` are indices into the context.
+    /// The index in the context at which the part ends that a summary or a digest may replace. It is
+    /// near `end` and, if possible, not before `least`; see [`with_reasoning`]. The last response
+    /// stays with its results if one of its calls has none. It stays as well if the model has not
+    /// seen its results, the recipe keeps such results, and it begins at or after `unseen`.
     pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();
@@ -203,7 +205,7 @@ impl Context {
         weights.sum::<Tokens>().0 <= all.0 / 2
     }
 
-    /// The index in the context before which there are half of the tokens before `end`.
+    /// The index in the context that divides the tokens before `end` into halves.
     fn half_of(&self, end: usize) -> usize {
         let weights = self.transcript().context[..end].iter().map(|&item| self.counts.item(item).0);
         let half = weights.clone().sum::<u64>().div_ceil(2);
@@ -214,7 +216,7 @@ impl Context {
         sums.take_while(|sum| *sum < half).count() + 1
     }
 
-    /// Replaces these items by a summary with this text.
+    /// Replaces these items by a summary or a digest with this text.
     pub(super) fn put(&mut self, text: &str, items: &[usize]) -> Result<()> {
         let sent: Vec<usize> = self.transcript().context.clone();
         let goes: HashSet<usize> = items.iter().copied().collect();
