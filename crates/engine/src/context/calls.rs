@@ -54,7 +54,8 @@ impl OpenCalls {
     }
 
     /// Removes the call that a result answers, and returns the id of the call. A result names its
-    /// call by id, or only by tool.
+    /// call by id, by the id that the call had before [`AGAIN`] made it unique, or, after
+    /// [`NO_CALL`], only by tool.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
         let name = id.strip_prefix(NO_CALL);
         let mut open = self.0.iter();
@@ -66,7 +67,8 @@ impl OpenCalls {
         Some(self.0.remove(found).id)
     }
 
-    /// Adds the calls of an entry, and removes those that results in the entry answer.
+    /// Adds the calls of an entry of the log, and removes those that results in the entry answer.
+    /// In the log, a result names its call by id.
     pub fn link(&mut self, entry: &Entry) {
         for block in &entry.blocks {
             match block {
@@ -124,7 +126,7 @@ impl Calls {
         self.open.link(entry);
     }
 
-    /// Records what the calls of an entry do.
+    /// Numbers the calls of an entry, and records what they do.
     pub fn learn(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Call(call) = said else { continue };

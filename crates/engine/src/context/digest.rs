@@ -32,7 +32,8 @@ fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
 }
 
 impl Context {
-    /// Adds a digest, if the recipe has one, after the passes.
+    /// Adds a digest after the passes, if the recipe has one and does not run before every request.
+    /// `by_tier` is the number of edits of each pass; the digest is added to it.
     pub(super) fn digested(
         &mut self,
         why: EventReason,

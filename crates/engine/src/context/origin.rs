@@ -1,4 +1,5 @@
-//! The origin of a conversation: its working directory, model and recipe. And its prompt.
+//! Changes of what a conversation began with: its origin (working directory, model and recipe), and
+//! its prompt.
 
 use epitome_error::Result;
 use epitome_formats::epitome::{Origin, origin_line, said_again};
@@ -64,6 +65,7 @@ impl Context {
         Ok(true)
     }
 
+    /// Appends a line that may change what is sent, and counts the context again.
     pub(super) fn append_line(&mut self, line: &str) -> Result<()> {
         self.log.append(line.as_bytes())?;
         self.recount();

@@ -1,4 +1,5 @@
-//! Runs the passes: writes their plan to the log, or takes the step back.
+//! Runs the passes and the digest of the recipe: writes their plans to the log, and reports the
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use super::Context;
 use epitome_error::{ErrorKind, Result};
 
 impl Context {
+    /// Runs the passes, and then the digest if the recipe has one.
     pub(super) fn run(&mut self, why: EventReason) -> Result<()> {
         self.attempt.has_begun = false;
         let target = match why {
@@ -56,7 +58,8 @@ impl Context {
         self.conclude(why, before, outcome)
     }
 
-    /// Reports the result of the passes to the machine.
+    /// Reports the result of passes and digest to the machine and to the request, if there is one.
+    /// Only a log that cannot be written is an error.
     pub(super) fn conclude(
         &mut self,
         why: EventReason,
@@ -81,7 +84,8 @@ impl Context {
         }
     }
 
-    /// Runs the passes of a recipe and writes their plan. Returns the number of edits of each pass.
+    /// Runs the passes of a recipe and writes their plan, except edits of the prompt and of copies
+    /// that no model sees. Returns the number of edits of each pass.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();

@@ -139,6 +139,7 @@ impl Context {
         }
     }
 
+    /// The size of the context in every unit, for the machine.
     pub(super) fn gauge(&self) -> ContextSize {
         let total = self.counts.total();
         let bytes = total.bytes;
@@ -155,8 +156,8 @@ impl Context {
         self.bill.expect(self.counted())
     }
 
-    /// Converts a target from the provider's tokens to tokens as epitome counts them, without
-    /// overhead.
+    /// Converts a target from the provider's tokens to tokens of text as epitome counts them:
+    /// without overhead, and without what the API format adds around blocks.
     pub(super) fn in_counts(&self, target: Tokens) -> Tokens {
         let target = match self.bill.last {
             Some(last) => scaled(target, last.by_us, last.by_provider),
@@ -170,6 +171,7 @@ impl Context {
         self.setup.overhead + self.counts.total().tokens
     }
 
+    /// Counts a new item at the end of the context, and adds its calls.
     pub(super) fn count(&mut self, item: usize) {
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();
@@ -179,8 +181,8 @@ impl Context {
         }
     }
 
-    /// Counts the context again after its items have changed. The last bill of the provider belongs
-    /// to an earlier state.
+    /// Counts the context again after its items have changed, and finds its open calls and the lines
+    /// of its results again. The last bill of the provider belongs to an earlier state.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.log().transcript();
@@ -202,6 +204,7 @@ impl Context {
     }
 }
 
+/// `tokens` times `by`, divided by `per`.
 pub(super) fn scaled(tokens: Tokens, by: Tokens, per: Tokens) -> Tokens {
     let scaled = u128::from(tokens.0) * u128::from(by.0) / u128::from(per.0.max(1));
     Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))

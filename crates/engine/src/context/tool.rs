@@ -210,7 +210,7 @@ impl Context {
         self.ask.outcome.as_ref()
     }
 
-    /// Records that a compaction was requested.
+    /// Records that a compaction was requested, with the target that the machine has now.
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let before = self.tokens();
@@ -313,7 +313,8 @@ fn is_user(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
 }
 
-/// The last response of the model, if only its results follow it in the context.
+/// The last response of the model, if only its results follow it in the context; otherwise empty, at
+/// the end of the context.
 pub(super) struct LastResponse<'t> {
     /// The index in the context at which the response begins.
     pub(super) begins: usize,

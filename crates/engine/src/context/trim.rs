@@ -1,5 +1,5 @@
-//! The trim stage, which runs before every request, whatever the size of the context: it removes
-//! messages from the middle.
+//! What is done before every request, whatever the size of the context: above all the trim stage,
+//! which removes messages from the middle.
 
 use epitome_api::anthropic::messages_of;
 use epitome_error::{ErrorKind, Result};
@@ -11,7 +11,8 @@ use super::Context;
 use crate::middle::middle_cut;
 
 impl Context {
-    /// Runs the stage.
+    /// Truncates results that are too large together, and then runs the trim stage, unless the recipe
+    /// runs its stages only on request. Does nothing while a summary is being written.
     pub(super) fn before_request(&mut self) -> Result<()> {
         if self.ask.pending.is_some() {
             return Ok(());
