@@ -87,7 +87,7 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
     for (_, entry) in transcript.context() {
         for block in &entry.blocks {
             let tokens = block_tokens(block, source, counter);
-            kind_of(&mut weights, entry, block).add(tokens);
+            weight_of(&mut weights, entry, block).add(tokens);
         }
     }
     weights
@@ -109,11 +109,11 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             .map(|part| match part {
                 Part::Text(text) => counter.count(&text.read(source)),
                 Part::Image(_) => IMAGE,
-                Part::Opaque(span) => opaque(&utf8(source.at(*span)), counter),
+                Part::Opaque(span) => opaque_tokens(&utf8(source.at(*span)), counter),
             })
             .sum(),
         Block::Image(_) => IMAGE,
-        Block::Opaque(span) => opaque(&utf8(source.at(*span)), counter),
+        Block::Opaque(span) => opaque_tokens(&utf8(source.at(*span)), counter),
     }
 }
 
@@ -171,17 +171,17 @@ pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     match block {
         Block::Text(words) | Block::Summary(words) => text_chars(words, source),
         Block::Thinking(thinking) => written_chars(&source.at(thinking.whole)),
-        Block::Call(call) => call.name.chars().count() as u64 + at(source, call.arguments),
+        Block::Call(call) => call.name.chars().count() as u64 + span_chars(source, call.arguments),
         Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => {
             let parts = output.parts.iter().map(|part| match part {
                 Part::Text(words) => text_chars(words, source),
                 Part::Image(_) => 4 * IMAGE.0,
-                Part::Opaque(span) => at(source, *span),
+                Part::Opaque(span) => span_chars(source, *span),
             });
             parts.sum()
         }
         Block::Image(_) => 4 * IMAGE.0,
-        Block::Opaque(span) => at(source, *span),
+        Block::Opaque(span) => span_chars(source, *span),
     }
 }
 
@@ -192,7 +192,8 @@ fn text_chars(text: &Text, source: &dyn Source) -> u64 {
     }
 }
 
-fn at(source: &dyn Source, span: Span) -> u64 {
+/// The characters of the bytes at a span.
+fn span_chars(source: &dyn Source, span: Span) -> u64 {
     written_chars(&source.at(span))
 }
 
@@ -201,7 +202,8 @@ fn written_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64
 }
 
-fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mut Weight {
+/// The weight that a block of an entry is added to.
+fn weight_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mut Weight {
     match (block, entry.role) {
         (Block::Thinking(_), _) => &mut weights.thinking,
         (Block::Call(_), _) => &mut weights.calls,
@@ -217,8 +219,8 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
 
 /// The tokens of a block that epitome does not understand: of its JSON as it is sent, except that
 /// base64 of documents and recordings counts as pages.
-fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
-    let files: Vec<&str> = json.split('"').filter_map(file).collect();
+fn opaque_tokens(json: &str, counter: &dyn Counter) -> Tokens {
+    let files: Vec<&str> = json.split('"').filter_map(base64_of_file).collect();
     if files.is_empty() {
         return counter.count(json);
     }
@@ -229,7 +231,7 @@ fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
 
 /// The base64 of a file in a JSON string: the whole string, or the part after the header of a
 /// `data:` URL.
-fn file(text: &str) -> Option<&str> {
+fn base64_of_file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)
 }

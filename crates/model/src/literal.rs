@@ -47,11 +47,11 @@ fn unescaped(inner: &str) -> Option<String> {
             b'r' => ('\r', 2),
             b't' => ('\t', 2),
             b'u' => {
-                let unit = unit(rest, at)?;
+                let unit = utf16_unit(rest, at)?;
                 match char::from_u32(unit.into()) {
                     Some(c) => (c, 6),
                     None => {
-                        let pair = [unit, unit_behind(rest, at + 6)?];
+                        let pair = [unit, escaped_utf16_unit(rest, at + 6)?];
                         (char::decode_utf16(pair).next()?.ok()?, 12)
                     }
                 }
@@ -65,7 +65,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// Whether a literal contains an unescaped control character or quote.
+/// Whether the inside of a literal contains an unescaped control character or quote.
 fn has_bare(inner: &str) -> bool {
     let mut escaped = false;
     inner.bytes().any(|byte| {
@@ -75,16 +75,17 @@ fn has_bare(inner: &str) -> bool {
     })
 }
 
-/// The value of four hexadecimal digits after `\\u` at `at`: one UTF-16 unit.
-fn unit(text: &str, at: usize) -> Option<u16> {
+/// The UTF-16 code unit of the four hexadecimal digits after the `\u` at `at`, whose presence the
+/// caller has checked.
+fn utf16_unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at + 2..at + 6)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// Like [`unit`], if there is a `\\u` escape at `at`.
-fn unit_behind(text: &str, at: usize) -> Option<u16> {
-    text.get(at..)?.starts_with("\\u").then(|| unit(text, at)).flatten()
+/// Like [`utf16_unit`], but checks that a `\u` is at `at`.
+fn escaped_utf16_unit(text: &str, at: usize) -> Option<u16> {
+    text.get(at..)?.starts_with("\\u").then(|| utf16_unit(text, at)).flatten()
 }
 
 /// A text as a JSON string literal, quotes included.
@@ -131,7 +132,8 @@ fn without_lone_surrogates(literal: &str) -> String {
     fixed
 }
 
-/// The UTF-16 code unit of the escape `\uXXXX` at an offset.
+/// The UTF-16 code unit of the escape `\uXXXX` at an offset, in a literal whose syntax was not
+/// checked.
 fn escaped_unit(literal: &str, at: usize) -> Option<u32> {
     let hex = literal.get(at + 2..at + 6)?;
     if !literal.as_bytes()[at..].starts_with(b"\\u") {

@@ -1,4 +1,5 @@
-//! String literals inside a JSON string: of JSON that is stored as text, or of a script.
+//! String literals of a record, and those inside a string of a record: of JSON that is stored as
+//! text, or of a script.
 //!
 //! The bytes of a literal inside a string are escaped once more than those of other literals. The
 //! first byte of a literal tells its kind: a literal of the record itself begins with `"`, one
@@ -11,8 +12,7 @@ use crate::literal::{decode_json, encode};
 /// The text of a string literal (quotes included), also of one inside another string.
 ///
 /// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
-/// read them. Bytes that are not a string literal are
-/// returned unchanged.
+/// read them. Bytes that are not a string literal are returned unchanged.
 pub fn decode(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { Cow::Owned(decode_nested(literal)) } else { decode_json(literal) }
 }
@@ -30,18 +30,22 @@ pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
         .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
 }
 
-/// The literal as text: as it is in the string around it, or as it is in the record if no string is
-/// around it.
+/// The literal itself as text, with its quotes and its own escapes. A literal inside a string loses
+/// the escapes of that string: `\"a\\nb\"` becomes `"a\nb"`.
 pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
-    if is_nested(literal) { without_escapes(literal) } else { String::from_utf8_lossy(literal) }
+    if is_nested(literal) {
+        without_outer_escapes(literal)
+    } else {
+        String::from_utf8_lossy(literal)
+    }
 }
 
 /// Encodes a text as a literal of the same kind as `like`.
 pub fn encode_as(text: &str, like: &[u8]) -> String {
     match like.first() {
-        Some(b'\\') => with_escapes(&encode(text)),
-        Some(b'\'') => with_escapes(&script_literal(text, '\'')),
-        Some(b'`') => with_escapes(&script_literal(text, '`')),
+        Some(b'\\') => with_outer_escapes(&encode(text)),
+        Some(b'\'') => with_outer_escapes(&script_literal(text, '\'')),
+        Some(b'`') => with_outer_escapes(&script_literal(text, '`')),
         Some(_) | None => encode(text),
     }
 }
@@ -52,7 +56,7 @@ fn is_nested(literal: &[u8]) -> bool {
 
 /// The text of a literal inside a string.
 fn decode_nested(literal: &[u8]) -> String {
-    let seen = without_escapes(literal);
+    let seen = without_outer_escapes(literal);
     let mut chars = seen.chars();
     let (Some(open), Some(close)) = (chars.next(), chars.next_back()) else {
         return seen.into_owned();
@@ -62,11 +66,12 @@ fn decode_nested(literal: &[u8]) -> String {
     }
     match serde_json::from_str(&seen) {
         Ok(text) if open == '"' => text,
-        Ok(_) | Err(_) => unescaped(chars.as_str()),
+        Ok(_) | Err(_) => script_text(chars.as_str()),
     }
 }
 
-fn without_escapes(literal: &[u8]) -> Cow<'_, str> {
+/// Decodes the escapes of the string around a literal.
+fn without_outer_escapes(literal: &[u8]) -> Cow<'_, str> {
     if !literal.contains(&b'\\') {
         return String::from_utf8_lossy(literal);
     }
@@ -74,7 +79,8 @@ fn without_escapes(literal: &[u8]) -> Cow<'_, str> {
     Cow::Owned(decode_json(&outer).into_owned())
 }
 
-fn with_escapes(text: &str) -> String {
+/// Encodes a literal as it is written inside a string.
+fn with_outer_escapes(text: &str) -> String {
     let outer = encode(text);
     outer[1..outer.len() - 1].to_owned()
 }
@@ -102,9 +108,9 @@ fn script_literal(text: &str, quote: char) -> String {
     literal
 }
 
-/// Decodes the inside of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become
+/// The text of the inside of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become
 /// U+FFFD, as in JSON.
-fn unescaped(inner: &str) -> String {
+fn script_text(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
@@ -120,8 +126,8 @@ fn unescaped(inner: &str) -> String {
             'f' => push_unescaped(&mut text, '\u{c}', after),
             'v' => push_unescaped(&mut text, '\u{b}', after),
             '0' => push_unescaped(&mut text, '\0', after),
-            'x' => code(&mut text, after.get(..2), after, 2),
-            'u' => unicode(&mut text, after),
+            'x' => push_code_point(&mut text, after.get(..2), after, 2),
+            'u' => push_unicode(&mut text, after),
             // The backslash is the last character of a line: the literal continues on the next
             // line.
             '\n' => after,
@@ -133,6 +139,7 @@ fn unescaped(inner: &str) -> String {
     text
 }
 
+/// Appends a character, and returns what follows its escape.
 fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     text.push(c);
     after
@@ -140,7 +147,12 @@ fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
 
 /// Appends the character whose code point is `digits`, in hexadecimal, and returns what follows the
 /// `len` bytes of the digits in `after`. Without valid digits it appends nothing.
-fn code<'t>(text: &mut String, digits: Option<&str>, after: &'t str, len: usize) -> &'t str {
+fn push_code_point<'t>(
+    text: &mut String,
+    digits: Option<&str>,
+    after: &'t str,
+    len: usize,
+) -> &'t str {
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match number {
         Some(number) => {
@@ -151,10 +163,16 @@ fn code<'t>(text: &mut String, digits: Option<&str>, after: &'t str, len: usize)
     }
 }
 
-fn unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
+/// Appends the character of an escape `\u`, which `after` follows, and returns what follows it.
+fn push_unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
     if let Some(braced) = after.strip_prefix('{') {
         let end = braced.find('}');
-        return code(text, end.map(|end| &braced[..end]), after, end.map_or(0, |end| end + 2));
+        return push_code_point(
+            text,
+            end.map(|end| &braced[..end]),
+            after,
+            end.map_or(0, |end| end + 2),
+        );
     }
     let first = code_unit(after);
     let second = after.get(4..6).filter(|it| *it == "\\u").and_then(|_| code_unit(&after[6..]));
@@ -163,7 +181,7 @@ fn unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
         text.extend(char::from_u32(c));
         return &after[10..];
     }
-    code(text, after.get(..4), after, 4)
+    push_code_point(text, after.get(..4), after, 4)
 }
 
 /// The number that the first four characters are in hexadecimal.
