@@ -51,7 +51,7 @@ amount! {
     Tokens
 }
 amount! {
-    /// Bytes of UTF-8, on disk or in memory. Shown in units of 1,000.
+    /// Bytes, on disk or in memory. Shown in units of 1,000.
     Bytes
 }
 amount! {

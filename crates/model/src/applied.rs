@@ -1,4 +1,5 @@
-//! Applies edits to a transcript in memory, for callers that show a session and never write it.
+//! Applies edits to a transcript in memory: for the next stage of a plan, which works on what the
+//! earlier ones left, and for callers that show a session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -13,7 +14,8 @@ use crate::{
 /// the texts that the edits put in.
 ///
 /// Works for every format, read-only ones included, because nothing is written in the agent's
-/// format.
+/// format. The text of a cut or a summary becomes an entry after the last item: it has no
+/// [`Record`](crate::Record), and `context` says where it is sent.
 ///
 /// ```
 /// use epitome_model::{Applied, At, Block, Edit, Entry, Item, Text, Transcript, Verb};
@@ -39,7 +41,8 @@ pub struct Applied<'a> {
 }
 
 impl<'a> Applied<'a> {
-    /// Applies `edits`. An edit whose position does not exist is ignored.
+    /// Applies `edits`. An edit is ignored if its position does not exist, or if its verb does not
+    /// suit the position.
     pub fn new(transcript: &Transcript, source: &'a dyn Source, edits: &[Edit]) -> Applied<'a> {
         let source = Longer { base: source, more: Vec::new() };
         let mut applied = Applied { transcript: transcript.clone(), source };
@@ -50,7 +53,7 @@ impl<'a> Applied<'a> {
         for (item, edits) in by_item {
             match applied.transcript.items.get_mut(item) {
                 Some(Item::Entry(entry)) => {
-                    applied.source.edit(entry, &edits);
+                    applied.source.edit_entry(entry, &edits);
                     drop_copies(&mut entry.copies, &edits);
                 }
                 Some(Item::Kept(kept)) => drop_copies(&mut kept.copies, &edits),
@@ -67,7 +70,7 @@ impl<'a> Applied<'a> {
         applied
     }
 
-    /// Sends the text of a cut in the position of its first item.
+    /// Removes the items of a cut from the context, and sends its text in the place of the first.
     fn cut(&mut self, cut: &Cut) {
         let text = Text::Source(self.source.put(encode(&cut.text).as_bytes()));
         let new = self.add(Role::System, Block::Text(text));
@@ -79,7 +82,8 @@ impl<'a> Applied<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Replaces the context by the text of a summary and the items that it keeps at the end.
+    /// Replaces the context by the text of a summary and the items that it keeps at the end. The
+    /// prompt stays.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));
@@ -128,8 +132,9 @@ impl Source for Longer<'_> {
     }
 }
 
+/// Edits of blocks. They are methods of the source, because each puts its new text there.
 impl Longer<'_> {
-    fn edit(&mut self, entry: &mut Entry, edits: &[&Edit]) {
+    fn edit_entry(&mut self, entry: &mut Entry, edits: &[&Edit]) {
         let mut gone = vec![false; entry.blocks.len()];
         for (idx, block) in entry.blocks.iter_mut().enumerate() {
             let mut fields = BTreeMap::new();
@@ -138,7 +143,7 @@ impl Longer<'_> {
                 match (edit.at, &edit.verb) {
                     (At::Block { block, .. }, Verb::Drop) if block == idx => gone[idx] = true,
                     (At::Block { block: at, .. }, Verb::Replace(text)) if at == idx => {
-                        self.replace(block, text);
+                        self.replace_block(block, text);
                     }
                     (At::Field { block, field, .. }, Verb::Replace(text)) if block == idx => {
                         fields.insert(field, &**text);
@@ -150,8 +155,8 @@ impl Longer<'_> {
                 }
             }
             match block {
-                Block::Call(call) if !fields.is_empty() => self.call(call, &fields),
-                Block::Output(output) => self.parts(&mut output.parts, &parts),
+                Block::Call(call) if !fields.is_empty() => self.replace_fields(call, &fields),
+                Block::Output(output) => self.edit_parts(&mut output.parts, &parts),
                 _ => {}
             }
         }
@@ -159,7 +164,7 @@ impl Longer<'_> {
         entry.blocks.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    fn replace(&mut self, block: &mut Block, text: &str) {
+    fn replace_block(&mut self, block: &mut Block, text: &str) {
         let span = self.put(encode(text).as_bytes());
         match block {
             Block::Output(output) => {
@@ -171,7 +176,7 @@ impl Longer<'_> {
         }
     }
 
-    fn parts(&mut self, parts: &mut Vec<Part>, edits: &[(usize, &Verb)]) {
+    fn edit_parts(&mut self, parts: &mut Vec<Part>, edits: &[(usize, &Verb)]) {
         let mut gone = vec![false; parts.len()];
         for (idx, verb) in edits {
             let Some(part) = parts.get_mut(*idx) else { continue };
@@ -189,7 +194,7 @@ impl Longer<'_> {
 
     /// Replaces fields of a call, and the same fields in its raw arguments, so that a caller which
     /// shows the raw arguments shows the edit.
-    fn call(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
+    fn replace_fields(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
         let mut places: Vec<(Span, usize)> = call
             .fields
             .iter()
@@ -233,6 +238,7 @@ impl Longer<'_> {
         }
     }
 
+    /// Appends bytes to the source, and returns where they are.
     fn put(&mut self, bytes: &[u8]) -> Span {
         let start = self.len();
         self.more.extend_from_slice(bytes);

@@ -31,16 +31,16 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items: the first of those that the edit lists.
+    /// Whole items: the first that the edit removes.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
     },
-    /// A part of a record that no model sees.
+    /// A hidden field of an item.
     Copy {
         /// Index into `Transcript::items`.
         item: usize,
-        /// Index into the hidden fields of the item.
+        /// Index into `Item::copies`.
         copy: usize,
     },
 }
@@ -73,9 +73,9 @@ impl At {
 /// What an edit does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Replaces the text of the block or field.
+    /// Replaces the block, the argument or the part of a result by a text.
     Replace(String),
-    /// Removes the block or copy.
+    /// Removes the block or the hidden field.
     Drop,
     /// Removes items from the middle of the context.
     Cut(Cut),
@@ -106,14 +106,14 @@ pub struct Summary {
     pub tokens: Tokens,
 }
 
-/// One edit, and the name of the pass that planned it.
+/// One edit, and the name of the pass or stage that planned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The position in the transcript.
     pub at: At,
     /// What the edit does at this position.
     pub verb: Verb,
-    /// The name of the pass.
+    /// The name of the pass or stage.
     pub pass: &'static str,
 }
 

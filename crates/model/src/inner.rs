@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::{Span, decode};
 
-/// The text of a JSON string literal.
+/// The text of a JSON string literal, from which a range can be traced back to its source.
 pub struct Inner<'a> {
-    /// The decoded text, as UTF-8 bytes.
+    /// The decoded text. Bytes of the literal that are not UTF-8 stay as they are.
     pub text: Cow<'a, [u8]>,
     /// The position in the source at which the text begins.
     start: u64,

@@ -8,8 +8,9 @@ use crate::{CacheUse, Tokens, Transcript, Usage};
 /// order of the file: how full the context was at that time. Requests are included whether a resume
 /// sends their entries or not.
 ///
-/// The records of one response are one request, whichever of them says its size. Requests of which
-/// nothing is recorded, or nothing but zero, are left out, and so are copies of the history.
+/// Records of one response are one request, whichever of them says its size, unless a record of
+/// another response is between them. Requests of which nothing is recorded, or nothing but zero,
+/// are left out, and so are copies of the history. [`counted_requests`] has all counts of a request.
 pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     let mut sizes: Vec<Tokens> = Vec::new();
     let mut response = None;
@@ -40,8 +41,8 @@ pub struct CountedRequest<'t> {
 
 /// All requests whose tokens a session records, in the order of the file.
 ///
-/// Several records of one response may each have counts, which grow: they are one request, with the
-/// largest of each count. Requests whose counts are all zero (aborted, or failed at once) are left
+/// Several records of one response may each have counts, which grow: they are one request, wherever
+/// in the file they are, with the largest of each count. Requests whose counts are all zero (aborted, or failed at once) are left
 /// out, and so are copies of the history.
 pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Shortens texts between words.
+//! Texts for people: shortened between words, and numbers in the plural and in per cent.
 //!
 //! A cut within a word is hard to read, and may leave half of a password, which no redactor
 //! recognises. A word here is a run of letters, digits and marks as in a token, a path or an
@@ -75,7 +75,7 @@ pub fn percent_change(before: u64, after: u64) -> String {
     format!("{percent:+.1}%")
 }
 
-/// Letters of scripts without spaces between words are words of their own.
+/// Characters outside of ASCII are words of their own: many scripts have no spaces between words.
 fn is_in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
 }

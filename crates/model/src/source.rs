@@ -110,7 +110,7 @@ pub enum Text {
     /// The span of a string literal, quotes included. The literal may be a value of the record, or
     /// be inside JSON or a script that is a string of the record (see [`as_seen`](crate::as_seen)).
     Source(Span),
-    /// A text that epitome made, which is in no source.
+    /// A text that is no literal of the source: epitome made it, or took it out of a longer text.
     Made(Box<str>),
 }
 

@@ -105,6 +105,7 @@ pub struct Stub {
     reference: Ref,
     what: String,
     lines: Option<u64>,
+    /// As printed: the number of bytes is rounded, and cannot be parsed.
     size: Option<String>,
     note: Option<Note>,
     body: String,
@@ -181,7 +182,7 @@ impl Stub {
         self.lines.map(Lines)
     }
 
-    /// Parses a text whose first line is a stub.
+    /// Parses a text whose first line is a stub. `None` unless the stub prints as the same text.
     pub fn parse(text: &str) -> Option<Stub> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let inner = head.strip_prefix("[epitome k")?.strip_suffix(']')?;
@@ -265,17 +266,19 @@ pub fn counted(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
 
-/// `[Previous: used bash]`: left by s06 and J-CLI in place of a result.
+/// `[Previous: used bash]`: left by the recipes `s06` and `jcli` in place of a result, as by the
+/// agents that they follow (`docs/recipes.md`).
 pub fn previous(tool: &str) -> String {
     format!("{PREVIOUS}{}]", short(tool, 80))
 }
 
-/// `[Output removed: 245 lines, starting with: …]`: left by ion in place of an old result.
+/// `[Output removed: 245 lines, starting with: …]`: left by the recipe `ion` in place of an old
+/// result.
 pub fn removed(lines: Lines, first: &str) -> String {
     format!("{REMOVED}{lines}, starting with: {}...]", short(first.trim(), 100))
 }
 
-/// `... [245 lines truncated] ...`: a line that ion puts where it left lines out.
+/// `... [245 lines truncated] ...`: a line that the recipe `ion` puts where it left lines out.
 pub fn truncated(lines: Lines) -> String {
     format!("... [{lines} truncated] ...")
 }
@@ -299,6 +302,7 @@ pub fn is_truncated(text: &str) -> bool {
         })
 }
 
+/// Whether a text is one that other programs leave, too.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED

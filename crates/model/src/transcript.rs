@@ -8,7 +8,8 @@ use crate::{Field, MicroDollars, Source, Span, Text, TokenUsage, Tokens, ToolKin
 pub struct Transcript {
     /// Facts about the session itself.
     pub head: Head,
-    /// One item per record, in the order of the file.
+    /// The records, in the order of the file: one item for each, or several with the same
+    /// [`Record`] if a record holds several entries.
     pub items: Vec<Item>,
     /// The items that a resume would send, as indices into `items`, in the order in which they are
     /// sent.
@@ -35,7 +36,8 @@ pub struct Head {
     pub id: Option<Box<str>>,
     /// The working directory.
     pub cwd: Option<Box<str>>,
-    /// The title of the session, or else the beginning of the first user message.
+    /// The title that the session stores, or else one that the reader makes of an early user
+    /// message.
     pub title: Option<Box<str>>,
     /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
@@ -44,7 +46,7 @@ pub struct Head {
     pub prompt: Vec<usize>,
 }
 
-/// One record of a session.
+/// A record of a session, or one of the entries of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// Content that a model sees, now or on another branch of the session.
@@ -70,7 +72,7 @@ impl Item {
         }
     }
 
-    /// Parts of the record that no model ever sees.
+    /// The hidden fields of the record: parts that no model ever sees.
     pub fn copies(&self) -> &[HiddenField] {
         match self {
             Item::Entry(entry) => &entry.copies,
@@ -79,7 +81,7 @@ impl Item {
     }
 }
 
-/// The position of a record in its source.
+/// The position of a record in its source. The record itself is read from the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Line number, from 1.
@@ -88,16 +90,19 @@ pub struct Record {
     pub span: Span,
 }
 
-/// A record that no model sees: never changed, except for its copies.
+/// A record that no model sees: never changed, except for its hidden fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenRecord {
     /// The position of the record.
     pub record: Record,
-    /// Bulky parts of the record that no model sees.
+    /// The hidden fields of the record.
     pub copies: Vec<HiddenField>,
 }
 
-/// A part of a record that repeats other parts of the session and that no model ever sees.
+/// A bulky part of a record that no model ever sees.
+///
+/// Most hidden fields repeat what an entry holds, and lists of them are called `copies`. Some hold
+/// what is stored nowhere else, such as output that a tool showed while it ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenField {
     /// The agent's name for the field.
@@ -121,7 +126,7 @@ pub enum Left {
     EmptyArray,
 }
 
-/// One record that a model sees: a message, or a part of one.
+/// What a model sees of a record: a message, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The position of the record.
@@ -147,14 +152,15 @@ pub struct Entry {
     pub usage: Option<Usage>,
     /// The content of the entry, in the order in which it is sent.
     pub blocks: Vec<Block>,
-    /// Parts of the record that no model sees.
+    /// The hidden fields of the record. If several entries are read from one record, the first of
+    /// them has the fields.
     pub copies: Vec<HiddenField>,
 }
 
 /// The speaker of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The user: this text is never changed.
+    /// The user. No pass changes this text; a summary or a digest may be sent in its place.
     #[default]
     User,
     /// The model.
@@ -165,7 +171,10 @@ pub enum Role {
     System,
 }
 
-/// Tokens that a provider counted for one request.
+/// Tokens that a provider counted for one request, as a session records them.
+///
+/// `input` includes the cached tokens. [`TokenUsage`] has the same numbers in fields that do not
+/// overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Input tokens: fresh ones, and those read from a cache and written to one.
@@ -268,7 +277,8 @@ pub struct Call {
     pub kind: ToolKind,
     /// What the call is about: a path, a command, a pattern or a URL.
     pub target: Option<Text>,
-    /// Arguments that narrow a read to a part of the file (offset, limit), as stored.
+    /// Arguments that narrow a read to a part of the file (offset, limit), as stored. This is not a
+    /// [`Part`], which belongs to a result.
     pub part: Option<Box<str>>,
     /// Arguments that may be bulky.
     pub fields: Vec<Field>,

@@ -1,16 +1,19 @@
-//! Units: the smallest parts of a context that can be removed.
+//! Units: the smallest groups of items that can be removed from a context.
 
 use std::collections::HashMap;
 
 use crate::{Block, Role, Transcript};
 
-/// The smallest part of a context that can be removed: one model response with all its calls, their
-/// results and its reasoning; or one message of the user or the agent.
+/// The smallest group of whole items that can be removed from a context: one model response with
+/// all its calls, their results and its reasoning; or one message of the user or the agent. Edits
+/// of single blocks do not depend on units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Indices into `Transcript::items`, in the order they are sent.
     pub items: Vec<usize>,
-    /// Whether the unit begins a turn: it contains a user message.
+    /// Whether the unit contains a user message. [`turns`](crate::turns) is stricter: a blank
+    /// message begins no turn, and neither does one that follows another without an answer between
+    /// them.
     pub starts_turn: bool,
 }
 
@@ -61,7 +64,7 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
 }
 
 /// The last position in the context, at most `place`, at which the context can be split without
-/// splitting a unit. A result without a call may be between a call and its result.
+/// splitting a unit. Units may overlap: other messages may be between a call and its result.
 ///
 /// Both positions are indices into [`Transcript::context`], or its length.
 pub fn undivided(transcript: &Transcript, mut place: usize) -> usize {

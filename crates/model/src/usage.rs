@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Tokens;
 
-/// Tokens that a service counted for one request. Each token is counted in one field only.
+/// Tokens that a service counted for one request. Each token is counted in one field only: `input`
+/// does not include the cached tokens, as it does in [`Usage`](crate::Usage).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// Input that was neither read from a cache nor written to one.
