@@ -19,7 +19,7 @@ pub(crate) struct Digesting<'a, 't> {
     pub around: Tokens,
 }
 
-/// A digest, and what it replaces.
+/// A digest whose lines were chosen, and what it replaces.
 pub(crate) struct Chosen {
     pub digest: Digest,
     /// The indices of the items that the digest replaces, in the order in which they are sent.
@@ -29,8 +29,8 @@ pub(crate) struct Chosen {
 impl Digesting<'_, '_> {
     /// Makes the digest. `None` if there is no old part, or no line of it is worth keeping.
     ///
-    /// `said` receives the items that go and those that stay, and returns the items to make the
-    /// digest of. `tokens` counts an item that stays.
+    /// `said` receives the items that go and those that stay, and returns the originals of those that
+    /// go: the digest is made of these. `tokens` counts an item that stays.
     ///
     /// # Errors
     ///

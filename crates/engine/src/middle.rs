@@ -1,4 +1,4 @@
-//! Removes messages from the middle of a log; shared by stored sessions and live contexts.
+//! Chooses messages to remove from the middle of a log; shared by stored sessions and live contexts.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use epitome_model::{
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
 /// The items that a rule removes from a log, and the text that is sent in their place. `None` if
-/// that saves nothing. A response stays if a part of it is kept or pinned. `tokens` counts an item.
+/// that saves nothing. A response stays if a part of it is kept or pinned. Cuts that were made before
+/// are a part of the new cut. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,
@@ -37,7 +38,7 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // The items that earlier cuts removed are included.
+    // The text counts the items that earlier cuts removed as well.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);
@@ -56,8 +57,8 @@ fn entries<'t>(transcript: &'t Transcript, items: &'t [usize]) -> impl Iterator<
     items.iter().filter_map(|&item| transcript.items[item].entry())
 }
 
-/// Like `middle_cut`, for the log of a stored session. `rule` are the rule and the patterns of rule
-/// files, `is_kept` says which items are kept whole.
+/// Like `middle_cut`, for a stored session in epitome's own format, whose bytes are such a log.
+/// `rule` are the rule and the patterns of rule files, `is_kept` says which items are kept whole.
 pub fn stored_middle_cut(
     source: &dyn Source,
     rule: (&TrimRule, &RuleFiles),

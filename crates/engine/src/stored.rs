@@ -115,9 +115,9 @@ pub struct CompactionPlan<'a, S> {
     pub bytes_after: Bytes,
 }
 
-/// The plan of all stages of a recipe.
+/// What the stages of a recipe planned.
 enum Staged<'a, S> {
-    /// A digest, which can be written in one way only.
+    /// A digest, which can be written in one way only: it is written and verified already.
     Digest(Box<CompactionPlan<'a, S>>),
     /// Edits, and the parts of the recipe that are left out.
     Edits(Box<Plan>, Vec<Note>),

@@ -75,7 +75,7 @@ impl Refusal {
         }
         // OpenRouter includes the error of the provider.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
-            refusal.inner(raw, depth);
+            refusal.add_wrapped(raw, depth);
         }
         Some(refusal)
     }
@@ -83,7 +83,7 @@ impl Refusal {
     /// Adds the text of a message, and the error that it may end with, as JSON.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
-        self.inner(&words[json..], depth);
+        self.add_wrapped(&words[json..], depth);
         if self.message.is_empty() {
             let text = words.trim().to_lowercase();
             if !text.contains(char::is_whitespace) {
@@ -93,8 +93,9 @@ impl Refusal {
         }
     }
 
-    /// Adds a wrapped error, whose message replaces that of the gateway.
-    fn inner(&mut self, text: &str, depth: u32) {
+    /// Adds a wrapped error, whose message replaces that of the gateway. Does nothing if the text is
+    /// no JSON with an error.
+    fn add_wrapped(&mut self, text: &str, depth: u32) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let value = serde_json::from_str::<Value>(text).ok();
         if let Some(inner) = value.and_then(|value| Refusal::from_value(&value, depth)) {

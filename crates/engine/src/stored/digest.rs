@@ -44,7 +44,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
         }
-        // Only the tail is kept; it was not chosen by the rules for what is kept.
+        // The tail may be longer than what the rules for what is kept chose: their reasons would not
+        // explain it, so none are reported.
         let plan = Plan { kept: Kept::default(), ..plan.clone() };
         let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {

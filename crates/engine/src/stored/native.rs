@@ -18,7 +18,8 @@ pub fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     if pays(way, format, taken, before) { taken } else { Tokens(0) }
 }
 
-/// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent.
+/// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent. If
+/// the rest saves no tokens, it is removed as well.
 ///
 /// # Errors
 ///
@@ -39,8 +40,8 @@ pub(super) fn only_what_is_reached<S: Source>(
         }
         Native::Mark(mark) => {
             only_what_is_marked(mark, session, plan, counter);
-            if let Some(model) = outlived(session, plan) {
-                return Err(bound(session.format, model));
+            if let Some(model) = model_of_bound_reasoning(session, plan) {
+                return Err(reasoning_is_bound(session.format, model));
             }
         }
     }
@@ -137,7 +138,7 @@ fn only_what_is_marked<S: Source>(
 
 /// The model whose reasoning is bound to a result that gets a mark and would still be sent after
 /// it: marks cannot remove reasoning. `None` if there is no such reasoning.
-fn outlived<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
+fn model_of_bound_reasoning<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
     let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
     behind
@@ -152,7 +153,8 @@ pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")
 }
 
-fn bound(format: &Format, model: &str) -> Error {
+/// The error that marks would leave reasoning which is bound to removed content.
+fn reasoning_is_bound(format: &Format, model: &str) -> Error {
     let what = format!(
         "{}'s own way leaves reasoning of {model} in place, which is bound to what would go",
         format.name

@@ -27,7 +27,8 @@ pub struct ShownEdit {
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// The edits in the order of the session. Their texts are read from the session one by one.
+    /// The edits of blocks and their parts, in the order of the session. Their texts are read from the
+    /// session one by one.
     pub fn shown_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,
@@ -62,9 +63,9 @@ impl<S: Source> CompactionPlan<'_, S> {
                 what: view.describe(at),
                 pass: edit.edit.pass,
                 saved: edit.tokens,
-                before: words(self.session, at),
+                before: text_at(self.session, at),
                 after: match &edit.edit.verb {
-                    Verb::Replace(words) => words.as_str().to_owned(),
+                    Verb::Replace(text) => text.as_str().to_owned(),
                     Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => String::new(),
                 },
             }
@@ -73,7 +74,7 @@ impl<S: Source> CompactionPlan<'_, S> {
 }
 
 /// The decoded text at a position.
-fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
+fn text_at<S: Source>(session: &Loaded<S>, at: At) -> String {
     let Loaded { source, transcript, .. } = session;
     let item = &transcript.items[at.item()];
     let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));

@@ -65,7 +65,8 @@ pub fn check_holds_a_summary<S: Source>(
 }
 
 impl<'a, S: Source> Stages<'a, '_, S> {
-    /// The end of the context that the recipe keeps, and the plan that says what is kept.
+    /// A plan without edits that says what the recipe keeps, and the end of the context that stays
+    /// for that.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keeping(self.recipe), &self.options());
         let kept = kept_end(&self.session.transcript, &plan.kept).1;

@@ -36,6 +36,7 @@ impl<S: Source> Stages<'_, '_, S> {
     }
 
     /// The plan of a cut, followed by the edits that the passes plan for what the cut leaves.
+    /// `begun` is the plan that was begun before the cut.
     pub(super) fn plan_behind(&self, cut: Cut, begun: Plan) -> Plan {
         let Loaded { source, transcript, .. } = self.session;
         let edits = Vec::from_iter(Edit::cut(cut));
