@@ -1,9 +1,13 @@
 //! A digest: one entry that consists of lines of the session, and replaces the session's old part.
 //!
-//! Lines are chosen by their facts. First come the lines with the highest value for their tokens:
-//! the value is the probability that the model will need a fact which the digest does not contain
-//! yet. It ends when a budget of tokens is spent. A digest is made from the original entries, never
-//! from an earlier digest, so that a second digest of the same history is the same.
+//! Every digest contains what sets rules, the short messages of the user and the agent, some lines
+//! of long messages of the user, the lines that report failures, and the newest short texts of the
+//! model. The other lines are chosen by their facts. First come the lines with the highest value for
+//! their tokens: the value of a fact that the digest does not contain yet is its rarity times the
+//! probability that the model will need it. The choice ends when a budget of tokens is spent.
+//!
+//! A digest is made from the original entries, never from an earlier digest, so that a second digest
+//! of the same history is the same.
 
 mod choose;
 mod focus;
@@ -65,7 +69,7 @@ impl Default for DigestRule {
 /// How often lines are chosen, each time with an adjusted limit, to come close to the budget.
 const ROUNDS: usize = 3;
 
-/// The divisor of the budget that gives the minimum size of a digest.
+/// The divisor of the budget that gives the minimum size of a digest without its rules.
 const LEAST: u64 = 10;
 /// The divisor of the budget that gives the maximum size of all short texts of the model.
 const BRIEFS: u64 = 10;
@@ -101,10 +105,11 @@ impl DigestRule {
     /// Makes the digest that replaces `old.items`, from the original entries `old.said`; the
     /// context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
-    /// With the digest, the context has at most `budget` tokens; the last argument is the number of
-    /// tokens of everything else in it. A tenth of the budget is always left for lines. What sets
-    /// rules is included word for word (see [`pins`]) in at most nine tenths of the budget; the
-    /// rest is named in `rules_left_out`.
+    /// `budget` is the number of tokens that the whole context should have with the digest, and
+    /// `beside` the number of tokens of everything else in it. What sets rules is included word for
+    /// word (see [`pins`]) in at most nine tenths of the budget; the rest is named in
+    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `beside` leaves
+    /// less, the context exceeds the budget.
     ///
     /// # Errors
     ///
@@ -145,35 +150,36 @@ impl DigestRule {
         let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
-        let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
+        // The tokens that the digest itself may have.
+        let room = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
-        let wanted = DigestLimits { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
-        let choice = Choice::weigh(index, &pieces, &values, &wanted, view.counter);
-        let mut nominal = budget.0 - pinned.0;
+        let limits = DigestLimits { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
+        let choice = Choice::weigh(index, &pieces, &values, &limits, view.counter);
+        let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
         // Lines are counted one by one. That gives more tokens than the text as a whole has, but
         // leaves out the separators between lines. So the limit is adjusted, and lines are chosen
         // again.
         for _ in 0..ROUNDS {
-            if choosing.spent > nominal {
+            if choosing.spent > limit {
                 choosing = choice.begin(view.counter);
             }
-            choosing.spend(Tokens(nominal));
+            choosing.spend(Tokens(limit));
             let digest = write::digest(&pieces, &choosing.chosen, rules.as_deref(), view.counter);
             let tokens = digest.tokens.0.max(1);
             let is_better = best.as_ref().is_none_or(|best| {
                 let old = best.tokens;
                 let new = digest.tokens;
-                if old > budget { new < old } else { new > old && new <= budget }
+                if old > room { new < old } else { new > old && new <= room }
             });
             if is_better {
                 best = Some(digest);
             }
-            if tokens <= budget.0 && tokens * 100 >= budget.0 * 99 {
+            if tokens <= room.0 && tokens * 100 >= room.0 * 99 {
                 break;
             }
-            nominal = nominal * budget.0 * 995 / (tokens * 1_000);
+            limit = limit * room.0 * 995 / (tokens * 1_000);
         }
         let rules_left_out = names(&left_out);
         Ok(best.map(|digest| Digest { rules_left_out, ..digest }))

@@ -16,17 +16,17 @@ use super::value::Values;
 /// What the digest contains of each piece, by the index of the piece.
 pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 
-/// What a digest contains of one piece: at least its short header.
+/// What a digest contains of one piece: at least one of its headers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChosenLines {
-    /// Whether the header has the whole target of the call.
+    /// Whether the header is the full one, with the target of the call.
     pub full: bool,
     /// Whether the whole text is included (a short text of the model).
     pub whole: bool,
     pub lines: BTreeSet<usize>,
 }
 
-/// What a digest contains regardless of facts.
+/// What a choice of lines depends on, in addition to facts.
 pub(super) struct DigestLimits<'a> {
     /// The text of the rules.
     pub rules: Option<&'a str>,
@@ -51,7 +51,8 @@ pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
     candidates: Vec<Candidate>,
-    /// For each fact number, whether the fact is in a part of the context that stays.
+    /// For each fact number, whether the fact is in a part of the context that stays, or in what
+    /// every digest contains.
     known: Vec<bool>,
     focus: Focus,
     /// Texts and lines that every digest contains.
@@ -68,7 +69,7 @@ struct Candidate {
     // There may be hundreds of thousands of candidates, and most of the time is spent on moving
     // them: so this type is small.
     piece: u32,
-    /// The index of the line; `None` for the header with the whole target.
+    /// The index of the line; `None` for the full header.
     line: Option<u32>,
     tokens: u32,
 }
@@ -88,17 +89,19 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Computes the value of every line in the pieces that the digest replaces.
+    /// Finds what every digest contains of the pieces that the digest replaces, and computes the
+    /// value of their other lines. Of a long text of the model, these are only the lines of its
+    /// frame: the others become candidates when the whole frame is chosen.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
         values: &'p Values,
-        wanted: &DigestLimits<'_>,
+        limits: &DigestLimits<'_>,
         counter: &dyn Counter,
     ) -> Choice<'p> {
         let old = pieces.old();
         let mut known = vec![false; index.facts.len()];
-        let rules = facts(wanted.rules.unwrap_or_default());
+        let rules = facts(limits.rules.unwrap_or_default());
         let in_rules = rules.into_iter().filter_map(|(fact, _)| index.number(fact));
         in_rules.for_each(|number| known[number as usize] = true);
         for piece in pieces.kept() {
@@ -107,7 +110,7 @@ impl<'p> Choice<'p> {
         }
         let mut stays = stays(old, pieces.kept());
         let mut whole = 0;
-        for n in briefs(old, pieces.kept(), wanted.briefs) {
+        for n in briefs(old, pieces.kept(), limits.briefs) {
             stays.insert(n, ChosenLines { whole: true, ..ChosenLines::default() });
             let piece = &old[n];
             whole += piece.brief.as_ref().map_or(0, |(_, tokens)| tokens.0);
@@ -126,11 +129,11 @@ impl<'p> Choice<'p> {
                 piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
             }
         }
-        let focus = Focus::new(wanted.focus.unwrap_or_default(), old);
+        let focus = Focus::new(limits.focus.unwrap_or_default(), old);
         let mut choice = Choice { old, values, candidates: Vec::new(), known, focus, stays, whole };
         let open = (0..old.len()).filter(|n| choice.is_open(*n)).collect();
         let found = parallel::map(open, |n| {
-            choice.of_piece(n, |line| line.is_frame || !is_framed(&old[n]), counter)
+            choice.candidates_of(n, |line| line.is_frame || !is_framed(&old[n]), counter)
         });
         choice.candidates = found.into_iter().flatten().collect();
         choice
@@ -144,8 +147,8 @@ impl<'p> Choice<'p> {
         !is_whole && piece.speaker != Speaker::Thinking
     }
 
-    /// The candidates of a piece: its header, and lines.
-    fn of_piece(
+    /// The candidates of a piece: its full header, and the lines for which `may_be` is true.
+    fn candidates_of(
         &self,
         n: usize,
         may_be: impl Fn(&Line) -> bool,
@@ -174,8 +177,8 @@ impl<'p> Choice<'p> {
         candidates.collect()
     }
 
-    /// The value of a line (or of the full header if `None`), without facts that are already
-    /// covered.
+    /// The value of a line (or of the full header if `None`), without facts that are covered: the
+    /// digest or a part of the context that stays contains them already.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
         let (facts, bonus) = match (line, &piece.full) {
             (None, None) => return 0.0,
@@ -268,8 +271,11 @@ impl Choosing<'_, '_> {
                 let was_frame = is_framed(piece) && piece.lines[line].is_frame;
                 let mut frame = piece.lines.iter().enumerate().filter(|(_, line)| line.is_frame);
                 if was_frame && frame.all(|(at, _)| of_piece.lines.contains(&at)) {
-                    let rest =
-                        self.choice.of_piece(best.piece(), |line| !line.is_frame, self.counter);
+                    let rest = self.choice.candidates_of(
+                        best.piece(),
+                        |line| !line.is_frame,
+                        self.counter,
+                    );
                     self.heap.extend(rest);
                 }
             }

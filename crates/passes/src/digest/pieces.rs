@@ -66,11 +66,10 @@ pub struct Body {
     pub speaker: Speaker,
     /// For a call, the result that the piece was made of.
     result: Option<Span>,
-    /// The header above the lines of the piece.
+    /// The header above the lines of the piece: the speaker, or the number and tool of a call.
     pub head: String,
     pub head_tokens: Tokens,
-    /// A header with the whole target, with its tokens and facts, if the short header truncates the
-    /// target.
+    /// For a call with a target or short arguments, a longer header that contains them.
     pub full: Option<Full>,
     pub lines: Vec<Line>,
     /// Whether every digest contains some of the lines.
@@ -82,7 +81,7 @@ pub struct Body {
     pub brief: Option<(String, Tokens)>,
 }
 
-/// A header with the whole target of its call.
+/// A header with the target of its call, which may be truncated, and the short arguments.
 #[derive(Debug)]
 pub struct Full {
     pub text: String,
@@ -421,8 +420,8 @@ fn mark_commands(lines: &mut [Line]) {
     }
 }
 
-/// The header of a call (target and short arguments, on one line); the lines of long arguments are
-/// added to `found`.
+/// What the full header of a call has after the number and the tool: target and short arguments, on
+/// one line. The lines of long arguments are added to `found`.
 fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     let target = call.target.as_ref().map(|target| target.read(source).into_owned());
     let visible = target.as_deref().map(without_key_blocks);

@@ -16,7 +16,7 @@ use crate::pins::HEADING;
 const BEGIN: &str = "[Digest of the conversation so far, with";
 /// The number of bytes within which the first words must occur: agents put words of their own
 /// before a summary.
-const WORDS: usize = 2_000;
+const BEGIN_WITHIN: usize = 2_000;
 /// Replaces lines that are left out.
 const GAP: &str = "…";
 
@@ -32,7 +32,7 @@ pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
     let text = text.read(source);
     let at = text.find(BEGIN)?;
     let begins_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
-    if at >= WORDS || !begins_line {
+    if at >= BEGIN_WITHIN || !begins_line {
         return None;
     }
     let (calls, _) = text[at + BEGIN.len()..].lines().next()?.split_once(" tool calls")?;
