@@ -58,9 +58,9 @@ impl<'a> Cursor<'a> {
         Cursor { bytes: &bytes[..range.end], pos: range.start }
     }
 
-    /// The type of the next value.
+    /// The type of the next value, which is not skipped.
     pub fn kind(&mut self) -> Kind {
-        self.space();
+        self.skip_space();
         match self.bytes.get(self.pos) {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,
@@ -71,12 +71,12 @@ impl<'a> Cursor<'a> {
 
     /// Skips the next value and returns its range.
     pub fn skip(&mut self) -> Result<Range<usize>, Malformed> {
-        self.space();
+        self.skip_space();
         let start = self.pos;
         match self.bytes.get(self.pos) {
-            Some(b'"') => self.literal()?,
-            Some(b'{' | b'[') => self.container()?,
-            Some(_) | None => self.scalar()?,
+            Some(b'"') => self.skip_string()?,
+            Some(b'{' | b'[') => self.skip_container()?,
+            Some(_) | None => self.skip_scalar()?,
         }
         Ok(start..self.pos)
     }
@@ -93,13 +93,13 @@ impl<'a> Cursor<'a> {
         Ok(self.raw()? == b"true")
     }
 
-    /// Skips the next value and returns its text.
+    /// Skips the next value and returns its bytes, with quotes and escapes as they are.
     pub fn raw(&mut self) -> Result<&'a [u8], Malformed> {
         let place = self.skip()?;
         Ok(&self.bytes[place])
     }
 
-    /// Skips the next value and returns it if it is an integer.
+    /// Skips the next value and returns it if it is a non-negative integer.
     pub fn integer(&mut self) -> Result<Option<u64>, Malformed> {
         let place = self.skip()?;
         Ok(integer(self.bytes, &place))
@@ -118,15 +118,15 @@ impl<'a> Cursor<'a> {
         }
         let start = self.pos;
         self.pos += 1;
-        self.space();
-        if self.take(b'}') {
+        self.skip_space();
+        if self.skip_byte(b'}') {
             return Ok(start..self.pos);
         }
         loop {
             let key = self.key()?;
             member(self, key)?;
-            self.space();
-            if self.take(b'}') {
+            self.skip_space();
+            if self.skip_byte(b'}') {
                 return Ok(start..self.pos);
             }
             self.expect(b',', "expected a comma or the end of the object")?;
@@ -145,14 +145,14 @@ impl<'a> Cursor<'a> {
         }
         let start = self.pos;
         self.pos += 1;
-        self.space();
-        if self.take(b']') {
+        self.skip_space();
+        if self.skip_byte(b']') {
             return Ok(start..self.pos);
         }
         loop {
             element(self)?;
-            self.space();
-            if self.take(b']') {
+            self.skip_space();
+            if self.skip_byte(b']') {
                 return Ok(start..self.pos);
             }
             self.expect(b',', "expected a comma or the end of the array")?;
@@ -161,8 +161,12 @@ impl<'a> Cursor<'a> {
 
     /// Checks that nothing but white space is left.
     pub fn end(&mut self) -> Result<(), Malformed> {
-        self.space();
-        if self.pos == self.bytes.len() { Ok(()) } else { Err(self.bad("text after the value")) }
+        self.skip_space();
+        if self.pos == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.malformed("text after the value"))
+        }
     }
 
     /// The offset of the next byte.
@@ -170,61 +174,64 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
-    fn bad(&self, what: &'static str) -> Malformed {
+    fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { offset: self.pos, what }
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         while matches!(self.bytes.get(self.pos), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.pos += 1;
         }
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    /// Skips the next byte if it is `byte`, and returns whether it is.
+    fn skip_byte(&mut self, byte: u8) -> bool {
         let found = self.bytes.get(self.pos) == Some(&byte);
         self.pos += usize::from(found);
         found
     }
 
     fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Malformed> {
-        if self.take(byte) { Ok(()) } else { Err(self.bad(what)) }
+        if self.skip_byte(byte) { Ok(()) } else { Err(self.malformed(what)) }
     }
 
-    /// A key and the colon after it.
+    /// Skips a key and the colon after it, and returns the key.
     fn key(&mut self) -> Result<&'a [u8], Malformed> {
-        self.space();
+        self.skip_space();
         if self.bytes.get(self.pos) != Some(&b'"') {
-            return Err(self.bad("expected a key"));
+            return Err(self.malformed("expected a key"));
         }
         let start = self.pos + 1;
-        self.literal()?;
+        self.skip_string()?;
         let key = &self.bytes[start..self.pos - 1];
-        self.space();
+        self.skip_space();
         self.expect(b':', "expected a colon")?;
         Ok(key)
     }
 
-    fn literal(&mut self) -> Result<(), Malformed> {
+    /// Skips a string, whose first quote is the next byte.
+    fn skip_string(&mut self) -> Result<(), Malformed> {
         self.pos += 1;
         loop {
             let rest = &self.bytes[self.pos..];
             let Some(run) = memchr2(b'"', b'\\', rest) else {
                 self.pos = self.bytes.len();
-                return Err(self.bad("the text ends inside a string"));
+                return Err(self.malformed("the text ends inside a string"));
             };
-            if let Some(at) = control(&rest[..run]) {
+            if let Some(at) = control_in(&rest[..run]) {
                 self.pos += at;
-                return Err(self.bad("a control character in a string"));
+                return Err(self.malformed("a control character in a string"));
             }
             self.pos += run + 1;
             if rest[run] == b'"' {
                 return Ok(());
             }
-            self.escape()?;
+            self.skip_escape()?;
         }
     }
 
-    fn escape(&mut self) -> Result<(), Malformed> {
+    /// Skips the rest of an escape, after its backslash.
+    fn skip_escape(&mut self) -> Result<(), Malformed> {
         match self.bytes.get(self.pos) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.pos += 1;
@@ -235,23 +242,26 @@ impl<'a> Cursor<'a> {
                     self.pos += 5;
                     Ok(())
                 }
-                Some(_) | None => Err(self.bad("an escape that is not four hexadecimal digits")),
+                Some(_) | None => {
+                    Err(self.malformed("an escape that is not four hexadecimal digits"))
+                }
             },
-            Some(_) | None => Err(self.bad("an unknown escape")),
+            Some(_) | None => Err(self.malformed("an unknown escape")),
         }
     }
 
     /// Skips an object or array. Open containers are on an explicit stack: depth uses heap, not
     /// stack.
-    fn container(&mut self) -> Result<(), Malformed> {
+    fn skip_container(&mut self) -> Result<(), Malformed> {
         let mut open: Vec<u8> = Vec::new();
         loop {
-            self.space();
-            let closed_empty = match self.bytes.get(self.pos) {
+            self.skip_space();
+            // Whether a value has ended. Otherwise the next value is the first in a new container.
+            let is_value_over = match self.bytes.get(self.pos) {
                 Some(b'{') => {
                     self.pos += 1;
-                    self.space();
-                    let empty = self.take(b'}');
+                    self.skip_space();
+                    let empty = self.skip_byte(b'}');
                     if !empty {
                         open.push(b'}');
                         self.key()?;
@@ -260,35 +270,35 @@ impl<'a> Cursor<'a> {
                 }
                 Some(b'[') => {
                     self.pos += 1;
-                    self.space();
-                    let empty = self.take(b']');
+                    self.skip_space();
+                    let empty = self.skip_byte(b']');
                     if !empty {
                         open.push(b']');
                     }
                     empty
                 }
                 Some(b'"') => {
-                    self.literal()?;
+                    self.skip_string()?;
                     true
                 }
                 Some(_) | None => {
-                    self.scalar()?;
+                    self.skip_scalar()?;
                     true
                 }
             };
-            if closed_empty && self.close(&mut open)? {
+            if is_value_over && self.close_containers(&mut open)? {
                 return Ok(());
             }
         }
     }
 
-    /// Closes the containers that end after a value, and returns whether the outermost one was
-    /// closed.
-    fn close(&mut self, open: &mut Vec<u8>) -> Result<bool, Malformed> {
+    /// Skips what follows a value: the ends of containers, or else the comma and the key before the
+    /// next value. Returns whether the outermost container was closed.
+    fn close_containers(&mut self, open: &mut Vec<u8>) -> Result<bool, Malformed> {
         loop {
             let Some(&closer) = open.last() else { return Ok(true) };
-            self.space();
-            if self.take(closer) {
+            self.skip_space();
+            if self.skip_byte(closer) {
                 open.pop();
                 continue;
             }
@@ -300,50 +310,51 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn scalar(&mut self) -> Result<(), Malformed> {
+    /// Skips `true`, `false`, `null` or a number.
+    fn skip_scalar(&mut self) -> Result<(), Malformed> {
         for word in [&b"true"[..], b"false", b"null"] {
             if self.bytes[self.pos..].starts_with(word) {
                 self.pos += word.len();
                 return Ok(());
             }
         }
-        self.number()
+        self.skip_number()
     }
 
-    fn number(&mut self) -> Result<(), Malformed> {
-        self.take(b'-');
-        if !self.take(b'0') {
-            self.digits("expected a value")?;
+    fn skip_number(&mut self) -> Result<(), Malformed> {
+        self.skip_byte(b'-');
+        if !self.skip_byte(b'0') {
+            self.skip_digits("expected a value")?;
         }
-        if self.take(b'.') {
-            self.digits("expected a digit after the point")?;
+        if self.skip_byte(b'.') {
+            self.skip_digits("expected a digit after the point")?;
         }
-        if self.take(b'e') || self.take(b'E') {
-            if !self.take(b'+') {
-                self.take(b'-');
+        if self.skip_byte(b'e') || self.skip_byte(b'E') {
+            if !self.skip_byte(b'+') {
+                self.skip_byte(b'-');
             }
-            self.digits("expected a digit of the exponent")?;
+            self.skip_digits("expected a digit of the exponent")?;
         }
         Ok(())
     }
 
-    fn digits(&mut self, what: &'static str) -> Result<(), Malformed> {
+    fn skip_digits(&mut self, what: &'static str) -> Result<(), Malformed> {
         let start = self.pos;
         while matches!(self.bytes.get(self.pos), Some(b'0'..=b'9')) {
             self.pos += 1;
         }
-        if self.pos > start { Ok(()) } else { Err(self.bad(what)) }
+        if self.pos > start { Ok(()) } else { Err(self.malformed(what)) }
     }
 }
 
 /// The offset of the first control character in `run`.
-fn control(run: &[u8]) -> Option<usize> {
+fn control_in(run: &[u8]) -> Option<usize> {
     // Checks the whole run at once, which the compiler vectorises; finds the offset only if needed.
     let bad = run.iter().fold(false, |bad, &byte| bad | (byte < 0x20));
     if bad { run.iter().position(|&byte| byte < 0x20) } else { None }
 }
 
-/// Whether `bytes` are one JSON value.
+/// Checks that `bytes` are one JSON value.
 pub fn check(bytes: &[u8]) -> Result<(), Malformed> {
     let mut cursor = Cursor::new(bytes);
     cursor.skip()?;

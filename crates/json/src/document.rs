@@ -8,6 +8,7 @@ use epitome_model::{Source, Span, Text, decode};
 
 use crate::cursor::{Cursor, Kind, Malformed};
 
+/// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
 
 /// Maximum nesting depth. Values that are nested deeper are not parsed; the keys that formats read
@@ -203,7 +204,7 @@ impl<'a> Value<'a> {
         crate::cursor::integer(self.bytes, &self.range)
     }
 
-    /// The member of an object with this key, if it is an integer.
+    /// The member of an object with this key, if it is a non-negative integer.
     pub fn integer_of(&self, key: &str) -> Option<u64> {
         self.get(key)?.integer()
     }
@@ -218,13 +219,14 @@ impl<'a> Value<'a> {
         Some(self.word(key)?.as_ref().into())
     }
 
-    /// The value, a string, as a text of the source.
+    /// The value, which must be a string, as a [`Text`] that refers to it.
     pub fn source(&self) -> Text {
         Text::Source(self.span())
     }
 }
 
-/// All bytes of a source.
+/// All bytes of a source. One that returns fewer bytes than a read asks for is read until a read
+/// returns none.
 pub fn whole(source: &dyn Source) -> Cow<'_, [u8]> {
     let first = source.read(0..source.len());
     if first.len() as u64 == source.len() {

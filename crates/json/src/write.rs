@@ -67,7 +67,7 @@ pub enum OwnReplacement {
 /// way applies.
 pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
-/// A text as a JSON string.
+/// A text as a JSON string: a function for [`Shapes`].
 pub fn literal(text: &str) -> String {
     encode(text)
 }
@@ -149,6 +149,7 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// Adds an edit that is written in the general way.
     fn add(&mut self, edit: &Edit, shapes: &Shapes) -> Result<(), &'static str> {
         match place(&self.transcript.items, edit.at, shapes)? {
             Place::Value(span, shape) => {
@@ -168,12 +169,13 @@ impl Writing<'_> {
                 };
                 self.replace(edit, span, with);
             }
-            Place::Emptied(span, with) => self.replace(edit, span, with.to_owned()),
+            Place::Fixed(span, with) => self.replace(edit, span, with.to_owned()),
             Place::Child(span) => self.remove(edit, span),
         }
         Ok(())
     }
 
+    /// The span of the record that an edit changes.
     fn record(&self, edit: &Edit) -> Span {
         self.transcript.items[edit.at.item()].record().span
     }
@@ -197,11 +199,12 @@ impl Writing<'_> {
             let gone = cuts?.into_iter();
             self.splices.extend(gone.map(|(span, at)| (Splice { span, with: Box::default() }, at)));
         }
-        apart(self.splices)
+        sorted_and_disjoint(self.splices)
     }
 }
 
-fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At)>, Unwritable> {
+/// The splices in the order of the source; an error if two of them overlap.
+fn sorted_and_disjoint(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At)>, Unwritable> {
     splices.sort_by_key(|(splice, _)| splice.span);
     let touching = splices.windows(2).find(|pair| pair[1].0.span.start < pair[0].0.span.end);
     if let Some(pair) = touching {
@@ -210,30 +213,37 @@ fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At)>, Unwritable
     Ok(splices)
 }
 
+/// How the text of an edit is spelled.
 enum Shape {
+    /// As a string literal of the same kind as the one that it replaces.
     Literal,
+    /// As [`Shapes::output`] spells it.
     Output,
+    /// As [`Shapes::block`] spells it.
     Block,
 }
 
+/// Where an edit changes a record, and how.
 enum Place {
     /// A value that is replaced, and how its replacement is spelled.
     Value(Span, Shape),
-    /// A value that is replaced by an empty value of the same type.
-    Emptied(Span, &'static str),
+    /// A value that is replaced by fixed JSON, whatever the text of the edit: by an empty value of
+    /// the same type, or by what the format leaves of removed reasoning.
+    Fixed(Span, &'static str),
     /// A value that is removed, with its key and its comma.
     Child(Span),
 }
 
+/// The place of an edit at this position.
 fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::Copy { copy, .. } = at {
         let copy = item.copies().get(copy).ok_or("there is no such copy")?;
         return Ok(match copy.left {
             Left::Nothing => Place::Child(copy.value),
-            Left::EmptyObject => Place::Emptied(copy.value, "{}"),
-            Left::EmptyText => Place::Emptied(copy.value, "\"\""),
-            Left::EmptyArray => Place::Emptied(copy.value, "[]"),
+            Left::EmptyObject => Place::Fixed(copy.value, "{}"),
+            Left::EmptyText => Place::Fixed(copy.value, "\"\""),
+            Left::EmptyArray => Place::Fixed(copy.value, "[]"),
         });
     }
     let entry = item.entry().ok_or("the record says nothing")?;
@@ -246,7 +256,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
             Block::Image(image) => Ok(Place::Value(image.whole, Shape::Block)),
             Block::Thinking(thinking) => Ok(match shapes.thinking {
                 Gone::Whole => Place::Child(thinking.whole),
-                Gone::Instead(with) => Place::Emptied(thinking.whole, with),
+                Gone::Instead(with) => Place::Fixed(thinking.whole, with),
             }),
             Block::Repeated(again) => Ok(Place::Child(again.whole)),
             Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),
@@ -279,6 +289,7 @@ struct Container {
     whole: Range<usize>,
     /// The ranges of the children. The range of a member begins with its key.
     children: Vec<Range<usize>>,
+    /// The ranges of their values. They differ from `children` in an object only.
     values: Vec<Range<usize>>,
 }
 
@@ -337,6 +348,7 @@ fn container_of(line: &[u8], wanted: &Range<usize>) -> Option<Container> {
     }
 }
 
+/// The object or array at `value`, with its children; `None` if the value is neither.
 fn children(line: &[u8], value: &Range<usize>) -> Option<Container> {
     let mut children = Vec::new();
     let mut values = Vec::new();
