@@ -125,8 +125,11 @@ const SPREAD_SHARE: u64 = 4;
 /// The number of points to which more points are thinned out evenly, because the work grows with
 /// the square of their number.
 const MAX_POINTS: usize = 400;
+/// The plausible factors, in thousandths.
 const FACTORS: std::ops::RangeInclusive<i128> = 500..=3_000;
+/// The largest plausible fixed part, in tokens.
 const MAX_FIXED: i128 = 200_000;
+/// The largest acceptable error, in thousandths.
 const MAX_ERROR: i128 = 200;
 
 /// Fits `recorded ≈ factor × ours + fixed` to the requests of one session.
@@ -154,7 +157,7 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     if usable.len() < MIN_POINTS || most - least < spread {
         return None;
     }
-    let (factor, fixed) = line(&thin(&usable), spread / 2)?;
+    let (factor, fixed) = fit_line(&thin(&usable), spread / 2)?;
     let misses = usable.iter().map(|(ours, recorded)| {
         let expected = factor.saturating_mul(*ours) / 1_000 + fixed;
         (expected - recorded).abs() * 1_000 / recorded
@@ -173,7 +176,7 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
 
 /// The factor, in thousandths, and the fixed part of a line through the points. Uses pairs of
 /// points that are at least `apart` tokens from each other.
-fn line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
+fn fit_line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
     let mut slopes = Vec::new();
     for (idx, (near, low)) in points.iter().enumerate() {
         for (far, high) in &points[idx + 1..] {

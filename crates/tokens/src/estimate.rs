@@ -81,6 +81,7 @@ const WORD: usize = 0;
 const WORD_ROW: usize = 20;
 /// The number of cases of a word: small letters, one capital, several capitals, accents.
 const WORD_CASES: usize = 4;
+/// The number of [`Lead`]s.
 const WORD_LEADS: usize = 8;
 /// Each letter of a word beyond [`WORD_ROW`].
 const WORD_LONG: usize = WORD + WORD_LEADS * WORD_CASES * WORD_ROW;
@@ -121,6 +122,9 @@ const SCRIPTS: usize = 17;
 // The table of weights has one row for each feature.
 const _: () = assert!(SCRIPT + SCRIPTS * SCRIPT_ROW == FEATURES);
 
+// The classes of bytes.
+
+/// White space within a line.
 const BLANK: u8 = 0;
 const LINE_FEED: u8 = 1;
 const LOWER: u8 = 2;
@@ -128,7 +132,9 @@ const UPPER: u8 = 3;
 const DIGIT: u8 = 4;
 const MARK: u8 = 5;
 const CONTROL_CHAR: u8 = 6;
+/// The first byte of an accented Latin letter, which has two bytes.
 const LATIN: u8 = 7;
+/// A byte of any other character beyond ASCII.
 const OTHER: u8 = 8;
 
 /// The class of each byte.
@@ -187,7 +193,10 @@ impl Lead {
     }
 }
 
-/// Scans `bytes`, which are UTF-8, and calls `add` with each feature and its number.
+/// Scans `bytes`, which are UTF-8, and calls `add` with each feature and how often it occurs.
+///
+/// [`word`], [`digits`], [`marks`], [`white`] and [`script`] scan one piece each, and return the
+/// offset of the next.
 #[inline(always)]
 fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
     let mut at = 0;
@@ -249,6 +258,7 @@ fn word(bytes: &[u8], start: usize, lead: Lead, add: &mut impl FnMut(usize, usiz
     at
 }
 
+/// Scans digits, and the word that may follow them.
 #[inline(always)]
 fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;
@@ -296,7 +306,8 @@ fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usiz
 #[inline(always)]
 fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start;
-    let mut lines = start;
+    // The end of the last line feed.
+    let mut line_end = start;
     let mut feeds = 0;
     while at < bytes.len() {
         match class(bytes, at) {
@@ -304,24 +315,24 @@ fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usiz
             LINE_FEED => {
                 at += 1;
                 feeds += 1;
-                lines = at;
+                line_end = at;
             }
             _ => break,
         }
     }
-    if lines > start {
-        let len = lines - start;
+    if line_end > start {
+        let len = line_end - start;
         add(LINE + len.min(LINE_ROW) - 1, 1);
         add(LINE_LONG, usize::saturating_sub(feeds, LINE_ROW));
         add(SPACE_LONG, (len - feeds).saturating_sub(SPACE_ROW));
     }
-    let rest = at - lines;
+    let rest = at - line_end;
     if rest == 0 {
         return at;
     }
     // Unless the text ends here, the last space is separate: it is a token or begins the next
     // token.
-    let apart = at < bytes.len() && (rest > 1 || lines > start);
+    let apart = at < bytes.len() && (rest > 1 || line_end > start);
     let led = apart
         && match class(bytes, at) {
             LOWER | UPPER | LATIN => true,
@@ -341,6 +352,7 @@ fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usiz
     at
 }
 
+/// Adds the features of white space within a line.
 #[inline(always)]
 fn spaces(len: usize, add: &mut impl FnMut(usize, usize)) {
     if len > 0 {
@@ -374,27 +386,28 @@ fn char_len(lead: u8) -> usize {
     }
 }
 
-/// The script of a character by its first two bytes.
+/// The script of a character by its first two bytes: a row of the weights of scripts, in the order
+/// of the table.
 fn script_of(bytes: &[u8], at: usize) -> usize {
     let second = bytes.get(at + 1).copied().unwrap_or(0);
     match (bytes[at], second) {
-        (0xcd..=0xcf, _) => 0, // Greek
-        (0xd0..=0xd3, _) => 1, // Cyrillic
-        (0xd6..=0xd7, _) => 2, // Hebrew
-        (0xd8..=0xdb, _) => 3, // Arabic
-        (..=0xdf, _) => 4,     // other of two bytes
-        (0xe0, 0xa4..=0xa5) => 15,
-        (0xe0, 0xb8..=0xb9) => 16,
-        (0xe0, _) => 5,           // India, Thai
-        (0xe1, _) => 6,           // Georgian, Vietnamese
-        (0xe2, 0x80..=0x81) => 7, // punctuation
-        (0xe2, 0x94..=0x97) => 8, // boxes
-        (0xe2, _) => 9,           // arrows, mathematics
-        (0xe3, _) => 10,          // kana, CJK punctuation
-        (0xe4..=0xe9, _) => 11,   // Han
-        (0xea..=0xed, _) => 12,   // Hangul
-        (0xee..=0xef, _) => 13,   // full width, replacement character
-        (0xf0..=0xff, _) => 14,   // emoji
+        (0xcd..=0xcf, _) => 0,     // Greek
+        (0xd0..=0xd3, _) => 1,     // Cyrillic
+        (0xd6..=0xd7, _) => 2,     // Hebrew
+        (0xd8..=0xdb, _) => 3,     // Arabic
+        (..=0xdf, _) => 4,         // other of two bytes
+        (0xe0, 0xa4..=0xa5) => 15, // Devanagari
+        (0xe0, 0xb8..=0xb9) => 16, // Thai
+        (0xe0, _) => 5,            // others of India and South-East Asia
+        (0xe1, _) => 6,            // Georgian, Khmer, Vietnamese
+        (0xe2, 0x80..=0x81) => 7,  // punctuation
+        (0xe2, 0x94..=0x97) => 8,  // boxes
+        (0xe2, _) => 9,            // arrows, mathematics
+        (0xe3, _) => 10,           // kana, CJK punctuation
+        (0xe4..=0xe9, _) => 11,    // Han
+        (0xea..=0xed, _) => 12,    // Hangul
+        (0xee..=0xef, _) => 13,    // full width, replacement character
+        (0xf0..=0xff, _) => 14,    // emoji
     }
 }
 

@@ -177,7 +177,7 @@ pub(crate) static WEIGHTS: [u16; FEATURES] = [
     757, 929, 309,
     // Emoji.
     509, 711, 711,
-    // Devanagari, Bengali.
+    // Devanagari.
     20, 169, 408,
     // Thai.
     20, 384, 973,
