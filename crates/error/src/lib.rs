@@ -90,7 +90,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The name of the kind in JSON, in kebab case: `not-found` (`docs/exit-codes.md`).
+    /// The name of the kind in JSON, in kebab case: `not-found` (`docs/exit-codes.md`). Some kinds
+    /// have the same name, and some keep the name that they had first: `law`, `bug`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "not-found",
@@ -134,8 +135,8 @@ impl ErrorKind {
 
 /// An error: a kind, a short sentence, and its cause.
 ///
-/// `Display` prints one short sentence in lower case; [`source`](StdError::source) returns the
-/// cause.
+/// `Display` prints one short sentence in lower case, and the path if it is known;
+/// [`source`](StdError::source) returns the cause.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -164,7 +165,8 @@ impl Error {
     }
 
     /// An error that occurred while reading `path`. `what` is what was read, as the message says
-    /// it: `the session` for `cannot read the session`.
+    /// it: `the session` for `cannot read the session`. An [`Error`] inside `err` is returned as it
+    /// is.
     pub fn reading(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -175,7 +177,8 @@ impl Error {
     }
 
     /// An error that occurred while writing `path`. `what` is what was written, as the message says
-    /// it: `the session` for `cannot write the session`.
+    /// it: `the session` for `cannot write the session`. An [`Error`] inside `err` is returned as it
+    /// is.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -194,7 +197,7 @@ impl Error {
         Err(err)
     }
 
-    /// Sets the path of the file or directory that the error is about.
+    /// Sets the path of the file or directory that the error is about, in place of an earlier one.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Error {
         self.0.path = Some(path.to_owned());
@@ -222,7 +225,8 @@ impl Error {
         self
     }
 
-    /// Sets the path of the file that the error is about, unless a path is set.
+    /// Sets the path of the file that the error is about, unless a path is set: a caller adds what
+    /// it knows and does not replace what is more precise.
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Error {
         self.0.path.get_or_insert_with(|| path.to_owned());
