@@ -1,5 +1,7 @@
-//! Compacts one file: archives what the plan removes, proves that it can be restored, and replaces
-//! the file. Each step begins only after the step before it has succeeded.
+//! Carries out the plan for one file: archives what it removes, proves that this can be restored,
+//! and replaces the file. Each step begins only after the step before it has succeeded.
+//! [`ops::Compact`](crate::ops::Compact) compacts a session of several files: it calls
+//! `archive_generation` for each, and replaces them together.
 
 mod size;
 
@@ -27,17 +29,17 @@ use crate::store::{self, write_new};
 ///
 /// # Errors
 ///
-/// `Refused` if the compaction would violate an invariant; the errors of the archive and of
-/// replacing. The session is unchanged then.
+/// `Invariant` if the compaction would violate one; `Refused` if the result could not be restored
+/// exactly; the errors of the archive and of replacing. The session is unchanged then.
 pub fn apply(
     planned: &CompactionPlan<'_, &FileSource>,
     file: &store::Session,
     archive: &Archive,
     counter: &dyn Counter,
-    made: impl Into<CompactionInfo>,
+    info: impl Into<CompactionInfo>,
 ) -> Result<Generation> {
     file.check_comes_back(planned.spliced()?.splices())?;
-    let generation = archive_generation(planned, file.path(), archive, counter, made.into())?;
+    let generation = archive_generation(planned, file.path(), archive, counter, info.into())?;
     let spliced = planned.spliced()?;
     let _span = info_span!("session.replace", bytes = planned.bytes_after.0).entered();
     if let Err(err) = file.replace(|out| spliced.copy_to(out)) {
@@ -58,9 +60,9 @@ pub fn apply_to(
     to: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: impl Into<CompactionInfo>,
+    info: impl Into<CompactionInfo>,
 ) -> Result<Generation> {
-    let generation = archive_generation(planned, to, archive, counter, made.into())?;
+    let generation = archive_generation(planned, to, archive, counter, info.into())?;
     let spliced = planned.spliced()?;
     write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
         // The new file is written whole or not at all.
@@ -69,70 +71,8 @@ pub fn apply_to(
     Ok(generation)
 }
 
-/// Writes the removed bytes to the archive and proves that they can be restored.
-pub(crate) fn archive_generation<S: Source>(
-    planned: &CompactionPlan<'_, S>,
-    path: &Path,
-    archive: &Archive,
-    counter: &dyn Counter,
-    made: CompactionInfo,
-) -> Result<Generation> {
-    if_read(&planned.session.source, archived(planned, path, archive, counter, made))
-}
-
-fn archived<S: Source>(
-    planned: &CompactionPlan<'_, S>,
-    path: &Path,
-    archive: &Archive,
-    counter: &dyn Counter,
-    made: CompactionInfo,
-) -> Result<Generation> {
-    planned.check_invariants(path)?;
-    let format = planned.session.format.name;
-    let _span = debug_span!("session.archive", format, edits = planned.plan.edits.len()).entered();
-    let key = key_of(planned.session, path);
-    let spliced = planned.spliced()?;
-    let way = WayBack::between(&planned.session.source, &spliced)?;
-    let mut pack = archive.begin(&key)?;
-    let source = &planned.session.source;
-    put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
-    // If a read failed, the pack has other bytes than the session, and must not be kept.
-    if_read(source, Ok(()))?;
-    let generation = pack.commit(draft(planned, path, way, made))?;
-    if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
-        archive.withdraw(&generation);
-        return Err(err);
-    }
-    Ok(generation)
-}
-
-fn draft<S>(
-    planned: &CompactionPlan<'_, S>,
-    path: &Path,
-    way: WayBack,
-    made: CompactionInfo,
-) -> Draft {
-    let by_pass = planned.plan.by_pass().into_iter();
-    Draft {
-        // The path must be absolute: `gc` is run in other folders, and checks whether the file
-        // still exists.
-        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        recipe: planned.recipe.name.clone(),
-        made: made.at,
-        run: made.run,
-        part_of: made.part_of,
-        parts: made.parts,
-        before: way.before,
-        after: way.after,
-        records: way.records,
-        tokens_before: planned.plan.tokens_before,
-        tokens_after: planned.tokens_after,
-        edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
-        shared: Some(way.shared),
-    }
-}
-
-/// The bytes of blocks that a compaction in place removes, each with its description.
+/// The bytes of blocks that a compaction in place removes, each with its description. The pass that
+/// removed them and a reference to a file are not in the description.
 pub fn removed_pieces<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
@@ -143,7 +83,75 @@ pub fn removed_pieces<S: Source>(
     pieces.map(|(span, at)| (*span, describe(&view, *at, *span))).collect()
 }
 
-/// Calls `put` with the span of each removed piece, and with a function that describes it.
+/// Writes the removed bytes to the archive and proves that they can be restored.
+pub(crate) fn archive_generation<S: Source>(
+    planned: &CompactionPlan<'_, S>,
+    path: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    info: CompactionInfo,
+) -> Result<Generation> {
+    if_read(&planned.session.source, archive_and_prove(planned, path, archive, counter, info))
+}
+
+/// Like [`archive_generation`]; if the session cannot be read, the error may be one that follows
+/// from that.
+fn archive_and_prove<S: Source>(
+    planned: &CompactionPlan<'_, S>,
+    path: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    info: CompactionInfo,
+) -> Result<Generation> {
+    planned.check_invariants(path)?;
+    let format = planned.session.format.name;
+    let _span = debug_span!("session.archive", format, edits = planned.plan.edits.len()).entered();
+    let key = key_of(planned.session, path);
+    let spliced = planned.spliced()?;
+    let way_back = WayBack::between(&planned.session.source, &spliced)?;
+    let mut pack = archive.begin(&key)?;
+    let source = &planned.session.source;
+    put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
+    // If a read failed, the pack has other bytes than the session, and must not be kept.
+    if_read(source, Ok(()))?;
+    let generation = pack.commit(draft(planned, path, way_back, info))?;
+    if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
+        archive.withdraw(&generation);
+        return Err(err);
+    }
+    Ok(generation)
+}
+
+/// The generation of a planned compaction, as it is archived.
+fn draft<S>(
+    planned: &CompactionPlan<'_, S>,
+    path: &Path,
+    way_back: WayBack,
+    info: CompactionInfo,
+) -> Draft {
+    let by_pass = planned.plan.by_pass().into_iter();
+    Draft {
+        // The path must be absolute: `gc` is run in other folders, and checks whether the file
+        // still exists.
+        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        recipe: planned.recipe.name.clone(),
+        made: info.at,
+        run: info.run,
+        part_of: info.part_of,
+        parts: info.parts,
+        before: way_back.before,
+        after: way_back.after,
+        records: way_back.records,
+        tokens_before: planned.plan.tokens_before,
+        tokens_after: planned.tokens_after,
+        edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
+        shared: Some(way_back.shared),
+    }
+}
+
+/// Calls `put` with the span of each piece of the session that its pack must contain, and with a
+/// function that describes the piece: what is no longer sent, and what the agent's own records and
+/// marks replace.
 fn put_all<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
@@ -176,7 +184,8 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// The description of removed bytes, which `epitome show` prints.
+/// The description of removed bytes, which `epitome show` prints: what they were, their line, and
+/// where the texts in them are.
 fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();

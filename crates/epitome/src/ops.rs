@@ -72,12 +72,12 @@ use crate::archive::Generation;
 use crate::config::Config;
 use crate::error::Result;
 
-/// The generations that are in effect in a file, the oldest first. `None` if the file cannot be
-/// read.
+/// The generations that are in effect in the file at a path, the oldest first. `None` if there is
+/// no file, or if it is no session.
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the archive cannot be listed.
+/// `NoPermission` or `Unreadable` if the file or the archive cannot be read.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
     restore::compactions_in(config, &open::SessionPart::at(path))
 }

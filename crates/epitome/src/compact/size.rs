@@ -28,9 +28,9 @@ pub fn pack_len<S: Source>(
     }
     let source = &planned.session.source;
     let spliced = planned.spliced()?;
-    let way = WayBack::between(source, &spliced)?;
+    let way_back = WayBack::between(source, &spliced)?;
     // The hashes of the removed bytes, in the order of the splices.
-    let blobs = way.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
+    let blobs = way_back.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
     let spans = spliced.splices().iter().map(|splice| splice.span);
     let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
     let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
@@ -41,6 +41,6 @@ pub fn pack_len<S: Source>(
     })?;
     // An id with the same length as that of any run.
     let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
-    let made = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };
-    size.finish(draft(planned, path, way, made))
+    let info = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };
+    size.finish(draft(planned, path, way_back, info))
 }

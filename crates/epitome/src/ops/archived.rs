@@ -16,15 +16,19 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The generations of the session with a key.
     pub fn of_key(config: &Config, key: SessionKey) -> Result<Known> {
         let found = config.archive().generations(&key)?;
         Ok(Known { key, found })
     }
 
+    /// Whether the archive has nothing of the session, not even a damaged pack.
     pub fn is_empty(&self) -> bool {
         self.found.whole.is_empty() && self.found.damaged.is_empty()
     }
 
+    /// The generations that were made of the file at a path. All sessions in the archive are
+    /// searched.
     pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
         let path = &part.real();
         for key in config.archive().sessions()? {

@@ -64,7 +64,8 @@ pub struct Compact<'a> {
     /// The path of a new file for the compacted session; the session itself is then unchanged, and
     /// the files that belong to it are not copied. `None`: the session is replaced.
     pub out: Option<&'a Path>,
-    /// The minimum share of the context that must be removed; otherwise the session is skipped.
+    /// The minimum share of the context that must be removed; otherwise the session is skipped. A
+    /// copy ([`out`](Compact::out)) is written in any case.
     pub least: Option<Share>,
     /// The window, in tokens, of the model that the sessions are sent to. `None`: the window in the
     /// table of models.
@@ -72,12 +73,13 @@ pub struct Compact<'a> {
 }
 
 /// A locked file and the plan for it.
-type Plan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
+type LockedPlan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
 
-/// The result of archiving a file.
+/// The result of archiving what is removed from a file; empty for a file without edits.
 #[derive(Default)]
-struct Written {
+struct ArchivedFile {
     generation: Option<Generation>,
+    /// The length of the generation's pack.
     pack: Bytes,
     backup: Option<PathBuf>,
 }
@@ -105,9 +107,13 @@ impl<'a> Compact<'a> {
         Compact { backup: settings.backup(), window, ..Compact::new(recipe, counter, run) }
     }
 
-    /// Plans the compaction of a session and of the files that belong to it. Nothing is written.
-    /// `look` is called with the path and plan of each file. A plan that would violate an invariant
-    /// is not an error here: [`CompactReport::check`] returns it.
+    /// Plans the compaction of a session and of the files that belong to it; with
+    /// [`out`](Compact::out), of the session alone. Nothing is written. `look` is called with the
+    /// path and plan of each file. A plan that would violate an invariant is not an error here:
+    /// [`CompactReport::check`] returns it.
+    ///
+    /// If a model is to write the summary, it is called for the plan as well;
+    /// [`forecast`](Compact::forecast) calls none.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession, Outcome};
@@ -146,7 +152,7 @@ impl<'a> Compact<'a> {
         session.place().check_writable()?;
         let mut report = self.plan_loaded(config, path, session.loaded()?, &mut look)?;
         report.file.in_use = session.users().iter().map(UserFound::from_user).collect();
-        for part in self.members(session)?.into_iter().skip(1) {
+        for part in self.files(session)?.into_iter().skip(1) {
             part.place.check_writable()?;
             let loaded = match part.read(session.agent) {
                 Ok(loaded) => loaded,
@@ -199,9 +205,9 @@ impl<'a> Compact<'a> {
         let mut models = None;
         let plan = self.plan_file(config, path, session, &mut models)?;
         look(path, &plan);
-        let mut file = self.report_of(config, path, &plan);
+        let mut file = self.file_report(config, path, &plan);
         file.archive_bytes = if_read(&session.source, pack_len(&plan, path, self.counter))?;
-        let mut report = self.report(file, models);
+        let mut report = self.session_report(file, models);
         report.dry_run = true;
         report.out = self.out.map(Path::to_owned);
         report.too_little = self.is_too_little(&report);
@@ -256,9 +262,9 @@ impl<'a> Compact<'a> {
             CompactionInfo { run: Some(self.run.clone()), ..CompactionInfo::from(config.now()) };
         let generation =
             apply_to(&plan, out, &archive, self.counter, info).map_err(Error::while_writing)?;
-        let mut file = self.report_of(config, path, &plan);
+        let mut file = self.file_report(config, path, &plan);
         file.set_done(&generation, archive.pack_len(&generation.key(), generation.number)?);
-        let mut report = self.report(file, models);
+        let mut report = self.session_report(file, models);
         report.run = Some(self.run.id.clone());
         report.out = Some(out.to_owned());
         Ok(report)
@@ -298,7 +304,7 @@ impl<'a> Compact<'a> {
 
     /// Like [`run`](Compact::run). When everything is planned and there is something to write,
     /// `before_writing` is called, for example to ask the user. If it returns an error, nothing is
-    /// written.
+    /// written. It is not called for a copy ([`out`](Compact::out)), which replaces nothing.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession};
@@ -351,19 +357,19 @@ impl<'a> Compact<'a> {
             .iter()
             .map(|(locked, plan)| CompactedFile {
                 is_conversation: locked.is_conversation,
-                ..self.report_of(session.config, &locked.path, plan)
+                ..self.file_report(session.config, &locked.path, plan)
             })
             .collect();
-        let mut report = self.report(files.remove(0), models);
+        let mut report = self.session_report(files.remove(0), models);
         files.iter_mut().for_each(|file| file.quote = None);
         report.files = files;
         report.too_little = self.is_too_little(&report);
         if report.too_little {
             return Ok(report);
         }
-        let written = self.write(session.config, &plans, before_writing)?;
+        let archived = self.write(session.config, &plans, before_writing)?;
         let files = std::iter::once(&mut report.file).chain(&mut report.files);
-        for (file, Written { generation, pack, backup }) in files.zip(written) {
+        for (file, ArchivedFile { generation, pack, backup }) in files.zip(archived) {
             file.backup = backup;
             if let Some(generation) = generation {
                 file.set_done(&generation, pack);
@@ -396,7 +402,7 @@ impl<'a> Compact<'a> {
     /// Locks each file of a session against changes by other processes.
     fn lock_files(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut locked_files = Vec::new();
-        for (n, part) in self.members(session)?.into_iter().enumerate() {
+        for (n, part) in self.files(session)?.into_iter().enumerate() {
             let locked = check_writable(part, session.agent)
                 .and_then(|()| LockedFile::lock(session.config, part, None, self.force));
             match locked {
@@ -408,8 +414,9 @@ impl<'a> Compact<'a> {
         Ok(locked_files)
     }
 
-    /// The files to compact, the session first.
-    fn members<'s>(&self, session: &'s OpenSession<'_>) -> Result<Vec<&'s SessionPart>> {
+    /// The files to compact, the session's own first; only that one if a summary replaces its
+    /// history.
+    fn files<'s>(&self, session: &'s OpenSession<'_>) -> Result<Vec<&'s SessionPart>> {
         if self.summary.is_some() {
             return Ok(vec![session.own()]);
         }
@@ -492,7 +499,8 @@ impl<'a> Compact<'a> {
         })
     }
 
-    fn report_of<S: Source>(
+    /// The report of the plan for one file.
+    fn file_report<S: Source>(
         &self,
         config: &Config,
         path: &Path,
@@ -509,7 +517,8 @@ impl<'a> Compact<'a> {
         file
     }
 
-    fn report(&self, file: CompactedFile, models: Option<AskedModels>) -> CompactReport {
+    /// The report of a session with its own file alone.
+    fn session_report(&self, file: CompactedFile, models: Option<AskedModels>) -> CompactReport {
         CompactReport {
             file,
             recipe: self.recipe.name.clone(),
@@ -524,18 +533,20 @@ impl<'a> Compact<'a> {
         }
     }
 
+    /// Whether less than [`least`](Compact::least) of the context would be removed.
     fn is_too_little(&self, report: &CompactReport) -> bool {
         let tokens = report.tokens();
         self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))
     }
 
-    /// Archives and proves everything that is removed, then replaces the files.
+    /// Archives and proves everything that is removed, then replaces the files. The result has an
+    /// element for each plan, or none if there was nothing to do.
     fn write<E: From<Error>>(
         &self,
         config: &Config,
-        plans: &[Plan<'_>],
+        plans: &[LockedPlan<'_>],
         before_writing: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Vec<Written>, E> {
+    ) -> Result<Vec<ArchivedFile>, E> {
         let mut changes = Vec::new();
         for (locked, plan) in plans.iter().filter(|(_, plan)| !plan.is_empty()) {
             let splices: Vec<Splice> = plan.splices.iter().map(|(it, _)| it.clone()).collect();
@@ -547,29 +558,30 @@ impl<'a> Compact<'a> {
             return Ok(Vec::new());
         }
         before_writing()?;
-        let written = self.archive_all(config, plans).map_err(Error::while_writing)?;
+        let archived = self.archive_all(config, plans).map_err(Error::while_writing)?;
         // The session itself is replaced last, because agents read it first.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
-            for ((locked, _), written) in plans.iter().zip(&written) {
-                if let Some(generation) = &written.generation {
+            for ((locked, _), archived) in plans.iter().zip(&archived) {
+                if let Some(generation) = &archived.generation {
                     config.archive().withdraw_if_unused(generation, locked.file.path());
                 }
             }
             return Err(err.while_writing().into());
         }
-        for generation in written.iter().filter_map(|it| it.generation.as_ref()) {
+        for generation in archived.iter().filter_map(|it| it.generation.as_ref()) {
             config.archive().remove_repeated(generation);
         }
-        Ok(written)
+        Ok(archived)
     }
 
     /// Archives everything that is removed. If that fails, the archive is as it was before.
-    fn archive_all(&self, config: &Config, plans: &[Plan<'_>]) -> Result<Vec<Written>> {
+    fn archive_all(&self, config: &Config, plans: &[LockedPlan<'_>]) -> Result<Vec<ArchivedFile>> {
         let main_key = plans
             .first()
             .map(|(locked, plan)| crate::session::key_of(plan.session, locked.file.path()));
-        let mut written: Vec<Written> = plans.iter().map(|_| Written::default()).collect();
+        let mut archived: Vec<ArchivedFile> =
+            plans.iter().map(|_| ArchivedFile::default()).collect();
         let mut parts = Vec::new();
         // The other files are archived first, because the session's generation names their
         // generations.
@@ -583,30 +595,31 @@ impl<'a> Compact<'a> {
                 part_of: main_key.clone().filter(|_| n > 0),
                 parts: if n == 0 { std::mem::take(&mut parts) } else { Vec::new() },
             };
-            written[n] = match self.archive_one(config, locked, plan, info) {
+            archived[n] = match self.archive_one(config, locked, plan, info) {
                 Ok(done) => done,
                 Err(err) => {
-                    for generation in written.iter().filter_map(|it| it.generation.as_ref()) {
+                    for generation in archived.iter().filter_map(|it| it.generation.as_ref()) {
                         config.archive().withdraw(generation);
                     }
                     return Err(err);
                 }
             };
-            if let Some(generation) = written[n].generation.as_ref().filter(|_| n > 0) {
+            if let Some(generation) = archived[n].generation.as_ref().filter(|_| n > 0) {
                 let Generation { number, before, .. } = *generation;
                 parts.push(Part { key: generation.key(), generation: number, before });
             }
         }
-        Ok(written)
+        Ok(archived)
     }
 
+    /// Copies a file if a backup is wanted, and archives what is removed from the file.
     fn archive_one(
         &self,
         config: &Config,
         locked: &LockedFile,
         plan: &CompactionPlan<'_, &FileSource>,
         info: CompactionInfo,
-    ) -> Result<Written> {
+    ) -> Result<ArchivedFile> {
         let key = crate::session::key_of(plan.session, locked.file.path());
         let backup = match self.backup {
             Some(place) => Some(keep_backup(config, locked.source(), &key, place)?),
@@ -616,6 +629,6 @@ impl<'a> Compact<'a> {
         let generation =
             archive_generation(plan, locked.file.path(), &archive, self.counter, info)?;
         let pack = archive.pack_len(&key, generation.number)?;
-        Ok(Written { generation: Some(generation), pack, backup })
+        Ok(ArchivedFile { generation: Some(generation), pack, backup })
     }
 }

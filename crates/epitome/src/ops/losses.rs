@@ -129,13 +129,13 @@ impl CompactionLosses {
     /// included.
     pub fn may_matter(&self) -> Vec<String> {
         let pieces: Vec<&LostPiece> = self.pieces.iter().map(|piece| &piece.lost).collect();
-        in_words_what_may_matter(&pieces, self.changed_files.len())
+        describe_what_may_matter(&pieces, self.changed_files.len())
     }
 }
 
 /// Describes the removed texts that may matter, and the removed reads of files that the session
 /// changes.
-fn in_words_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<String> {
+fn describe_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<String> {
     let of_kind = |kind: LostKind| pieces.iter().filter(|piece| piece.kind == kind).count();
     // If an error was removed in part, the lines that say what failed were kept.
     let open = pieces.iter().filter(|piece| piece.resolved == Some(false) && !piece.partly);
@@ -219,7 +219,8 @@ impl Piece {
 }
 
 /// Reports what the compactions of a session removed from its context: those by epitome and those
-/// by the agent itself. A session without compactions has an empty report.
+/// by the agent itself. A compaction by the agent that lost nothing is left out. A session without
+/// compactions has an empty report.
 ///
 /// ```
 /// use epitome::Settings;
@@ -267,7 +268,7 @@ pub fn session_losses(
     )?;
     let mut screen = history.screen(&screen);
     let name = name_of(session.config, session.path(), &loaded.transcript);
-    let now = names_in(&View::new(&loaded.transcript, &loaded.source, counter));
+    let in_context = names_in(&View::new(&loaded.transcript, &loaded.source, counter));
     let mut notes = timeline.notes.clone();
     let mut compactions = Vec::new();
     for found in timeline.found() {
@@ -281,9 +282,10 @@ pub fn session_losses(
         if lost.pieces.is_empty() && found.generation.is_none() {
             continue;
         }
-        let made = Made { found: &found, session: &name, now: &now };
+        let reported =
+            ReportedCompaction { found: &found, session: &name, in_context: &in_context };
         let model = model_of(&moment.before.0);
-        compactions.push(reported(lost, tokens, model, &made, &prices, &mut screen));
+        compactions.push(describe_losses(lost, tokens, model, &reported, &prices, &mut screen));
     }
     notes.dedup();
     let id = loaded.transcript.head.id.as_deref().map(|id| screen.text(id));
@@ -334,10 +336,10 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
         Name::Text(reference) => text_named(&view, reference),
         Name::Responses(wanted) => {
             let texts = texts_of_responses(transcript, source, |it| wanted.contains(&it));
-            named_texts(by_name(texts))
+            named_texts(with_response_names(texts))
         }
         Name::Calls(calls) => {
-            let mut texts = by_name(texts_at_calls(transcript, source, calls));
+            let mut texts = with_response_names(texts_at_calls(transcript, source, calls));
             let results = results_of_calls(transcript, source, calls);
             texts.extend(results.into_iter().map(|(number, text)| (format!("#{number}"), text)));
             named_texts(texts)
@@ -346,7 +348,7 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
 }
 
 /// The texts with the names of their responses.
-fn by_name(texts: Vec<SaidText>) -> Vec<(String, String)> {
+fn with_response_names(texts: Vec<SaidText>) -> Vec<(String, String)> {
     texts.into_iter().map(|it| (response_name(it.response), it.text)).collect()
 }
 
@@ -355,7 +357,7 @@ fn by_name(texts: Vec<SaidText>) -> Vec<(String, String)> {
 ///
 /// # Errors
 ///
-/// The errors of reading the table of models.
+/// The errors of reading the table of models; `Unreadable` if the session cannot be read any more.
 pub fn planned_losses<S: Source>(
     config: &Config,
     settings: &Settings,
@@ -379,7 +381,8 @@ pub fn planned_losses<S: Source>(
         ..Found::default()
     };
     let name = name_of(config, path, &loaded.transcript);
-    let made = Made { found: &found, session: &name, now: &HashSet::new() };
+    let reported =
+        ReportedCompaction { found: &found, session: &name, in_context: &HashSet::new() };
     let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
     let screen = Screen::with_settings(config, settings);
     // A session from standard input has no history that could be opened.
@@ -389,7 +392,7 @@ pub fn planned_losses<S: Source>(
     };
     let model = model_of(&loaded.transcript);
     let changed_files = changed_files.iter().map(|name| screen.text(name)).collect();
-    let losses = reported(lost, tokens, model, &made, &prices, &mut screen);
+    let losses = describe_losses(lost, tokens, model, &reported, &prices, &mut screen);
     Ok(CompactionLosses { changed_files, ..losses })
 }
 
@@ -406,7 +409,7 @@ pub fn planned_losses_in_short<S: Source>(
 ) -> Result<Vec<String>> {
     let PlannedLosses { lost, changed_files, .. } = PlannedLosses::from_plan(plan, counter)?;
     let pieces: Vec<&LostPiece> = lost.pieces.iter().collect();
-    Ok(in_words_what_may_matter(&pieces, changed_files.len()))
+    Ok(describe_what_may_matter(&pieces, changed_files.len()))
 }
 
 /// What a planned compaction would remove, with the names in the session as they are.
@@ -439,19 +442,21 @@ impl PlannedLosses {
     }
 }
 
-/// A compaction, and how its session is named on a command line.
-struct Made<'a> {
+/// A compaction that is reported, and what the commands that get its texts back depend on.
+struct ReportedCompaction<'a> {
     found: &'a Found,
+    /// The name of the session on a command line.
     session: &'a str,
     /// The references of the texts in the current context.
-    now: &'a HashSet<Ref>,
+    in_context: &'a HashSet<Ref>,
 }
 
-fn reported(
+/// The losses of a compaction, without secrets and with the commands that get texts back.
+fn describe_losses(
     lost: Losses,
     context_tokens: Change<Tokens>,
     model: Option<String>,
-    made: &Made<'_>,
+    reported: &ReportedCompaction<'_>,
     prices: &Catalogue,
     screen: &mut SessionScreen<'_>,
 ) -> CompactionLosses {
@@ -483,17 +488,17 @@ fn reported(
     let pieces = pieces.into_iter().map(|mut lost| {
         lost.name = screen.text(&lost.name);
         let cost = lost.again.as_ref().and_then(cost);
-        let (restore, show) = made.commands(&lost);
-        let back = made.is_back(&lost);
+        let (restore, show) = reported.commands(&lost);
+        let back = reported.is_back(&lost);
         Piece { lost, cost, restore, show, back }
     });
     let pieces = pieces.collect();
-    let Found { by, generation, recipe, time, line, .. } = made.found;
+    let Found { by, generation, recipe, time, line, .. } = reported.found;
     CompactionLosses {
         by: *by,
         generation: *generation,
         recipe: recipe.clone(),
-        at: time.as_deref().map(|it| screen.text(&in_words(it))),
+        at: time.as_deref().map(|it| screen.text(&rfc3339(it))),
         line: *line,
         model: model.as_deref().map(|it| screen.text(it)),
         context_tokens,
@@ -517,7 +522,7 @@ fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
     shown.strip_prefix('/').map_or(shown.clone(), str::to_owned)
 }
 
-impl Made<'_> {
+impl ReportedCompaction<'_> {
     /// The references of a removed text that are in the archive.
     fn archived<'p>(&self, piece: &'p LostPiece) -> impl Iterator<Item = &'p Ref> {
         piece.references.iter().filter(|it| self.found.removed.contains(it))
@@ -526,14 +531,14 @@ impl Made<'_> {
     /// Whether all texts that were archived for a removed text are in the context now.
     fn is_back(&self, piece: &LostPiece) -> bool {
         let mut archived = self.archived(piece).peekable();
-        archived.peek().is_some() && archived.all(|it| self.now.contains(it))
+        archived.peek().is_some() && archived.all(|it| self.in_context.contains(it))
     }
 
     /// The commands that put a removed text back, and that print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
         // Of several texts, the first that is not back in the context.
-        let missing = self.archived(piece).find(|it| !self.now.contains(it));
+        let missing = self.archived(piece).find(|it| !self.in_context.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
@@ -549,7 +554,7 @@ impl Made<'_> {
 }
 
 /// A time as RFC 3339; some agents write milliseconds.
-fn in_words(time: &str) -> String {
+fn rfc3339(time: &str) -> String {
     let millis = time.parse().ok().and_then(|it| Timestamp::from_millisecond(it).ok());
     millis.map_or_else(|| time.to_owned(), |it| it.to_string())
 }

@@ -96,7 +96,8 @@ impl<'c> OpenSession<'c> {
         Ok(is_run_in(project, self.loaded()?.transcript.head.cwd.as_deref()))
     }
 
-    /// The other processes that have the session open at this moment.
+    /// The other processes that have the session's own file open at this moment. For all files
+    /// there is [`users_by_file`](OpenSession::users_by_file).
     pub fn users(&self) -> Vec<User> {
         self.own.users(self.config)
     }
@@ -108,7 +109,7 @@ impl<'c> OpenSession<'c> {
         users.filter(|users| !users.is_empty()).collect()
     }
 
-    /// Paths at which a file of the session is expected, but at which there is no file.
+    /// The addresses of the files that belong to the session at which there is no file.
     pub fn no_parts(&self) -> Vec<&Path> {
         let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
             // The rows were listed just now, so they exist.

@@ -158,6 +158,7 @@ impl RecordedRequest {
 }
 
 impl Counting<'_> {
+    /// The quote of the compaction from `before` to `after` that is made at `now`.
     fn quote(
         &self,
         prices: &Catalogue,
@@ -175,10 +176,10 @@ impl Counting<'_> {
             ..Calibration::for_family(family(model))
         });
         let sent = self.sent(before);
-        let same = Tokens(self.same(before, after).0.min(sent.0));
+        let shared = Tokens(self.shared(before, after).0.min(sent.0));
         let request = Change {
             before: NextRequest { input: billed.apply(before.tokens), cached: billed.apply(sent) },
-            after: NextRequest { input: billed.apply(after.tokens), cached: billed.apply(same) },
+            after: NextRequest { input: billed.apply(after.tokens), cached: billed.apply(shared) },
         };
         let time = responses.find_map(|entry| timestamp(entry.time.as_deref()?));
         let cache = CacheState::after(time.map(|time| now.as_second() - time.as_second()));
@@ -205,8 +206,8 @@ impl Counting<'_> {
     }
 
     /// The tokens of the blocks at the beginning that both contexts have in common.
-    fn same(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
-        let mut same = Tokens(0);
+    fn shared(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
+        let mut shared = Tokens(0);
         let entries = before.transcript.context().zip(after.transcript.context());
         for ((item, one), (_, other)) in entries {
             for (idx, block) in one.blocks.iter().enumerate() {
@@ -216,15 +217,15 @@ impl Counting<'_> {
                         .get(idx)
                         .is_some_and(|it| is_same(block, before.source, it, after.source));
                 if !is_same {
-                    return same;
+                    return shared;
                 }
-                same += self.block_tokens(before, (item, idx), block);
+                shared += self.block_tokens(before, (item, idx), block);
             }
             if one.blocks.len() != other.blocks.len() {
-                return same;
+                return shared;
             }
         }
-        same
+        shared
     }
 
     fn tokens(&self, side: &Side<'_>, item: usize, entry: &Entry) -> Tokens {
@@ -238,22 +239,22 @@ impl Counting<'_> {
     }
 }
 
-/// Whether two blocks are equal to a model.
-fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -> bool {
+/// Whether a model reads the same in two blocks, which are in two sources.
+fn is_same(one: &Block, one_source: &dyn Source, other: &Block, other_source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {
-            a.read(from) == b.read(source)
+            a.read(one_source) == b.read(other_source)
         }
         (Block::Thinking(a), Block::Thinking(b)) => match (&a.text, &b.text) {
-            (Some(a), Some(b)) => a.read(from) == b.read(source),
+            (Some(a), Some(b)) => a.read(one_source) == b.read(other_source),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         },
         (Block::Call(a), Block::Call(b)) => {
-            a.id == b.id && from.at(a.arguments) == source.at(b.arguments)
+            a.id == b.id && one_source.at(a.arguments) == other_source.at(b.arguments)
         }
-        (Block::Output(a), Block::Output(b)) => from.at(a.whole) == source.at(b.whole),
-        (Block::Image(a), Block::Image(b)) => from.at(a.whole) == source.at(b.whole),
+        (Block::Output(a), Block::Output(b)) => one_source.at(a.whole) == other_source.at(b.whole),
+        (Block::Image(a), Block::Image(b)) => one_source.at(a.whole) == other_source.at(b.whole),
         (Block::Opaque(_), Block::Opaque(_)) | (Block::Repeated(_), Block::Repeated(_)) => true,
         _ => false,
     }

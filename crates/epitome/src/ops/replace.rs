@@ -23,8 +23,10 @@ pub(super) struct LockedFile {
     pub path: PathBuf,
     /// Whether the file is a conversation, and not a log that a database keeps of one.
     pub is_conversation: bool,
+    /// The file, locked against other epitome processes.
     pub file: store::Session,
-    _held: Option<AgentLock>,
+    /// The lock with which the agent itself keeps others out, if it has one.
+    _agent_lock: Option<AgentLock>,
 }
 
 /// A locked file and its new content.
@@ -50,19 +52,21 @@ impl LockedFile {
         if !users.is_empty() && !force {
             return Err(in_use(ErrorKind::InUse, path, &users));
         }
-        let held = agents::lock(&config.agents, path);
-        let held = held.map_err(|users| in_use(ErrorKind::HeldByAgent, path, &users))?;
+        let agent_lock = agents::lock(&config.agents, path);
+        let agent_lock =
+            agent_lock.map_err(|users| in_use(ErrorKind::HeldByAgent, path, &users))?;
         let file = Store::new(&config.home).open_place(&part.place, rows)?;
         let is_conversation = part.place.is_conversation();
-        Ok(LockedFile { path: path.to_owned(), is_conversation, file, _held: held })
+        Ok(LockedFile { path: path.to_owned(), is_conversation, file, _agent_lock: agent_lock })
     }
 
     pub(super) fn source(&self) -> &FileSource {
         self.file.source()
     }
 
-    /// The replacement of the file by its own content with `splices` applied. Returns an error if
-    /// another session refers to offsets in the file that would change.
+    /// The replacement of the file by its own content with `splices` applied; [`replace_all`] makes
+    /// it. `moves` is whether bytes that are kept get another offset in the file: then it is an
+    /// error if another session refers to such an offset.
     pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;

@@ -21,6 +21,10 @@ use crate::source::{FileSource, Spliced, if_read};
 use crate::state;
 use crate::store::write_new;
 
+/// The hint if a part of a session cannot be restored.
+const NOT_WHOLE: &str = "nothing was changed; `epitome restore SESSION --partial` restores what \
+                         can be, `epitome archive verify` lists what is damaged";
+
 /// What is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
@@ -74,26 +78,10 @@ impl Default for Restore<'_> {
     }
 }
 
-/// An open file, and its generations in the archive.
+/// A file of a session, its bytes, and its generations in the archive.
 type Opened = (SessionPart, FileSource, Known);
 
 impl Restore<'_> {
-    /// The files to restore: the session's own and those that belong to it, or only its own.
-    fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
-        let own = session.own();
-        Ok(match self.what {
-            What::Session(RestoreTarget::Original) => session.members()?.cloned().collect(),
-            What::Run { files, .. } => {
-                let parts = files.iter().map(|path| {
-                    if *path == own.path { own.clone() } else { SessionPart::at(path) }
-                });
-                parts.collect()
-            }
-            // A generation's number and a reference belong to this file only.
-            What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
-        })
-    }
-
     /// Reports what would be restored. Nothing is written.
     ///
     /// ```
@@ -164,8 +152,8 @@ impl Restore<'_> {
     /// Restores a session and the files that belong to it in one transaction: everything is planned
     /// and proved, then written. If one file cannot be written, none is. Files that were never
     /// compacted are skipped, even the session's own file. When everything is planned,
-    /// `before_writing` is called with what would be restored. If it returns an error, nothing is
-    /// written.
+    /// `before_writing` is called with what would be restored, even if nothing is to be undone. If
+    /// it returns an error, nothing is written.
     ///
     /// # Errors
     ///
@@ -178,17 +166,18 @@ impl Restore<'_> {
         before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
     ) -> Result<RestoreReport, E> {
         let config = session.config;
-        let mut taken = Vec::new();
+        let mut locked_files = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
             let rows = matches!(part.place, Place::Rows(_)).then_some(source);
-            taken.push((LockedFile::lock(config, &part, rows, self.force)?, known));
+            locked_files.push((LockedFile::lock(config, &part, rows, self.force)?, known));
         }
         let mut done = Vec::new();
         let mut changes = Vec::new();
-        for (one, known) in &taken {
-            let (back, splices) = self.plan_file(config, &one.path, one.source(), known.clone())?;
+        for (locked, known) in &locked_files {
+            let (back, splices) =
+                self.plan_file(config, &locked.path, locked.source(), known.clone())?;
             if !splices.is_empty() {
-                let change = one.change(splices, true).map_err(Error::while_writing)?;
+                let change = locked.change(splices, true).map_err(Error::while_writing)?;
                 changes.push((done.len(), change));
             }
             done.push(back);
@@ -196,23 +185,23 @@ impl Restore<'_> {
         before_writing(&done)?;
         // The report is made now: after the files are written, it is too late for an error.
         let report = RestoreReport::planned(session, done)?;
-        let mut made = Vec::new();
+        let mut ways_back = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
             let back = &report.done[*n];
             if let Restored::ByRecord { .. } = back.outcome {
                 let path = of.file.path();
                 let generation = archive_way_back(config, &back.key, path, of.source(), becomes);
-                made.push((*n, generation.map_err(Error::while_writing)?.number));
+                ways_back.push((*n, generation.map_err(Error::while_writing)?.number));
             }
         }
         let changes: Vec<FileReplacement<'_>> =
             changes.into_iter().rev().map(|(_, it)| it).collect();
         replace_all(config, &changes).map_err(Error::while_writing)?;
-        Ok(report.written(&made))
+        Ok(report.written(&ways_back))
     }
 
-    /// Writes the original of the session's own file to the new file `out`. The session is
-    /// unchanged.
+    /// Writes what the session's own file would be restored to, as [`what`](Restore::what) says, to
+    /// the new file `out`. The session is unchanged.
     ///
     /// # Errors
     ///
@@ -227,7 +216,8 @@ impl Restore<'_> {
         let own = session.own();
         let source = own.open()?;
         check_writable(own, session.agent)?;
-        let known = known_of(session, own, &source)?.ok_or_else(|| not_archived(&own.path))?;
+        let known =
+            archived_generations(session, own, &source)?.ok_or_else(|| not_archived(&own.path))?;
         let (back, splices) = self.plan_file(config, &own.path, &source, known)?;
         before_writing(std::slice::from_ref(&back))?;
         let spliced = Spliced::new(&source, splices)?;
@@ -237,7 +227,24 @@ impl Restore<'_> {
         Ok(report)
     }
 
-    /// The files of a session that have generations in the archive.
+    /// The files to restore: the session's own and those that belong to it; only its own; or, of a
+    /// run, those that the run compacted.
+    fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
+        let own = session.own();
+        Ok(match self.what {
+            What::Session(RestoreTarget::Original) => session.members()?.cloned().collect(),
+            What::Run { files, .. } => {
+                let parts = files.iter().map(|path| {
+                    if *path == own.path { own.clone() } else { SessionPart::at(path) }
+                });
+                parts.collect()
+            }
+            // A generation's number and a reference belong to this file only.
+            What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
+        })
+    }
+
+    /// Opens the files of a session that have generations in the archive.
     fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -248,7 +255,7 @@ impl Restore<'_> {
                 Err(err) if self.may_be_gone(&err, is_session) => continue,
                 Err(err) => return Err(err),
             };
-            let known = known_of(session, &part, &source);
+            let known = archived_generations(session, &part, &source);
             if is_session && !matches!(known, Ok(Some(_))) {
                 check_writable(&part, session.agent)?;
             }
@@ -257,13 +264,13 @@ impl Restore<'_> {
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
                 // The other files are restored in spite of that.
-                Err(err) if self.leaves_out(&err) => lost.push(err),
+                Err(err) if self.tolerates(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
         }
         let own = found.iter().find(|(part, ..)| part.path == session.path());
         if let Some((.., known)) = own {
-            lost.extend(self.lost_parts(session, &known.found.whole)?);
+            lost.extend(self.missing_parts(session, &known.found.whole)?);
         }
         if let What::Run { id, .. } = self.what {
             found.retain(|(.., known)| known.found.whole.iter().any(|it| it.is_of(id)));
@@ -274,13 +281,14 @@ impl Restore<'_> {
                 Ok(found)
             }
             (_, Some(first)) if self.damage == Damage::LeaveOut => Err(first.clone()),
-            (_, Some(first)) => Err(first.clone().with_hint(HALF)),
+            (_, Some(first)) => Err(first.clone().with_hint(NOT_WHOLE)),
             (Some(_), None) => Ok(found),
             (None, None) => Err(not_archived(session.path())),
         }
     }
 
-    fn leaves_out(&self, err: &Error) -> bool {
+    /// Whether an error is about a damaged part of the archive that the restore leaves out.
+    fn tolerates(&self, err: &Error) -> bool {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
@@ -296,7 +304,7 @@ impl Restore<'_> {
 
     /// The errors for files that were compacted with the session, do not have their original
     /// content, and are not in the archive.
-    fn lost_parts(
+    fn missing_parts(
         &self,
         session: &OpenSession<'_>,
         generations: &[Generation],
@@ -332,6 +340,7 @@ impl Restore<'_> {
         Ok(lost)
     }
 
+    /// Computes how to restore a file. Returns a report of that, and the splices over the file.
     fn plan_file(
         &self,
         config: &Config,
@@ -339,10 +348,11 @@ impl Restore<'_> {
         source: &FileSource,
         known: Known,
     ) -> Result<(GivenBack, Vec<Splice>)> {
-        if_read(source, self.plan_of(config, path, source, known))
+        if_read(source, self.plan_unchecked(config, path, source, known))
     }
 
-    fn plan_of(
+    /// Like [`plan_file`](Restore::plan_file), but a failed read of the file is not noticed.
+    fn plan_unchecked(
         &self,
         config: &Config,
         path: &Path,
@@ -350,17 +360,17 @@ impl Restore<'_> {
         known: Known,
     ) -> Result<(GivenBack, Vec<Splice>)> {
         let archive = config.archive();
-        let Known { key, found: known } = known;
-        let generations = &known.whole;
-        let to = |target| restore_from(&archive, &key, &known, source, target, self.damage);
-        let found = match self.what {
+        let Known { key, found } = known;
+        let generations = &found.whole;
+        let to = |target| restore_from(&archive, &key, &found, source, target, self.damage);
+        let restoration = match self.what {
             What::Session(target) => to(target),
             What::Block(reference) => {
                 restore_block(source, generations, &archive.blobs(&key), reference)
             }
             What::Run { id, .. } => undo_run(generations, id, to),
         };
-        let restoration = found.map_err(|err| {
+        let restoration = restoration.map_err(|err| {
             if err.kind() != ErrorKind::NotFound {
                 return err;
             }
@@ -369,14 +379,14 @@ impl Restore<'_> {
             let hint = format!("this session has the generations {}", numbers.join(", "));
             err.with_kind(ErrorKind::NotArchived).with_hint(hint)
         })?;
-        let imported = known.imported_in(&restoration).into_iter().collect();
+        let imported = found.imported_in(&restoration).into_iter().collect();
         let Restoration { splices, outcome } = restoration;
         let becomes = Spliced::new(source, splices.clone())?;
         let after = Digest::of_source(&becomes)?;
         let is_whole = matches!(self.what, What::Session(RestoreTarget::Original))
             && matches!(outcome, Restored::Exact { .. });
         let short_of =
-            if is_whole { check_original(&archive, &key, &known, &becomes).err() } else { None };
+            if is_whole { check_original(&archive, &key, &found, &becomes).err() } else { None };
         if let (Some(err), Damage::Refuse) = (&short_of, self.damage) {
             return Err(err.clone().at(path));
         }
@@ -386,7 +396,7 @@ impl Restore<'_> {
         let path = path.to_owned();
         let bytes_before = Bytes(Source::len(source));
         let generation = None;
-        let damaged = known.damaged;
+        let damaged = found.damaged;
         Ok((
             GivenBack {
                 path,
@@ -434,7 +444,7 @@ fn file_that_needs(
 
 /// The generations of a file: found by the key of its session or, if the session cannot be read any
 /// more, by the path of the file.
-fn known_of(
+fn archived_generations(
     session: &OpenSession<'_>,
     part: &SessionPart,
     source: &FileSource,
@@ -470,10 +480,6 @@ fn known_of(
         }
     }
 }
-
-/// The hint for a session of which a part cannot be restored.
-const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
-                    `epitome archive verify` lists what is damaged";
 
 /// Computes how to undo a run, if it was the last one to compact a session. Pieces of the run that
 /// were put back are undone together with it. `restored_to` plans a restore to a target.

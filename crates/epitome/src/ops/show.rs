@@ -12,7 +12,7 @@ use crate::wire;
 pub struct ArchivedText {
     /// Where the text was found, and its description.
     pub found: ReferencedBytes,
-    /// The bytes that were removed; of a picture, the base64.
+    /// The removed text, decoded from the JSON of the session; of a picture, the base64.
     pub bytes: Vec<u8>,
 }
 

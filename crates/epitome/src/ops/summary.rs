@@ -22,7 +22,7 @@ use crate::settings::Settings;
 /// The value of options and settings that selects a model of the session's own provider.
 pub const AUTO: &str = "auto";
 /// A window, in tokens, into which any question fits.
-const ANY: Tokens = Tokens(1 << 40);
+const UNLIMITED: Tokens = Tokens(1 << 40);
 
 /// Where a summary comes from.
 #[derive(Clone, Copy)]
@@ -109,8 +109,9 @@ pub struct Questions {
 }
 
 impl ModelRequest {
-    /// The model of an option or, without one, of the settings: `""` selects no model, `auto` a
-    /// model of the session's provider. `address` and `fallback` are options, too.
+    /// The model that the option `model` names or, if it is `""`, that of the settings; without
+    /// either, or with `auto`, a model of the session's provider. `address` and `fallback` are
+    /// options, too.
     pub fn new(
         settings: &Settings,
         model: &str,
@@ -129,7 +130,8 @@ impl ModelRequest {
         }
     }
 
-    fn naming<'n, S: Source>(
+    /// What the choice of a model depends on: what was configured, and what the session needs.
+    fn selection<'n, S: Source>(
         &'n self,
         counter: &dyn Counter,
         session: &'n Loaded<S>,
@@ -139,9 +141,9 @@ impl ModelRequest {
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
         // A model that is given by name is used whatever its window is.
         let model = self.model.as_deref();
-        let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
+        let job = if model.is_none_or(|model| Provider::named(model).is_some()) {
             // The history is estimated as one question, which is the longest possible.
-            let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
+            let whole = Writer { window: UNLIMITED, counter: Arc::new(O200k::new()) };
             SummaryJob::prepare(session, recipe, counter, whole)?
         } else {
             None
@@ -151,7 +153,7 @@ impl ModelRequest {
             address: self.address.as_deref(),
             fallback: &self.fallback,
             session: speakers.next_back(),
-            tokens: asked.map_or_else(Default::default, |asked| asked.tokens()),
+            tokens: job.map_or_else(Default::default, |job| job.tokens()),
             timeout: self.timeout,
             tries: self.tries,
         })
@@ -166,13 +168,13 @@ impl ModelRequest {
         recipe: &Recipe,
         mut on: impl FnMut(ModelEvent),
     ) -> Result<String> {
-        let model = named_models(config, &self.naming(counter, session, recipe)?)?;
-        let asked = SummaryJob::prepare(session, recipe, counter, summary_writer(&model))?;
-        let Some(asked) = asked else { return Ok(String::new()) };
-        let (tokens, _) = asked.tokens();
+        let model = named_models(config, &self.selection(counter, session, recipe)?)?;
+        let job = SummaryJob::prepare(session, recipe, counter, summary_writer(&model))?;
+        let Some(job) = job else { return Ok(String::new()) };
+        let (tokens, _) = job.tokens();
         let name = model.name().to_string();
         on(ModelEvent::Asking { model: name.clone(), tokens });
-        let written = asked.write_with(&model, &Stop::default());
+        let written = job.write_with(&model, &Stop::default());
         let models = AskedModels { model: name, spent: model.spent() };
         let prices_of = catalogue(config)?.date().to_owned();
         on(ModelEvent::Asked { models, prices_of });
@@ -188,11 +190,11 @@ impl ModelRequest {
         recipe: &Recipe,
         path: &Path,
     ) -> Result<WouldAsk> {
-        let (choice, table) = chosen_model(config, &self.naming(counter, session, recipe)?)?;
+        let (choice, table) = chosen_model(config, &self.selection(counter, session, recipe)?)?;
         let known = table.look_up(&choice.name);
         let writer = summary_writer_of(&choice.name, known.map(ListedModel::room));
-        let asked = SummaryJob::prepare(session, recipe, counter, writer)?;
-        let forecast = asked.map_or_else(Forecast::default, SummaryJob::forecast);
+        let job = SummaryJob::prepare(session, recipe, counter, writer)?;
+        let forecast = job.map_or_else(Forecast::default, SummaryJob::forecast);
         let Forecast { input, output, .. } = forecast;
         let used = TokenUsage { input, output, ..TokenUsage::default() };
         let would_ask = Questions {

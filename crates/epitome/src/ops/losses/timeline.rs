@@ -114,11 +114,14 @@ impl<'a> Timeline<'a> {
         match states_of(session, archive, path, &generations) {
             Ok(Some(found)) => states = found,
             Ok(None) => {
-                notes.push(unknown(generations.len(), "the file was changed by others since"));
+                notes.push(not_distinguished(
+                    generations.len(),
+                    "the file was changed by others since",
+                ));
                 generations.clear();
             }
             Err(err) => {
-                notes.push(unknown(generations.len(), &err.to_string()));
+                notes.push(not_distinguished(generations.len(), &err.to_string()));
                 generations.clear();
             }
         }
@@ -141,12 +144,13 @@ impl<'a> Timeline<'a> {
 
     /// All compactions, in the order in which they were made.
     pub fn found(&self) -> Vec<Found> {
-        let mut found: Vec<Found> = self.own().chain(self.agents()).collect();
+        let mut found: Vec<Found> = self.by_epitome().chain(self.by_agent()).collect();
         found.sort_by_key(|it| it.ends.0);
         found
     }
 
-    fn own(&self) -> impl Iterator<Item = Found> {
+    /// The compactions by epitome.
+    fn by_epitome(&self) -> impl Iterator<Item = Found> {
         self.generations.iter().zip(&self.places).enumerate().map(|(n, (generation, &place))| {
             let splices = generation.records.iter().flat_map(|it| &it.splices);
             Found {
@@ -156,7 +160,7 @@ impl<'a> Timeline<'a> {
                 time: Some(generation.made.to_string()),
                 ends: (place, place),
                 own: Some(n),
-                later: self.from(place),
+                later: self.items_from(place),
                 removed: splices.filter_map(|it| reference(&it.blob.to_string())).collect(),
                 ..Found::default()
             }
@@ -164,17 +168,17 @@ impl<'a> Timeline<'a> {
     }
 
     /// The compactions by the agent: records with a summary, or with a copy of the history.
-    fn agents(&self) -> Vec<Found> {
+    fn by_agent(&self) -> Vec<Found> {
         let mut found = Vec::new();
-        let mut left = self.agents_in(&self.transcript);
+        let mut left = self.by_agent_in(&self.transcript);
         let mut known = HashSet::new();
         while let Some(mut one) = left.pop() {
             // Some agents write the whole history again, together with the earlier summary.
             if let Some(first) =
-                one.summary.as_deref().and_then(|text| self.first(text, one.ends.0))
+                one.summary.as_deref().and_then(|text| self.first_with_summary(text, one.ends.0))
             {
                 let (before, moved) = first;
-                left.extend(self.agents_in(&before));
+                left.extend(self.by_agent_in(&before));
                 one = Found { summary: one.summary, time: None, ..moved };
             }
             if known.insert(one.ends) {
@@ -186,7 +190,7 @@ impl<'a> Timeline<'a> {
 
     /// The record with which a summary first became part of the context, if that is before `end`;
     /// and the session before that record.
-    fn first(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
+    fn first_with_summary(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         if !self.has_summary(text, end) {
             return None;
         }
@@ -199,24 +203,26 @@ impl<'a> Timeline<'a> {
         let before = ends.get(at.checked_sub(1)?)?.0;
         let (last, line) = *ends.get(at)?;
         let line = Some(line);
-        let later = self.from(last);
+        let later = self.items_from(last);
         let found = Found { ends: (before, last), line, later, ..Found::default() };
         Some((self.read_to(before), found))
     }
 
-    /// The session as it was when its file ended here.
+    /// The session as it was when its file ended at `end`.
     fn read_to(&self, end: u64) -> Transcript {
         (self.format.read)(&Prefix { source: &self.whole, len: end }, &mut ())
     }
 
+    /// Whether the context contained this summary when the file ended at `end`.
     fn has_summary(&self, text: &str, end: u64) -> bool {
         let session = self.read_to(end);
         let mut blocks = session.context().flat_map(|(_, entry)| &entry.blocks);
         blocks.any(|it| matches!(it, Block::Summary(it) if it.read(&self.whole) == text))
     }
 
-    /// The compactions whose records are in the transcript of a session or of its beginning.
-    fn agents_in(&self, session: &Transcript) -> Vec<Found> {
+    /// The compactions by the agent whose records are in the transcript of a session or of its
+    /// beginning.
+    fn by_agent_in(&self, session: &Transcript) -> Vec<Found> {
         let items = &session.items;
         let mut found = Vec::new();
         let mut at = 0;
@@ -227,11 +233,11 @@ impl<'a> Timeline<'a> {
             };
             let before = items[..at].iter().rev().filter_map(Item::entry);
             let mut before = before.filter(|it| it.record.line < entry.record.line);
-            let mut without = before.clone().filter(|it| {
+            let mut without_own_records = before.clone().filter(|it| {
                 let is_of_same = it.group.is_some() && it.group == entry.group;
                 it.role != Role::System && !is_of_same
             });
-            let without = without.next().map(|it| self.line_end(it.record.span.end));
+            let begins = without_own_records.next().map(|it| self.line_end(it.record.span.end));
             let before = before.next().map(|it| self.line_end(it.record.span.end));
             let mut last = entry.record.span.end;
             for item in items[at..].iter().take_while(|item| is_of_compaction(item)) {
@@ -248,8 +254,8 @@ impl<'a> Timeline<'a> {
                     time: entry.time.as_deref().map(str::to_owned),
                     line: Some(entry.record.line),
                     ends: (before, last),
-                    begins: without.filter(|end| *end < before),
-                    later: self.from(last),
+                    begins: begins.filter(|end| *end < before),
+                    later: self.items_from(last),
                     ..Found::default()
                 });
             }
@@ -274,7 +280,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// The indexes of the items at and after an offset.
-    fn from(&self, place: u64) -> Vec<usize> {
+    fn items_from(&self, place: u64) -> Vec<usize> {
         let items = self.transcript.items.iter().enumerate();
         items.filter(|(_, item)| item.record().span.start >= place).map(|(idx, _)| idx).collect()
     }
@@ -289,9 +295,9 @@ impl<'a> Timeline<'a> {
                 after: self.prefix(after, generation.after.len),
             };
         }
-        let (begins, ends) = found.ends;
+        let (before_len, after_len) = found.ends;
         // What an earlier compaction by epitome had removed was not in the context any more.
-        let n = self.places.iter().filter(|place| **place <= begins).count();
+        let n = self.places.iter().filter(|place| **place <= before_len).count();
         let here = |place: u64| match n.checked_sub(1) {
             None => self.prefix(&self.whole, place),
             Some(last) => {
@@ -299,14 +305,14 @@ impl<'a> Timeline<'a> {
                 self.prefix(&self.states[last].1, len)
             }
         };
-        let mut before = here(begins);
+        let mut before = here(before_len);
         if let Some(begins) = found.begins {
-            let without = here(begins);
-            if without.0.context.len() > before.0.context.len() {
-                before = without;
+            let without_own_records = here(begins);
+            if without_own_records.0.context.len() > before.0.context.len() {
+                before = without_own_records;
             }
         }
-        Moment { before, after: here(ends) }
+        Moment { before, after: here(after_len) }
     }
 
     /// The first `len` bytes of a state.
@@ -350,7 +356,8 @@ fn states_of<'a, S: Source>(
     Ok(Some(states))
 }
 
-fn unknown(n: usize, why: &str) -> String {
+/// The note that the compactions by epitome are not reported.
+fn not_distinguished(n: usize, why: &str) -> String {
     let what = plural(n as u64, "compaction");
     format!("{what} of epitome cannot be told apart from the rest: {why}")
 }
