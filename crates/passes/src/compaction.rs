@@ -150,8 +150,9 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     plan
 }
 
-/// Runs the passes of a recipe over the view, and adds their edits to `plan`, which [`begin`] made.
-/// If the context is within the target, adds none.
+/// Runs the passes of a recipe over the view, and adds their edits to `plan`, which [`begin`] made
+/// and whose trigger was reached. If the context is within the target, adds none, and the plan no
+/// longer says what is kept and pinned.
 pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -163,7 +164,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     let mut planned = run.ingest(view);
     planned.extend(plan_passes(view, recipe, options.kind));
     let mut chosen: Vec<PlannedEdit> = run.up_to_target(view, size, planned);
-    chosen.extend(other_times(view, &chosen));
+    chosen.extend(edits_of_repetitions(view, &chosen));
     chosen.extend(bound_thinking(view, &chosen, options.thinking_is_bound));
     let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
     if recipe.at_least.is_none_or(|least| saved >= Tokens(least)) {
@@ -193,7 +194,7 @@ pub fn for_reading(
         .into_iter()
         .map(|(_, planned)| planned)
         .collect();
-    planned.extend(other_times(&view, &planned));
+    planned.extend(edits_of_repetitions(&view, &planned));
     planned.sort_by_key(|planned| planned.edit.at);
     planned.into_iter().map(|planned| planned.edit).collect()
 }
@@ -206,7 +207,8 @@ enum Part {
     Pass(usize),
 }
 
-/// The edits of each pass.
+/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass leaves positions
+/// alone that an earlier one edits, unless its settings say otherwise.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
@@ -355,7 +357,7 @@ impl<'a> Run<'a> {
         ContextSize { chars, ..view.size() }
     }
 
-    /// Whether the context reaches the trigger.
+    /// Whether the context reaches the trigger. The caller has checked that of a live context.
     fn is_due(&self, size: &ContextSize) -> bool {
         match self.kind {
             ContextKind::Stored => {
@@ -382,6 +384,7 @@ impl<'a> Run<'a> {
         planned.collect()
     }
 
+    /// Whether the context is within the target; false without one.
     fn is_within(&self, size: &ContextSize) -> bool {
         self.target.is_some_and(|target| target.is_reached(size, None))
     }
@@ -392,8 +395,9 @@ impl<'a> Run<'a> {
     }
 
     /// The edits to make: in the order of the passes, oldest first, until the target is reached.
-    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. Of
-    /// two edits of one position, the one of the later pass is made.
+    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
+    /// there are two edits of one position, the later one is made: an edit of a pass replaces that of
+    /// the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -402,25 +406,28 @@ impl<'a> Run<'a> {
     ) -> Vec<PlannedEdit> {
         let mut left = size;
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
-            less(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+            subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
+        // The part whose edit was made last.
         let mut begun = None;
-        let mut entered = None;
-        let mut passed_over = None;
+        let mut current = None;
+        let mut skipped = None;
         let mut chosen: Vec<PlannedEdit> = Vec::with_capacity(planned.len());
         let mut places: HashMap<At, usize> = HashMap::new();
         for (part, planned) in planned {
             let free = loses_nothing(view, &planned);
-            if entered.replace(part) != Some(part) {
+            if current.replace(part) != Some(part) {
+                // A pass that begins only in a large context is skipped whole in a small one.
                 let over = match part {
                     Part::Ingest => None,
                     Part::Pass(pass) => self.passes[pass].over_chars(),
                 };
                 let is_over = over.is_none_or(|over| left.chars > over);
-                passed_over = (!is_over).then_some(part);
+                skipped = (!is_over).then_some(part);
             }
-            let goes_on = self.recipe.stop == Stop::Pass && begun == Some(part);
-            if passed_over == Some(part) || !free && !goes_on && self.is_within(&left) {
+            // A pass that has made an edit is finished if the recipe may stop only after a pass.
+            let must_finish = self.recipe.stop == Stop::Pass && begun == Some(part);
+            if skipped == Some(part) || !free && !must_finish && self.is_within(&left) {
                 continue;
             }
             let earlier = places.get(&planned.edit.at).copied();
@@ -430,7 +437,7 @@ impl<'a> Run<'a> {
                     left.tokens += chosen[at].tokens;
                     left.chars += self.chars_saved(view, &chosen[at].edit);
                 }
-                less(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+                subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
                 begun = Some(part);
             }
             match earlier {
@@ -447,10 +454,10 @@ impl<'a> Run<'a> {
 
 /// Whether the same text is still in the context, or nothing is saved.
 fn loses_nothing(view: &View<'_>, planned: &PlannedEdit) -> bool {
-    planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some()
+    planned.tokens == Tokens(0) || repetition_at(view, planned.edit.at).is_some()
 }
 
-fn less(size: &mut ContextSize, tokens: Tokens, chars: u64) {
+fn subtract(size: &mut ContextSize, tokens: Tokens, chars: u64) {
     size.tokens = size.tokens - tokens;
     size.chars = size.chars.saturating_sub(chars);
 }
@@ -488,7 +495,7 @@ fn chars_written(text: &str) -> u64 {
 }
 
 /// Edits that remove the repetitions of edited results: a repetition would show the original.
-fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
+fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
         .filter_map(|planned| match (planned.edit.at, block_at(view, planned.edit.at)?) {
@@ -504,7 +511,7 @@ fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     entries
         .flat_map(|(item, entry)| copies::said_again(item, entry))
         .filter(|edit| {
-            let call = again(view, edit.at).map(|again| &*again.output.call);
+            let call = repetition_at(view, edit.at).map(|repeated| &*repeated.output.call);
             !known.contains(&edit.at) && call.is_some_and(|call| edited.contains(call))
         })
         .map(|edit| {
@@ -514,9 +521,10 @@ fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
         .collect()
 }
 
-fn again<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
+/// The repetition of a result at a position.
+fn repetition_at<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     match block_at(view, at)? {
-        Block::Repeated(again) => Some(again),
+        Block::Repeated(repeated) => Some(repeated),
         _ => None,
     }
 }

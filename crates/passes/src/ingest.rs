@@ -79,11 +79,11 @@ impl BatchRule {
 /// The description in the stub of a truncated result.
 pub const SHORTENED: &str = "shortened";
 
-/// Results with fewer tokens are not truncated.
-const WORTH: Tokens = Tokens(150);
+/// Results with at most this many tokens are not truncated.
+const SMALL: Tokens = Tokens(150);
 /// Minimum number of adjacent repeated lines that are left out.
 const RUN: usize = 4;
-/// Minimum characters of a line that counts as repeated.
+/// Minimum bytes of a line that counts as repeated.
 const LINE: usize = 8;
 /// Number of lines at each end of a very large result that are preferred.
 const ENDS: usize = 20;
@@ -96,23 +96,25 @@ const BYTES: usize = 2;
 /// The lines that a context contains, each with a description of the first text that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenLines {
+    /// The key of each line, with the index of its text in `sources`.
     lines: HashMap<u64, u32>,
     /// The keys of the lines, in the order in which they were added.
     order: Vec<u64>,
-    said: Vec<Box<str>>,
+    /// The descriptions of the texts that contain a line first.
+    sources: Vec<Box<str>>,
 }
 
 /// A state of [`SeenLines`] that it can return to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenMark {
     lines: usize,
-    said: usize,
+    sources: usize,
 }
 
 impl SeenLines {
     /// Adds the lines of a text that is sent. `what` describes the text.
     pub fn add(&mut self, text: &str, what: &str) {
-        let place = self.said.len() as u32;
+        let place = self.sources.len() as u32;
         let mut used = false;
         for line in text.lines().filter_map(key) {
             self.lines.entry(line).or_insert_with(|| {
@@ -122,13 +124,13 @@ impl SeenLines {
             });
         }
         if used {
-            self.said.push(what.into());
+            self.sources.push(what.into());
         }
     }
 
     /// The current state.
     pub fn mark(&self) -> SeenMark {
-        SeenMark { lines: self.order.len(), said: self.said.len() }
+        SeenMark { lines: self.order.len(), sources: self.sources.len() }
     }
 
     /// Returns to an earlier state, without the texts added since.
@@ -136,9 +138,10 @@ impl SeenLines {
         for line in self.order.drain(mark.lines..) {
             self.lines.remove(&line);
         }
-        self.said.truncate(mark.said);
+        self.sources.truncate(mark.sources);
     }
 
+    /// Whether the context contains a line.
     fn has(&self, line: &str) -> bool {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
@@ -153,7 +156,7 @@ impl SeenLines {
             }
         }
         let most = times.iter().max_by_key(|(place, n)| (*n, std::cmp::Reverse(*place)));
-        most.map_or("", |(place, _)| &self.said[*place as usize])
+        most.map_or("", |(place, _)| &self.sources[*place as usize])
     }
 }
 
@@ -172,7 +175,9 @@ impl IngestRule {
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
 
-    /// Truncates a result; `None` if it stays whole. `reference` identifies the whole text.
+    /// Truncates a result: leaves out lines of `seen`, and then the least important lines above the
+    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches is
+    /// not applied.
     pub fn shorten(
         &self,
         text: &str,
@@ -184,7 +189,7 @@ impl IngestRule {
             return None;
         }
         let before = counter.count(text);
-        if before <= WORTH {
+        if before <= SMALL {
             return None;
         }
         let visible = without_key_blocks(text);

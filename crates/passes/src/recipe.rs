@@ -76,7 +76,8 @@ pub struct Stages {
     pub ingest: Option<IngestRule>,
     /// How messages are removed from the middle of a context that has too many.
     pub trim: Option<TrimRule>,
-    /// The passes, in order. If two passes would edit the same position, the first of them does.
+    /// The passes, in order. If two passes would edit the same position, the first of them does,
+    /// unless the other one is a pass of results with `again`.
     pub passes: Vec<PassSettings>,
     /// The digest: one entry of chosen lines that replaces the old part of the context.
     pub digest: Option<DigestRule>,
@@ -142,14 +143,13 @@ impl Recipe {
     }
 
     /// The size at which a live context is compacted: the recipe's trigger for live contexts, or if
-    /// it has none, the one for stored sessions.
+    /// it has none, the one for stored sessions. Without both, [`Machine`](crate::Machine) uses 80 per
+    /// cent of the window without the reserve.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }
     }
-}
 
-impl Recipe {
     /// Whether the recipe needs the window of a stored session's model.
     pub fn asks_for_window(&self) -> bool {
         let target = self.target.stored.and_then(|target| target.percent);

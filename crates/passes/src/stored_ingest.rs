@@ -10,7 +10,7 @@ struct Arrived {
     at: At,
     whole: Ref,
     text: String,
-    /// Whether the result may become a preview.
+    /// Whether the result may become a preview: nothing keeps it, and it has not been truncated.
     may: bool,
 }
 
@@ -29,7 +29,7 @@ impl IngestRule {
                 let Block::Output(output) = said else { continue };
                 let at = At::Block { item, block };
                 let mut text = output.text(view.source);
-                let whole = whole(view, output);
+                let whole = reference_of(view, output);
                 let mut may = !view.is_kept(item)
                     && !view.is_pinned(at)
                     && only_text(output).is_some_and(|text| !view.is_left(text));
@@ -68,6 +68,7 @@ impl IngestRule {
     }
 }
 
-fn whole(view: &View<'_>, output: &Output) -> Ref {
+/// The reference that identifies the whole result.
+fn reference_of(view: &View<'_>, output: &Output) -> Ref {
     Ref::from_bytes(&view.source.at(output.whole))
 }

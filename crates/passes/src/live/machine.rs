@@ -41,15 +41,18 @@ pub struct Machine {
     summary_over: Option<Level>,
     usable: Option<Tokens>,
     stage: Stage,
+    /// Why a compaction was requested that has not begun.
     asked_for: Option<EventReason>,
+    /// Whether the warning was reported since the context was last below the warning level.
     warned: bool,
-    /// Whether a compaction was prepared since the context last became smaller.
+    /// Whether a compaction was prepared since the context was last far from its trigger.
     prepared: bool,
     /// Whether it was already reported that there is no model to ask for a summary.
     alone: bool,
-    /// The target of the requested compaction, if it differs from the recipe's.
+    /// The target of the requested compaction. `None` if none was requested, or if the passes are to
+    /// remove all that they can.
     aim: Option<Tokens>,
-    /// The size that the current compaction must reach, if it is less than the window.
+    /// The size that the current compaction must reach, if a provider refused a larger request.
     must_fit: Option<Tokens>,
     /// Why there is no summary, if a digest is used instead of one.
     unwritten: Option<String>,
@@ -61,13 +64,14 @@ pub struct Machine {
     events: Vec<Event>,
 }
 
+/// What was done since the last request. Not a stage of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was done since the last request.
+    /// Nothing.
     Idle,
     /// The passes have run, and a summary follows.
     Needs(Attempt),
-    /// The context is still larger than the window: a digest follows.
+    /// The context is larger than its limit, and nothing else is tried: a digest follows.
     Misfits(Attempt),
     /// Everything possible was done.
     Done,
@@ -126,8 +130,8 @@ impl Machine {
         self.target?.tokens(self.usable)
     }
 
-    /// The target of a requested compaction, in tokens: half of the target of an automatic one, and
-    /// at most a quarter of the window.
+    /// The default target of a requested compaction, in tokens: half of the target of an automatic
+    /// one, and at most a quarter of the window without the reserve.
     pub fn target_by_hand(&self) -> Option<Tokens> {
         let half = self.target_tokens().map(|target| Tokens(target.0 / 2));
         let quarter = self.usable.map(|usable| Tokens(usable.0 / 4));
@@ -146,7 +150,8 @@ impl Machine {
     }
 
     /// Requests a compaction before the next request, even if the breaker is open. If the recipe
-    /// has a target, a compaction for the user or the model has a lower one.
+    /// has a target, a compaction for the user or the model has a lower one, which is
+    /// [`target_by_hand`](Machine::target_by_hand).
     pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
@@ -168,12 +173,14 @@ impl Machine {
         self.alone = false;
     }
 
-    /// Sets the target of the requested compaction, instead of the recipe's.
+    /// Sets the target of the requested compaction, after [`force`](Machine::force). `None` means that
+    /// the passes remove all that they can.
     pub fn aim_at(&mut self, aim: Option<Tokens>) {
         self.aim = aim;
     }
 
-    /// The target that [`aim_at`](Machine::aim_at) set.
+    /// The target of the requested compaction, which [`force`](Machine::force) or
+    /// [`aim_at`](Machine::aim_at) set.
     pub fn aim(&self) -> Option<Tokens> {
         self.aim
     }
@@ -366,6 +373,7 @@ impl Machine {
         std::mem::take(&mut self.events)
     }
 
+    /// Begins the compaction that was requested, or one that is due.
     fn begin(&mut self, gauge: &ContextSize) -> NextStep {
         if let Some(why) = self.asked_for.take() {
             self.start(why, gauge);
@@ -379,6 +387,7 @@ impl Machine {
                 if self.breaker.allows(gauge.tokens) {
                     return NextStep::Run(why);
                 }
+                // The window is full while the breaker is open: only a digest is tried.
                 self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
                 NextStep::Digest(why)
             }
@@ -386,6 +395,7 @@ impl Machine {
         }
     }
 
+    /// Reports that a compaction begins.
     fn start(&mut self, why: EventReason, gauge: &ContextSize) {
         let tokens = gauge.tokens;
         let target = self.aim;
@@ -407,7 +417,7 @@ impl Machine {
     }
 
     /// Why the context would be compacted automatically before the next request; `None` if it would
-    /// not.
+    /// not. If the breaker is open, the compaction is a digest.
     pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
@@ -427,7 +437,7 @@ impl Machine {
 
     /// Whether to prepare a compaction now: the recipe wants it, no compaction is due yet, and the
     /// context is at the warning level or would reach the trigger if it were a seventh larger.
-    /// Returns true only once, until the context has become smaller.
+    /// Returns true only once, until the context is far from its trigger again.
     pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge));
@@ -459,6 +469,7 @@ impl Machine {
         level.is_reached(ContextKind::Live, gauge, self.usable)
     }
 
+    /// Whether a summary follows the passes.
     fn wants_summary(&self, gauge: &ContextSize, why: EventReason) -> bool {
         let Some(over) = self.summary_over else { return false };
         // A compaction for the user or the model includes a summary; after an overflow the context
@@ -476,7 +487,7 @@ impl Machine {
         (by_hand || over) && (why != EventReason::Request || self.breaker.allows(gauge.tokens))
     }
 
-    /// Reports the result of the passes.
+    /// Adds the event for the result of the passes.
     fn report(
         &mut self,
         why: EventReason,
@@ -506,6 +517,7 @@ impl Machine {
         tokens.or_else(|| chars.filter(|it| *it > 0).map(Missed::Chars))
     }
 
+    /// The attempt that is under way; a new one if there is none.
     fn under_way(&self, why: EventReason, before: Tokens) -> Attempt {
         match self.stage {
             Stage::Needs(attempt) | Stage::Misfits(attempt) => attempt,
@@ -513,8 +525,9 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt without a summary: the attempt saved what the passes saved. A recipe that
-    /// runs before every request need not save anything.
+    /// Ends an attempt without a summary: the attempt saved what the passes saved. If the context is
+    /// still too large, a digest follows instead. A recipe that runs before every request need not
+    /// save anything.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);
@@ -533,7 +546,7 @@ impl Machine {
         }
     }
 
-    /// Ends the attempt, and has the breaker judge it once.
+    /// Ends the attempt in any case, and has the breaker judge it once.
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.aim = None;
@@ -549,6 +562,7 @@ impl Machine {
         self.usable.map(|usable| gauge.tokens.0 * 100 / usable.0.max(1))
     }
 
+    /// Reports a context at the warning level, once.
     fn warn(&mut self, gauge: &ContextSize) {
         let Some(percent) = self.percent(gauge) else { return };
         if percent < self.live.warn {

@@ -23,10 +23,11 @@ const RENAMED: [(&str, &str); 9] = [
 
 type Value<'i> = Spanned<DeValue<'i>>;
 
+/// Parses a recipe file.
 pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     let mut file = DeTable::parse(text)?;
     let recipe =
-        use_members(file.get_mut()).and_then(|()| Recipe::deserialize(Deserializer::from(file)));
+        move_members(file.get_mut()).and_then(|()| Recipe::deserialize(Deserializer::from(file)));
     recipe.map_err(|mut err| {
         err.set_input(Some(text));
         err
@@ -34,13 +35,14 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
 }
 
 /// Moves the values of a file to the positions that they have in [`Recipe`].
-fn use_members(file: &mut DeTable<'_>) -> Result<(), Error> {
+fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     // In files of an earlier version, the target applies to stored sessions only.
     let is_target_shared = !file.contains_key("passes");
     let is_number = matches!(file.get("target").map(Spanned::get_ref), Some(DeValue::Integer(_)));
     if is_number && let Some(tokens) = take(file, "target") {
         put(file, "target.tokens", tokens);
     }
+    // Earlier versions had these two for stored sessions, directly in `trigger`.
     let mut stored = DeTable::new();
     for key in ["trigger.tokens", "trigger.bytes"] {
         if let Some(value) = take(file, key) {
@@ -89,6 +91,8 @@ fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     put(file, "stages.live", live);
 }
 
+/// Puts a value that the file has under an earlier name at its current path. It is an error if there
+/// is a value already.
 fn put_renamed<'i>(
     file: &mut DeTable<'i>,
     (before, now): (&str, &'static str),
@@ -100,6 +104,7 @@ fn put_renamed<'i>(
     Err(Error::custom(format!("`{before}` is what `{now}` was called before: leave one out")))
 }
 
+/// Removes the value at a path, and returns it.
 fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
     let Some((first, rest)) = path.split_once('.') else { return table.remove(path) };
     match table.get_mut(first)?.get_mut() {
@@ -108,8 +113,8 @@ fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
     }
 }
 
-/// Puts a value at a path, unless there is a value already. Returns whether it did. If a part of
-/// the path is not a table, the parser reports the error.
+/// Puts a value at a path. Returns false and does nothing if there is a value already. If a part of
+/// the path is not a table, the value is dropped, and the parser reports the error.
 fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> bool {
     let Some((first, rest)) = path.split_once('.') else {
         let is_free = !table.contains_key(path);
