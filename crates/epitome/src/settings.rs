@@ -116,7 +116,8 @@ impl Settings {
         }
         let project = trust::project_file(&config.here, &config.user, &mut settings.notes);
         if let Some(path) = project {
-            let scope = trust::scope_of(&path, &settings.values()?.trust);
+            // Only the user's own file was read so far, so nothing else can trust a project.
+            let scope = trust::scope_of(&path, &settings.effective_values()?.trust);
             settings.take_file(config, &path, scope)?;
         }
         for key in KEYS.iter() {
@@ -125,20 +126,20 @@ impl Settings {
                 settings.take_text(config, key, text, place)?;
             }
         }
-        settings.no_other_variables(config)?;
+        settings.check_variables(config)?;
         for flag in flags {
             let (name, text) = flag.split_once('=').unwrap_or((flag, ""));
             let key = find_key(name.trim(), &SettingSource::Flag)?;
             settings.take_text(config, key, text.trim(), SettingSource::Flag)?;
         }
         sanity::together(&settings)?;
-        settings.values = settings.values()?;
+        settings.values = settings.effective_values()?;
         Ok(settings)
     }
 
     /// Returns an error for unknown variables that begin with `EPITOME_`, because a misspelt
     /// setting would be ignored.
-    fn no_other_variables(&self, config: &Config) -> Result<()> {
+    fn check_variables(&self, config: &Config) -> Result<()> {
         let of_keys: Vec<String> = KEYS.iter().map(Key::variable).collect();
         let mut known = of_keys.iter().map(String::as_str).chain(OTHER_VARIABLES);
         for name in config.variables.keys() {
@@ -161,11 +162,13 @@ impl Settings {
         Ok(())
     }
 
+    /// Adds the settings of a file, except those that its scope does not allow.
     fn take_file(&mut self, config: &Config, path: &Path, scope: Scope) -> Result<()> {
         self.files.push(SettingsFile { path: path.to_owned(), scope });
         let folder = path.parent().unwrap_or(Path::new("."));
         let ground = Ground { folder, home: &config.user, scope };
         let mut found = file::read(path)?;
+        // Of two values for one key, the later one is in effect: epitome's own name comes last.
         found.sort_by_key(|(_, set)| set.by.is_none());
         for (key, mut set) in found {
             if scope == Scope::Project && key.yours {
@@ -181,6 +184,7 @@ impl Settings {
         Ok(())
     }
 
+    /// Adds a setting from the environment or the command line.
     fn take_text(
         &mut self,
         config: &Config,
@@ -194,13 +198,15 @@ impl Settings {
         self.add(config, key, set)
     }
 
+    /// Checks a value, and puts it in front of those that it overrides.
     fn add(&mut self, config: &Config, key: &Key, set: Set) -> Result<()> {
         sanity::alone(config, key, &set)?;
         self.set.entry(key.name.clone()).or_default().insert(0, set);
         Ok(())
     }
 
-    fn values(&self) -> Result<Values> {
+    /// The values in effect, from everything that is set so far.
+    fn effective_values(&self) -> Result<Values> {
         let mut table = Table::new();
         for (name, sets) in &self.set {
             put(&mut table, name, sets[0].value.clone());

@@ -57,8 +57,8 @@ pub struct Simulate {
     /// or not. `None`: they are computed from the requests that a session records, or are
     /// [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
-    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the recipe's
-    /// own target.
+    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the target that
+    /// the recipe has for compactions that the user requests.
     pub target: Option<f64>,
     /// The table of prices.
     pub prices: Catalogue,
@@ -133,7 +133,7 @@ impl Simulate {
     }
 }
 
-/// One session under one recipe.
+/// A session, and all that its replays under several recipes have in common.
 struct Job<'j> {
     with: &'j Simulate,
     history: &'j History,
@@ -171,6 +171,7 @@ impl Job<'_> {
         Tokens(self.prompt().0 * 1_000 / factor)
     }
 
+    /// How a live context with a recipe is set up.
     fn setup(&self, recipe: &Recipe) -> Setup {
         Setup::new(recipe.clone())
             .with_window(self.with.window)

@@ -43,8 +43,8 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     }
 }
 
-/// Converts the settings file of another program to a table for `epitome.toml`. Returns the name of
-/// the program, the table, and the settings that epitome does not have.
+/// Converts the settings file of another program to a table for `epitome.toml`. Returns the text of
+/// the table, and the names of the settings that epitome does not have.
 ///
 /// # Errors
 ///
@@ -65,10 +65,10 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
             })?)
         }
     };
-    let found = knowing(&value, |foreign| &foreign.at, |_, _| true);
+    let found = most_probable(&value, |foreign| &foreign.at, |_, _| true);
     // The file may also contain the settings at its top level, if one of the names is used by one
     // program only.
-    let found = found.or_else(|| knowing(&value, |_| &[], is_its_own));
+    let found = found.or_else(|| most_probable(&value, |_| &[], is_distinctive));
     let Some((foreign, table)) = found else {
         let names: Vec<&str> = FOREIGN.iter().map(|foreign| &*foreign.of).collect();
         let what = format!("{}: no settings of {}", path.display(), names.join(", "));
@@ -84,7 +84,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
 }
 
 /// Of the programs that could have written this file, the one that most names in it belong to.
-fn knowing(
+fn most_probable(
     value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [String],
     counts: impl Fn(&Foreign, &str) -> bool,
@@ -101,7 +101,7 @@ fn knowing(
 }
 
 /// Whether only this program uses the name, and it is unlikely in other files.
-fn is_its_own(foreign: &Foreign, name: &str) -> bool {
+fn is_distinctive(foreign: &Foreign, name: &str) -> bool {
     let others = FOREIGN.iter().filter(|other| other.table != foreign.table);
     !matches!(name, "type" | "model" | "auto" | "keep")
         && others.filter(|other| other.name(name).is_some()).count() == 0

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::Result;
 
 /// The maximum number of characters of a wrong value that an error shows.
-const TOLD: usize = 60;
+const SHOWN: usize = 60;
 
 /// Checks one value: it must match the schema of its key, and a recipe must exist.
 pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
@@ -100,7 +100,7 @@ pub(super) fn together(settings: &Settings) -> Result<()> {
 
 fn shorten(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(TOLD) {
+    match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }

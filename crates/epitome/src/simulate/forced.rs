@@ -45,6 +45,7 @@ impl Job<'_> {
         Ok(all)
     }
 
+    /// Forces a compaction in a context. `None` if nothing from before was used later.
     fn force(
         &self,
         recipe: &Recipe,
@@ -59,31 +60,33 @@ impl Job<'_> {
         let pins = pins(&view, &before.transcript().context);
         // Of long pins only the rules are compared, because a digest keeps only these.
         let pins = fitted(pins, Tokens(0), counter);
-        let rules = pins.iter().filter(|pin| stands_as_it_is(pin.kind));
+        let rules = pins.iter().filter(|pin| is_kept_verbatim(pin.kind));
         let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
-        // The compaction is forced, so it is made whatever the size.
+        // With a target, even of 0, the compaction is made whatever the size; 0 leaves the target to
+        // the recipe.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, counter);
         let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
         let named = named.chain(context.digested_calls());
         let references: References = named.map(|(call, name)| (call.into(), name)).collect();
         let Some(figures) = cut.measure(&pieces, &references) else { return Ok(None) };
-        let kept_pins = rules.iter().filter(|lines| hold(&pieces, lines)).count() as u64;
+        let kept_pins = rules.iter().filter(|lines| contain(&pieces, lines)).count() as u64;
         Ok(Some(Forced { figures, pins: rules.len() as u64, kept_pins }))
     }
 }
 
 /// Whether pins of this kind are kept word for word. A plan and a list are arguments of a call, and
 /// a digest writes them in another form.
-fn stands_as_it_is(kind: PinKind) -> bool {
+fn is_kept_verbatim(kind: PinKind) -> bool {
     match kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Marked => true,
         PinKind::Plan | PinKind::Todo => false,
     }
 }
 
-fn hold(pieces: &Pieces, lines: &[LineId]) -> bool {
+/// Whether the blocks contain all these lines.
+fn contain(pieces: &Pieces, lines: &[LineId]) -> bool {
     lines.iter().all(|line| pieces.iter().any(|piece| piece.lines.binary_search(line).is_ok()))
 }

@@ -110,11 +110,17 @@ pub struct RecipeReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     calls: u64,
+    /// Calls whose request exceeds the window.
     over: u64,
+    /// Tokens of all requests.
     context: u64,
+    /// Pins that were kept, and all pins.
     pins: (u64, u64),
+    /// Edits after forced compactions that need a file again, and all edits after these.
     rereads: (u64, u64),
+    /// The same of the edits in live contexts.
     live_rereads: (u64, u64),
+    /// The cost of reading again what edits in live contexts needed.
     reread: MicroDollars,
 }
 
