@@ -18,19 +18,20 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// Strings of at most this many bytes are kept if accounting values are next to them: emptying them
-/// would save next to nothing, and they describe the rest.
+/// Strings, arrays and objects of at most this many bytes are kept if accounting values are next to
+/// them: emptying them would save next to nothing, and they describe the rest.
 const SHORT: usize = 64;
 
 /// The values at `paths`, in the order of the record. Malformed JSON ends the search.
 pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     // In a malformed record, only the values before the error are found.
-    let _ = find(&mut Cursor::new(record), paths, &mut found);
+    let _ = find_values(&mut Cursor::new(record), paths, &mut found);
     found
 }
 
-fn find(
+/// Adds the values at `paths` in the next value.
+fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
     found: &mut Vec<Range<usize>>,
@@ -42,11 +43,11 @@ fn find(
     match value.kind() {
         Kind::Object => value.object(|member, key| match below(paths, key) {
             inner if inner.is_empty() => member.skip().map(drop),
-            inner => find(member, &inner, found),
+            inner => find_values(member, &inner, found),
         })?,
         Kind::Array => match below(paths, EACH.as_bytes()) {
             inner if inner.is_empty() => value.skip()?,
-            inner => value.array(|element| find(element, &inner, found))?,
+            inner => value.array(|element| find_values(element, &inner, found))?,
         },
         Kind::String | Kind::Other => value.skip()?,
     };
@@ -64,7 +65,7 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
 }
 
-/// The parts of a value that may be removed because no model sees them.
+/// The parts of a value that may be removed because no model sees them, as hidden fields.
 ///
 /// If the value holds no accounting value (none at `paths`, which are relative to the value), this
 /// is the whole value, and `left` remains of it. Otherwise it is only the bulk of everything else:
@@ -80,7 +81,7 @@ pub fn copies(
         return vec![whole];
     }
     let mut bulk = Vec::new();
-    match around(&mut Cursor::at(at.line, place), paths, &mut bulk) {
+    match find_bulk(&mut Cursor::at(at.line, place), paths, &mut bulk) {
         Ok(()) => bulk
             .into_iter()
             .map(|(value, left)| HiddenField { name, value: at.span(&value), left })
@@ -89,12 +90,14 @@ pub fn copies(
     }
 }
 
-/// A value that no model sees.
+/// A value that no model sees, as a hidden field.
 pub fn hidden(name: &'static str, value: &Value<'_>, left: Left) -> HiddenField {
     HiddenField { name, value: value.span(), left }
 }
 
-fn around(
+/// Adds the largest parts of the next value that hold no value at `paths`, each with what remains
+/// of it.
+fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],
     bulk: &mut Vec<(Range<usize>, Left)>,
@@ -110,11 +113,11 @@ fn around(
     }
     match left {
         Left::EmptyObject if !paths.is_empty() => {
-            value.object(|member, key| around(member, &below(paths, key), bulk))?;
+            value.object(|member, key| find_bulk(member, &below(paths, key), bulk))?;
         }
         Left::EmptyArray if !below(paths, EACH.as_bytes()).is_empty() => {
             let inner = below(paths, EACH.as_bytes());
-            value.array(|element| around(element, &inner, bulk))?;
+            value.array(|element| find_bulk(element, &inner, bulk))?;
         }
         _ => {
             let place = value.skip()?;

@@ -56,8 +56,11 @@ impl Format {
         Capabilities { splice, own, cut, summary }
     }
 
-    /// The replacements of bytes that carry out edits of every kind, sorted and disjoint, each with
-    /// the position of its edit. Cuts and summaries are appended at the end in every mode.
+    /// The replacements of bytes that carry out edits, sorted and disjoint, each with the position
+    /// of its edit.
+    ///
+    /// If the first edit is a summary, it is the only one that is written, and is appended at the
+    /// end in every mode. A cut can be written only in [`WriteMode::Append`].
     ///
     /// # Errors
     ///
@@ -73,14 +76,14 @@ impl Format {
         let not_written = |why| Unwritable { at: first.at, why };
         if let Verb::Summarise(summary) = &first.verb {
             let lines = self.summary_lines(transcript, source, summary).map_err(not_written)?;
-            return Ok(vec![(behind(source, lines), first.at)]);
+            return Ok(vec![(splice_at_end(source, lines), first.at)]);
         }
         match (mode, &self.native, self.writing) {
             (WriteMode::Splice, _, Writing::Splices(write)) => write(transcript, source, edits),
             (WriteMode::Splice, _, Writing::ReadOnly(why)) => Err(not_written(why)),
             (WriteMode::Append, Some(Native::Append(append)), _) => {
                 let lines = (append.write)(transcript, source, edits)?;
-                Ok(vec![(behind(source, lines), first.at)])
+                Ok(vec![(splice_at_end(source, lines), first.at)])
             }
             (WriteMode::Mark, Some(Native::Mark(mark)), _) => {
                 (mark.write)(transcript, source, edits)
@@ -104,7 +107,8 @@ impl Format {
     }
 }
 
-fn behind(source: &dyn Source, lines: Vec<u8>) -> Splice {
+/// The splice that appends lines to a source.
+fn splice_at_end(source: &dyn Source, lines: Vec<u8>) -> Splice {
     let end = source.len();
     Splice { span: Span { start: end, end }, with: lines.into() }
 }

@@ -144,8 +144,8 @@ pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
     /// The original items for a summary of the context before `kept`: the items to summarise, and
-    /// all items before `kept`. If the session keeps no originals, `items`, the current ones, are
-    /// returned for both.
+    /// all items before `kept`, as [`SaidBefore`] returns them. If the session keeps no originals,
+    /// `items`, the current ones, are returned for both.
     pub fn said_before(
         &self,
         source: &dyn Source,
@@ -307,7 +307,7 @@ pub struct Mark {
 /// kept end; or the reason why that is not possible.
 pub type Summarise = fn(&Transcript, &dyn Source, &Summary) -> Result<Vec<u8>, &'static str>;
 
-/// Every format, in the order in which they are tried.
+/// Every format, in the order in which [`sniff`] tries them.
 pub static FORMATS: &[Format] = &[
     pi::FORMAT,
     qwen::FORMAT,
@@ -330,7 +330,9 @@ pub static FORMATS: &[Format] = &[
 ];
 
 /// The format of a source that begins with `head`; `None` if no format recognises it. 64 KiB are
-/// enough.
+/// enough unless the first records are longer (see [`session::HEADS`]).
+///
+/// Formats that are recognised by their first record alone are tried first.
 ///
 /// ```
 /// let head = br#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#;

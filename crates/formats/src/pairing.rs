@@ -1,5 +1,6 @@
-//! Checks calls and results as every API requires. The rules are from the providers' documentation
-//! and from what agents refused, not from the code that writes sessions.
+//! The invariants of a format, and the checks of calls and results that every API requires. The
+//! rules are from the providers' documentation and from what agents refused, not from the code that
+//! writes sessions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -83,9 +84,12 @@ pub fn violations(transcript: &Transcript) -> Vec<Violation> {
     violations
 }
 
+/// A call that was seen, with the line of its record.
 #[derive(Clone, Copy)]
 enum Seen {
+    /// Its result may still come.
     Open(u64),
+    /// Its result was seen, or a user message was, which comes too early.
     Answered(u64),
 }
 
@@ -102,11 +106,11 @@ pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violatio
     let mut violations = Vec::new();
     for (_, entry) in transcript.context() {
         let bad = entry.blocks.iter().any(|block| match block {
-            Block::Text(text) => is_empty(text, source),
+            Block::Text(text) => is_blank(text, source),
             Block::Output(output) => {
                 output.parts.len() > 1
                     && output.parts.iter().any(|part| match part {
-                        Part::Text(text) => is_empty(text, source),
+                        Part::Text(text) => is_blank(text, source),
                         Part::Image(_) | Part::Opaque(_) => false,
                     })
             }
@@ -124,6 +128,6 @@ pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violatio
     violations
 }
 
-fn is_empty(text: &epitome_model::Text, source: &dyn Source) -> bool {
+fn is_blank(text: &epitome_model::Text, source: &dyn Source) -> bool {
     text.read(source).trim().is_empty()
 }

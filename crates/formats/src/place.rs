@@ -1,4 +1,5 @@
-//! Converts ranges of a line into spans and texts of its source.
+//! Converts ranges of a line into spans and texts of its source. A range counts from the beginning
+//! of the line, a span from the beginning of the source.
 
 use std::ops::Range;
 
@@ -51,17 +52,17 @@ impl<'a> Place<'a> {
         range.map(|range| self.text(range))
     }
 
-    /// The string literal at a range as a text of the source.
+    /// The string literal at a range, as a [`Text`] that refers to it.
     pub fn source(&self, range: &Range<usize>) -> Text {
         Text::Source(self.span(range))
     }
 
-    /// The bytes of a value that may be missing.
+    /// The bytes of a value that may be missing, as they are: those of a string have quotes.
     pub fn literal(&self, found: &Found) -> Option<&'a [u8]> {
         found.as_ref().map(|range| &self.line[range.clone()])
     }
 
-    /// A value that no model sees, if there is one.
+    /// A value that no model sees, if there is one, as a hidden field.
     pub fn hidden(&self, name: &'static str, found: &Found, left: Left) -> Option<HiddenField> {
         found.as_ref().map(|range| HiddenField { name, value: self.span(range), left })
     }

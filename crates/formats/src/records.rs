@@ -37,7 +37,8 @@ pub trait Records: Default {
         if current.is_some() { None } else { Some(message()?.trim().to_owned()) }
     }
 
-    /// Called after the last record: an agent whose records form a tree sets the context here.
+    /// Called after the last record: an agent whose records form a tree sets the context here. Its
+    /// records are [`Sent::Nowhere`].
     fn finish(self, _session: &mut SessionReader<'_>) {}
 }
 
@@ -45,7 +46,7 @@ pub trait Records: Default {
 #[derive(Default)]
 pub struct RecordContent {
     /// The entries of the record, in the order in which they are sent; none for a record that no
-    /// model sees. [`read`] sets the `record` of each.
+    /// model sees. [`SessionReader::add`] sets the `record` of each.
     pub entries: Vec<Entry>,
     /// Parts of the record that no model sees.
     pub copies: Vec<HiddenField>,
@@ -56,14 +57,16 @@ pub struct RecordContent {
 /// The effect of a record on the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sent {
-    /// The record has no effect.
+    /// The record has no effect, or none that is known before the last record.
     #[default]
     Nowhere,
     /// The entries are added at the end of the context.
     Adds,
-    /// The entries replace the system prompt, or become the first entry.
+    /// The entry, which must be the only one of the record, replaces the system prompt, or becomes
+    /// the first of the context. `Head::prompt` is not set.
     Prompt,
-    /// The entries replace everything but the system prompt.
+    /// The entry, which must be the only one of the record, replaces everything but the system
+    /// prompt.
     Compacts,
 }
 
@@ -74,17 +77,19 @@ impl RecordContent {
     }
 }
 
-/// A session that is being read.
+/// A session that is being read. [`read`] adds its records; an agent's reader sets the title and
+/// the head, reports faults, and builds the tree.
 pub struct SessionReader<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
-    /// The tree of records.
+    /// The tree of records: those that have an id, in the order of the file.
     pub nodes: Vec<Node>,
     /// The number of the current line, from 1.
     pub line: u64,
     faults: &'f mut dyn Faults,
     /// Whether the title was set by a record, and not derived from a message.
     is_named: bool,
+    /// The ids that [`SessionReader::id`] was given.
     ids: HashSet<Box<str>>,
     unknown: Unknown,
     /// The index of the system prompt in the context.
@@ -221,7 +226,8 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Reports an id that was used before.
+    /// Reports an id that was used before, of a record that is in no tree. Ids in the tree are
+    /// checked at the end.
     pub fn id(&mut self, id: &str) {
         if !self.ids.insert(id.into()) {
             self.fault(format!("the id {id} repeats"));
@@ -259,7 +265,7 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Sets the title from a user message, if the agent's reader accepts it.
+    /// Sets the title from a user message, if the agent's reader makes one of it.
     fn title_from<A: Records>(&mut self, entry: &Entry, at: &Place<'_>) {
         if self.is_named || entry.role != Role::User {
             return;

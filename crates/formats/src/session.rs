@@ -30,8 +30,8 @@ impl<S: Source> Loaded<S> {
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if no format recognises the bytes; the error of `source` if reading it
-    /// failed.
+    /// `UnknownFormat` if no format recognises the bytes, if no format is named `agent`, or if that
+    /// format finds no entry; the error of `source` if reading it failed.
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
         let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
         Ok(Loaded { format, source, transcript, faults })

@@ -93,6 +93,11 @@ impl<'a> Spliced<'a> {
         &self.splices
     }
 
+    /// The position of each splice's bytes in this source: `starts[n]` belongs to `splices()[n]`.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
     /// The splices, sorted by position in the base, without the base.
     pub fn into_splices(self) -> Vec<Splice> {
         self.splices
@@ -134,6 +139,16 @@ impl<'a> Spliced<'a> {
         })
     }
 
+    /// Writes the whole source, a mebibyte at a time.
+    ///
+    /// # Errors
+    ///
+    /// The error of `out`; `Unreadable` or `Changed` if the base returns fewer bytes than its
+    /// length.
+    pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
+        copy(self, 0..self.len, out)
+    }
+
     /// Adds the runs of bytes of a range to `joined`.
     fn runs(&self, range: Range<u64>, joined: &mut Joined) {
         let mut at = range.start;
@@ -152,21 +167,6 @@ impl<'a> Spliced<'a> {
                 }
             }
         }
-    }
-
-    /// The position of each splice's bytes in this source: `starts[n]` belongs to `splices()[n]`.
-    pub fn starts(&self) -> &[u64] {
-        &self.starts
-    }
-
-    /// Writes the whole source, a mebibyte at a time.
-    ///
-    /// # Errors
-    ///
-    /// The error of `out`; `Unreadable` or `Changed` if the base returns fewer bytes than its
-    /// length.
-    pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
-        copy(self, 0..self.len, out)
     }
 
     /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must be before
@@ -193,11 +193,13 @@ impl<'a> Spliced<'a> {
 struct Joined {
     /// The end of the last kept range, in the base.
     at: u64,
+    /// The bytes after it, which replace the base up to the next kept range.
     pending: Vec<u8>,
     splices: Vec<Splice>,
 }
 
 impl Joined {
+    /// Keeps a range of the base, after the ranges that were kept before.
     fn keep(&mut self, range: Range<u64>) {
         if range.start > self.at || !self.pending.is_empty() {
             let span = Span { start: self.at, end: range.start };
@@ -208,6 +210,7 @@ impl Joined {
     }
 }
 
+/// Bytes of a spliced source that are next to each other in the base or in a splice.
 enum Run {
     /// A range of the base.
     Base { range: Range<u64> },

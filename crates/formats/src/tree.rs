@@ -16,7 +16,7 @@ pub struct Node {
 /// What [`path`] does if a parent is not in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphan {
-    /// The path begins at the record without a parent.
+    /// The path begins at the record whose parent is missing.
     Ends,
     /// The path continues with the record before it in the file.
     ContinuesAbove,
