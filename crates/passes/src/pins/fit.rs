@@ -1,4 +1,4 @@
-//! Shortens pins until they fit a budget.
+//! Makes pins fit a budget: shortens them, or drops some and names those.
 
 use std::collections::HashSet;
 

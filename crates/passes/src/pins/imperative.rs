@@ -39,7 +39,9 @@ pub fn commanding_in_words(text: &str) -> String {
 fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut headings: Vec<(usize, &str)> = Vec::new();
-    let mut told = 0;
+    // The number of `headings` that are in `kept`.
+    let mut written = 0;
+    // The level of the heading that announces rules, while it applies.
     let mut of_rules = None;
     let mut goes_on = false;
     for line in text.lines() {
@@ -47,7 +49,7 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
         let level = words.bytes().take_while(|it| *it == b'#').count();
         if level > 0 && words[level..].starts_with(' ') {
             headings.retain(|(above, _)| *above < level);
-            told = told.min(headings.len());
+            written = written.min(headings.len());
             headings.push((level, line));
             of_rules = of_rules.filter(|above| *above < level);
             if of_rules.is_none() && HEADS_RULES.are_in(words) {
@@ -60,8 +62,8 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
         let is_rule = is_rule(words, of_rules.is_some());
         goes_on = !words.is_empty() && (is_rule || goes_on && is_indented && !is_item(words));
         if goes_on {
-            kept.extend(headings[told..].iter().map(|(_, heading)| *heading));
-            told = headings.len();
+            kept.extend(headings[written..].iter().map(|(_, heading)| *heading));
+            written = headings.len();
             kept.push(line);
         }
     }

@@ -22,7 +22,7 @@ pub struct PrintedFile {
 pub struct PrintedRules {
     /// The rule files, in order.
     pub files: Vec<PrintedFile>,
-    /// Whether the command prints nothing else.
+    /// Whether the command prints nothing else. It may be true without any rule file.
     pub is_all: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn files_printed(command: &str, files: &RuleFiles) -> PrintedRules {
             let mut pipe = alternative.split('|');
             let words = pipe.next().map(words).unwrap_or_default();
             let is_filtered = pipe.next().is_some();
-            let printed = of_words(&words, is_filtered, files);
+            let printed = printed_by_words(&words, is_filtered, files);
             shown.is_all &= printed.is_all || is_silent(&words);
             shown.files.extend(printed.files);
         }
@@ -50,7 +50,8 @@ fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
-fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
+/// The rule files that one program prints. `is_filtered` is whether its output goes to another.
+fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
     // What precedes the program is skipped: a shell with options, `sudo`, variables.
     let at = words.iter().take_while(|word| program(word).is_none() && !files.has(word)).count();
     let Some(name) = words.get(at).and_then(|word| program(word)) else {

@@ -34,8 +34,8 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of everything that the text is a state of.
-    of: Vec<Key>,
+    /// The keys of everything that the text is a state of. A state without keys is never replaced.
+    keys: Vec<Key>,
 }
 
 /// Identifies something that sets rules: a later state with the same key replaces an earlier one.
@@ -58,7 +58,8 @@ impl Key {
 }
 
 /// The states in `items` and in the items that summaries among them replaced, in order. A state is
-/// left out if the context has a newer one.
+/// left out if the context has a newer one for each of its keys which may replace it: one from a
+/// source that is at least as trustworthy, and not much shorter.
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
     let mut wanted: HashSet<usize> = items.iter().copied().collect();
@@ -70,23 +71,22 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let context = view.transcript.context.iter().copied();
     let context = context.filter(|item| wanted.contains(item) || !is_summary(view, *item));
     let all: Vec<usize> = before.iter().copied().chain(context).collect();
-    let found = parallel::map(all, |item| of_item(view, item));
+    let found = parallel::map(all, |item| states_of_item(view, item));
     let mut states: Vec<State> = found.into_iter().flatten().collect();
     forget_unproven(view, &mut states);
     let mut newest: HashMap<Key, BTreeMap<PinSource, usize>> = HashMap::new();
     let mut is_newest = Vec::new();
     for state in states.iter().rev() {
-        let is_replaced =
-            !state.of.is_empty()
-                && state.of.iter().all(|key| {
-                    let whole = key.clone().of_part(None);
-                    let later = [newest.get(key), newest.get(&whole)];
-                    later.into_iter().flatten().flatten().any(|(source, len)| {
-                        source.outranks(state.source) && takes_place(state, *len)
-                    })
-                });
+        let is_replaced = !state.keys.is_empty()
+            && state.keys.iter().all(|key| {
+                let whole = key.clone().of_part(None);
+                let later = [newest.get(key), newest.get(&whole)];
+                later.into_iter().flatten().flatten().any(|(source, len)| {
+                    source.outranks(state.source) && is_long_enough(state, *len)
+                })
+            });
         is_newest.push(!is_replaced);
-        for key in &state.of {
+        for key in &state.keys {
             let len = newest.entry(key.clone()).or_default().entry(state.source).or_default();
             *len = (*len).max(state.text.len());
         }
@@ -117,18 +117,19 @@ fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let mut removed: HashSet<Key> = HashSet::new();
     for state in states.iter().filter(|state| !is_summary(view, state.item)) {
         let keys = if state.text.is_empty() { &mut removed } else { &mut here };
-        keys.extend(state.of.iter().cloned());
+        keys.extend(state.keys.iter().cloned());
     }
     states.retain(|state| {
         let is_proven = !is_summary(view, state.item)
-            || state.of.iter().any(|key| removed.contains(key) && !here.contains(key));
+            || state.keys.iter().any(|key| removed.contains(key) && !here.contains(key));
         !state.text.is_empty() && is_proven
     });
 }
 
-/// Whether a later state of `len` bytes replaces this one. A much shorter text does not replace a
-/// file or a skill: a repeated read may return only a note that the file has not changed.
-fn takes_place(state: &State, len: usize) -> bool {
+/// Whether a later state of `len` bytes is long enough to replace this one. A much shorter text does
+/// not replace a file, a skill or a plan: a repeated read may return only a note that the file has not
+/// changed.
+fn is_long_enough(state: &State, len: usize) -> bool {
     match state.kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
         PinKind::Todo | PinKind::Marked => true,
@@ -140,12 +141,13 @@ fn is_summary(view: &View<'_>, item: usize) -> bool {
     blocks.iter().any(|block| matches!(block, Block::Summary(_)))
 }
 
-fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
+/// The states in an item.
+fn states_of_item(view: &View<'_>, item: usize) -> Vec<State> {
     let Some(entry) = view.transcript.items[item].entry() else { return Vec::new() };
     let mut states = Vec::new();
     for (block, said) in entry.blocks.iter().enumerate() {
-        let mut add = |kind, name: &str, source, text: String, of: Vec<Key>| {
-            states.push(State { item, block, kind, name: name.to_owned(), source, text, of });
+        let mut add = |kind, name: &str, source, text: String, keys: Vec<Key>| {
+            states.push(State { item, block, kind, name: name.to_owned(), source, text, keys });
         };
         match said {
             Block::Text(text) => match entry.role {
@@ -164,19 +166,19 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
             },
             Block::Summary(text) => {
                 for (kind, name, text) in pinned_in(&view.words(text)) {
-                    let of = carried(view, kind, &name);
-                    add(kind, &name, PinSource::Summary, text, of);
+                    let keys = keys_in_summary(view, kind, &name);
+                    add(kind, &name, PinSource::Summary, text, keys);
                 }
             }
             Block::Call(call) => {
-                if let Some((kind, name, text, of)) = of_call(view, call) {
-                    add(kind, &name, PinSource::Model, text, of);
+                if let Some((kind, name, text, keys)) = found_in_call(view, call) {
+                    add(kind, &name, PinSource::Model, text, keys);
                 }
             }
             Block::Output(output) => {
-                if let Some((found, source)) = of_output(view, output) {
-                    let (kind, name, text, of) = found;
-                    add(kind, &name, source, text, of);
+                if let Some((found, source)) = found_in_output(view, output) {
+                    let (kind, name, text, keys) = found;
+                    add(kind, &name, source, text, keys);
                 }
             }
             _ => {}
@@ -186,9 +188,9 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
 }
 
 /// The keys of a pin that an earlier summary contains.
-fn carried(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
+fn keys_in_summary(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
     match kind {
-        PinKind::RuleFile => vec![Key::new(kind, &full(view, name))],
+        PinKind::RuleFile => vec![Key::new(kind, &absolute(view, name))],
         PinKind::Skill => vec![Key::new(kind, name)],
         PinKind::Plan => vec![plan_of_call()],
         PinKind::Todo => vec![list_of_call(name)],
@@ -196,10 +198,12 @@ fn carried(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
     }
 }
 
+/// The key of the plan in the arguments of a call. A plan in a result has another key.
 fn plan_of_call() -> Key {
     Key::new(PinKind::Plan, "call")
 }
 
+/// The key of the to-do list in the arguments of a call of this tool.
 fn list_of_call(name: &str) -> Key {
     Key::new(PinKind::Todo, &format!("call of {name}"))
 }
@@ -208,7 +212,7 @@ fn list_of_call(name: &str) -> Key {
 type Found = (PinKind, String, String, Vec<Key>);
 
 /// The rule file, plan or to-do list that a call writes, if it writes one.
-fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
+fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;
     }
@@ -218,26 +222,26 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
         ToolKind::Write => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::Content)?;
-            let key = Key::new(PinKind::RuleFile, &full(view, &path));
+            let key = Key::new(PinKind::RuleFile, &absolute(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
         // The newest state is the edit together with the state before it.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;
-            let key = Key::new(PinKind::RuleFile, &full(view, &path));
+            let key = Key::new(PinKind::RuleFile, &absolute(view, &path));
             Some((PinKind::RuleFile, path, text.clone(), vec![key.of_part(Some(text))]))
         }
         ToolKind::Patch => {
             let found = patched(&fields(view, call, FieldRole::Patch)?, files);
-            let of = found.iter().map(|(path, text)| {
-                let key = Key::new(PinKind::RuleFile, &full(view, path));
+            let keys = found.iter().map(|(path, text)| {
+                let key = Key::new(PinKind::RuleFile, &absolute(view, path));
                 key.of_part(Some(text.clone()))
             });
-            let of: Vec<Key> = of.collect();
+            let keys: Vec<Key> = keys.collect();
             let (names, texts): (Vec<String>, Vec<String>) = found.into_iter().unzip();
             let is_any = !names.is_empty();
-            is_any.then(|| (PinKind::RuleFile, names.join(", "), texts.concat(), of))
+            is_any.then(|| (PinKind::RuleFile, names.join(", "), texts.concat(), keys))
         }
         ToolKind::Plan => {
             let text = arguments(view, call)?;
@@ -253,12 +257,12 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
 
 /// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if a
 /// recipe left a stub of it.
-fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
+fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.words(target));
     let target = target.as_deref();
     let files = view.rule_files();
-    let mut of = Vec::new();
+    let mut keys = Vec::new();
     let (kind, name, source) = match call.kind {
         ToolKind::Read if !output.error => {
             let raw = view.source.at(call.arguments);
@@ -273,7 +277,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
                     (path, Some(String::from_utf8_lossy(&raw).into_owned()))
                 }
             };
-            of.push(Key::new(PinKind::RuleFile, &full(view, &path)).of_part(part));
+            keys.push(Key::new(PinKind::RuleFile, &absolute(view, &path)).of_part(part));
             (PinKind::RuleFile, path, PinSource::File)
         }
         ToolKind::Shell => {
@@ -285,7 +289,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
                 let folder = if is_full { String::new() } else { folder(view, call, command) };
                 let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
                 let part = (!file.is_whole).then(|| command.to_owned());
-                of.push(key.of_part(part));
+                keys.push(key.of_part(part));
             }
             let names: Vec<&str> = shown.files.iter().map(|file| file.path.as_str()).collect();
             let source = if shown.is_all { PinSource::File } else { PinSource::Command };
@@ -294,15 +298,15 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
         ToolKind::Skill if !output.error => {
             let name = target.map(str::to_owned).or_else(|| arguments(view, call));
             let name = short(&name.unwrap_or_else(|| call.name.to_string()), 120);
-            of.push(Key::new(PinKind::Skill, &name));
+            keys.push(Key::new(PinKind::Skill, &name));
             (PinKind::Skill, name, PinSource::Skill)
         }
         ToolKind::Plan if !output.error => {
-            of.push(Key::new(PinKind::Plan, ""));
+            keys.push(Key::new(PinKind::Plan, ""));
             (PinKind::Plan, call.name.to_string(), PinSource::Model)
         }
         ToolKind::Todo if !output.error => {
-            of.push(Key::new(PinKind::Todo, &call.name));
+            keys.push(Key::new(PinKind::Todo, &call.name));
             (PinKind::Todo, call.name.to_string(), PinSource::Model)
         }
         _ => return None,
@@ -310,7 +314,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     // A stub is not a state: the state is somewhere else, or was removed.
     let mut parts = output.parts.iter();
     if parts.any(|part| matches!(part, Part::Text(text) if view.is_left(text))) {
-        return Some(((kind, name, String::new(), of), source));
+        return Some(((kind, name, String::new(), keys), source));
     }
     // Stubs of removed images are not part of the state.
     let text = without_stubs(&output.text(view.source)).to_owned();
@@ -321,7 +325,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     }
     let plain = if output.numbered { without_numbers(&text) } else { String::new() };
     let text = if plain.is_empty() { text } else { plain };
-    (!text.trim().is_empty()).then_some(((kind, name, text, of), source))
+    (!text.trim().is_empty()).then_some(((kind, name, text, keys), source))
 }
 
 /// Text that identifies the folder in which a command runs, as far as the call names it: the other
@@ -397,7 +401,7 @@ fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
 }
 
 /// The path as an absolute path, if the session names its folder.
-fn full(view: &View<'_>, path: &str) -> String {
+fn absolute(view: &View<'_>, path: &str) -> String {
     let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
     match view.transcript.head.cwd.as_deref() {
         Some(cwd) if !is_full => format!("{cwd}/{}", path.trim_start_matches("./")),
@@ -405,11 +409,12 @@ fn full(view: &View<'_>, path: &str) -> String {
     }
 }
 
+/// The texts of the fields with this role; `None` if there is no text, or if a field of the call is a
+/// stub.
 fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     let texts = call.fields.iter().filter(|field| field.role == role);
     let texts: Vec<String> = texts.map(|it| view.words(&it.text).into_owned()).collect();
     let text = texts.join("\n");
-    // A stub is not a state.
     let is_left = call.fields.iter().any(|field| view.is_left(&field.text));
     (!text.trim().is_empty() && !is_left).then_some(text)
 }
