@@ -199,6 +199,128 @@ pub fn for_reading(
     planned.into_iter().map(|planned| planned.edit).collect()
 }
 
+/// A run of a recipe over one kind of context.
+struct Run<'a> {
+    recipe: &'a Recipe,
+    kind: ContextKind,
+    passes: &'a [PassSettings],
+    target: Option<Target>,
+    /// Whether any part of the recipe needs character counts, which are slow to compute.
+    asks_for_chars: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(recipe: &'a Recipe, options: &Options<'_>) -> Run<'a> {
+        let kind = options.kind;
+        let passes = &*recipe.stages.value_for(kind).passes;
+        let target = *recipe.target.value_for(kind);
+        let asks_for_chars = target.is_some_and(|target| target.chars.is_some())
+            || recipe.trigger.stored.chars.is_some()
+            || passes.iter().any(|pass| pass.over_chars().is_some());
+        Run { recipe, kind, passes, target, asks_for_chars }
+    }
+
+    /// The size of the context that `view` shows.
+    fn size(&self, view: &View<'_>) -> ContextSize {
+        let chars = if self.asks_for_chars { view.context_chars() } else { 0 };
+        ContextSize { chars, ..view.size() }
+    }
+
+    /// Whether the context reaches the trigger. The caller has checked that of a live context.
+    fn is_due(&self, size: &ContextSize) -> bool {
+        match self.kind {
+            ContextKind::Stored => {
+                self.recipe.trigger.stored.is_reached(ContextKind::Stored, size, None)
+            }
+            ContextKind::Live => true,
+        }
+    }
+
+    /// The edits of the ingest stage for a stored session. In a live context, results were
+    /// truncated when they arrived.
+    fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
+        let rule = match self.kind {
+            ContextKind::Stored => self.recipe.stages.stored.ingest,
+            ContextKind::Live => None,
+        };
+        let edits = rule.map(|rule| rule.plan(view)).unwrap_or_default().into_iter();
+        let edits =
+            edits.filter(|edit| !view.is_pinned(edit.at) && !is_exempt(view, self.recipe, edit.at));
+        let planned = edits.map(|edit| {
+            let tokens = saving(view, &edit);
+            (Part::Ingest, PlannedEdit { edit, tokens })
+        });
+        planned.collect()
+    }
+
+    /// Whether the context is within the target; false without one.
+    fn is_within(&self, size: &ContextSize) -> bool {
+        self.target.is_some_and(|target| target.is_reached(size, None))
+    }
+
+    /// Characters that an edit saves; 0 if no part of the recipe needs them.
+    fn chars_saved(&self, view: &View<'_>, edit: &Edit) -> u64 {
+        if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
+    }
+
+    /// The edits to make: in the order of the passes, oldest first, until the target is reached.
+    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
+    /// there are two edits of one position, the later one is made: an edit of a pass replaces that of
+    /// the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
+    fn up_to_target(
+        &self,
+        view: &View<'_>,
+        size: ContextSize,
+        planned: Vec<(Part, PlannedEdit)>,
+    ) -> Vec<PlannedEdit> {
+        let mut left = size;
+        for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
+            subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+        }
+        // The part whose edit was made last.
+        let mut begun = None;
+        let mut current = None;
+        let mut skipped = None;
+        let mut chosen: Vec<PlannedEdit> = Vec::with_capacity(planned.len());
+        let mut places: HashMap<At, usize> = HashMap::new();
+        for (part, planned) in planned {
+            let free = loses_nothing(view, &planned);
+            if current.replace(part) != Some(part) {
+                // A pass that begins only in a large context is skipped whole in a small one.
+                let over = match part {
+                    Part::Ingest => None,
+                    Part::Pass(pass) => self.passes[pass].over_chars(),
+                };
+                let is_over = over.is_none_or(|over| left.chars > over);
+                skipped = (!is_over).then_some(part);
+            }
+            // A pass that has made an edit is finished if the recipe may stop only after a pass.
+            let must_finish = self.recipe.stop == Stop::Pass && begun == Some(part);
+            if skipped == Some(part) || !free && !must_finish && self.is_within(&left) {
+                continue;
+            }
+            let earlier = places.get(&planned.edit.at).copied();
+            if !free {
+                if let Some(at) = earlier {
+                    // The saving of the edit that is replaced no longer counts.
+                    left.tokens += chosen[at].tokens;
+                    left.chars += self.chars_saved(view, &chosen[at].edit);
+                }
+                subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+                begun = Some(part);
+            }
+            match earlier {
+                Some(at) => chosen[at] = planned,
+                None => {
+                    places.insert(planned.edit.at, chosen.len());
+                    chosen.push(planned);
+                }
+            }
+        }
+        chosen
+    }
+}
+
 /// The part of a recipe that planned an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -327,128 +449,6 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
         // The savings of fields are computed by `EditedCalls`.
         At::Field { .. } => Tokens(0),
         At::Part { .. } => epitome_model::IMAGE - left,
-    }
-}
-
-/// A run of a recipe over one kind of context.
-struct Run<'a> {
-    recipe: &'a Recipe,
-    kind: ContextKind,
-    passes: &'a [PassSettings],
-    target: Option<Target>,
-    /// Whether any part of the recipe needs character counts, which are slow to compute.
-    asks_for_chars: bool,
-}
-
-impl<'a> Run<'a> {
-    fn new(recipe: &'a Recipe, options: &Options<'_>) -> Run<'a> {
-        let kind = options.kind;
-        let passes = &*recipe.stages.value_for(kind).passes;
-        let target = *recipe.target.value_for(kind);
-        let asks_for_chars = target.is_some_and(|target| target.chars.is_some())
-            || recipe.trigger.stored.chars.is_some()
-            || passes.iter().any(|pass| pass.over_chars().is_some());
-        Run { recipe, kind, passes, target, asks_for_chars }
-    }
-
-    /// The size of the context that `view` shows.
-    fn size(&self, view: &View<'_>) -> ContextSize {
-        let chars = if self.asks_for_chars { view.context_chars() } else { 0 };
-        ContextSize { chars, ..view.size() }
-    }
-
-    /// Whether the context reaches the trigger. The caller has checked that of a live context.
-    fn is_due(&self, size: &ContextSize) -> bool {
-        match self.kind {
-            ContextKind::Stored => {
-                self.recipe.trigger.stored.is_reached(ContextKind::Stored, size, None)
-            }
-            ContextKind::Live => true,
-        }
-    }
-
-    /// The edits of the ingest stage for a stored session. In a live context, results were
-    /// truncated when they arrived.
-    fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
-        let rule = match self.kind {
-            ContextKind::Stored => self.recipe.stages.stored.ingest,
-            ContextKind::Live => None,
-        };
-        let edits = rule.map(|rule| rule.plan(view)).unwrap_or_default().into_iter();
-        let edits =
-            edits.filter(|edit| !view.is_pinned(edit.at) && !is_exempt(view, self.recipe, edit.at));
-        let planned = edits.map(|edit| {
-            let tokens = saving(view, &edit);
-            (Part::Ingest, PlannedEdit { edit, tokens })
-        });
-        planned.collect()
-    }
-
-    /// Whether the context is within the target; false without one.
-    fn is_within(&self, size: &ContextSize) -> bool {
-        self.target.is_some_and(|target| target.is_reached(size, None))
-    }
-
-    /// Characters that an edit saves; 0 if no part of the recipe needs them.
-    fn chars_saved(&self, view: &View<'_>, edit: &Edit) -> u64 {
-        if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
-    }
-
-    /// The edits to make: in the order of the passes, oldest first, until the target is reached.
-    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
-    /// there are two edits of one position, the later one is made: an edit of a pass replaces that of
-    /// the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
-    fn up_to_target(
-        &self,
-        view: &View<'_>,
-        size: ContextSize,
-        planned: Vec<(Part, PlannedEdit)>,
-    ) -> Vec<PlannedEdit> {
-        let mut left = size;
-        for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
-            subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
-        }
-        // The part whose edit was made last.
-        let mut begun = None;
-        let mut current = None;
-        let mut skipped = None;
-        let mut chosen: Vec<PlannedEdit> = Vec::with_capacity(planned.len());
-        let mut places: HashMap<At, usize> = HashMap::new();
-        for (part, planned) in planned {
-            let free = loses_nothing(view, &planned);
-            if current.replace(part) != Some(part) {
-                // A pass that begins only in a large context is skipped whole in a small one.
-                let over = match part {
-                    Part::Ingest => None,
-                    Part::Pass(pass) => self.passes[pass].over_chars(),
-                };
-                let is_over = over.is_none_or(|over| left.chars > over);
-                skipped = (!is_over).then_some(part);
-            }
-            // A pass that has made an edit is finished if the recipe may stop only after a pass.
-            let must_finish = self.recipe.stop == Stop::Pass && begun == Some(part);
-            if skipped == Some(part) || !free && !must_finish && self.is_within(&left) {
-                continue;
-            }
-            let earlier = places.get(&planned.edit.at).copied();
-            if !free {
-                if let Some(at) = earlier {
-                    // The saving of the edit that is replaced no longer counts.
-                    left.tokens += chosen[at].tokens;
-                    left.chars += self.chars_saved(view, &chosen[at].edit);
-                }
-                subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
-                begun = Some(part);
-            }
-            match earlier {
-                Some(at) => chosen[at] = planned,
-                None => {
-                    places.insert(planned.edit.at, chosen.len());
-                    chosen.push(planned);
-                }
-            }
-        }
-        chosen
     }
 }
 

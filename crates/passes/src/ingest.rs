@@ -18,6 +18,23 @@ use crate::key_blocks::without_key_blocks;
 /// The name of the stage in edits and reports.
 pub const INGEST: &str = "ingest";
 
+/// The description in the stub of a truncated result.
+pub const SHORTENED: &str = "shortened";
+
+/// Results with at most this many tokens are not truncated.
+const SMALL: Tokens = Tokens(150);
+/// Minimum number of adjacent repeated lines that are left out.
+const RUN: usize = 4;
+/// Minimum bytes of a line that counts as repeated.
+const LINE: usize = 8;
+/// Number of lines at each end of a very large result that are preferred.
+const ENDS: usize = 20;
+/// Bytes to which lines of a very large result are truncated.
+const WIDTH: usize = 400;
+/// The number of bytes per token of the cap that lines may have in a very large result with few
+/// lines; all its lines share them.
+const BYTES: usize = 2;
+
 /// Settings of the stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -32,6 +49,54 @@ pub struct IngestRule {
     pub reads: Option<u64>,
     /// The rule for results of one response that are too large together.
     pub batch: Option<BatchRule>,
+}
+
+impl IngestRule {
+    /// The rule for the results of a tool of this kind.
+    pub fn rule_for(&self, kind: Option<ToolKind>) -> IngestRule {
+        let reads = self.reads.filter(|_| kind == Some(ToolKind::Read));
+        IngestRule { cap: reads.or(self.cap), ..*self }
+    }
+
+    /// Truncates a result: leaves out lines of `seen`, and then the least important lines above the
+    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches is
+    /// not applied.
+    pub fn shorten(
+        &self,
+        text: &str,
+        reference: Ref,
+        seen: &SeenLines,
+        counter: &dyn Counter,
+    ) -> Option<String> {
+        if !self.repeats && self.cap.is_none() {
+            return None;
+        }
+        let before = counter.count(text);
+        if before <= SMALL {
+            return None;
+        }
+        let visible = without_key_blocks(text);
+        let (once, mut left) =
+            if self.repeats { without_repeats(&visible, seen) } else { (None, 0) };
+        // Texts may have hundreds of megabytes: copy only if lines repeat.
+        let mut shown = once.map_or(Cow::Borrowed(&*visible), Cow::Owned);
+        if let Some(cap) = self.cap.map(Tokens)
+            && counter.count(&shown) > cap
+        {
+            let lines: Vec<&str> = shown.split('\n').collect();
+            let (short, n) = capped(&lines, cap, counter);
+            // A long line that is truncated counts as left out as well.
+            left += (lines.len() - n).max(1);
+            shown = Cow::Owned(short);
+        }
+        if left == 0 {
+            return None;
+        }
+        let shown = shown.into_owned();
+        let stub = Stub::new(reference).with_what(SHORTENED).with_lines(line_count(text));
+        let shown = stub.with_body(shown).to_string();
+        (shown.len() < text.len() && counter.count(&shown) < before).then_some(shown)
+    }
 }
 
 /// The rule for results of one response that are too large together: the largest become previews
@@ -75,23 +140,6 @@ impl BatchRule {
         stub.with_body(shown[..end].to_owned()).to_string()
     }
 }
-
-/// The description in the stub of a truncated result.
-pub const SHORTENED: &str = "shortened";
-
-/// Results with at most this many tokens are not truncated.
-const SMALL: Tokens = Tokens(150);
-/// Minimum number of adjacent repeated lines that are left out.
-const RUN: usize = 4;
-/// Minimum bytes of a line that counts as repeated.
-const LINE: usize = 8;
-/// Number of lines at each end of a very large result that are preferred.
-const ENDS: usize = 20;
-/// Bytes to which lines of a very large result are truncated.
-const WIDTH: usize = 400;
-/// The number of bytes per token of the cap that lines may have in a very large result with few
-/// lines; all its lines share them.
-const BYTES: usize = 2;
 
 /// The lines that a context contains, each with a description of the first text that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,54 +213,6 @@ pub fn only_text(output: &Output) -> Option<&Text> {
     match output.parts.as_slice() {
         [Part::Text(text)] if !output.from_user => Some(text),
         _ => None,
-    }
-}
-
-impl IngestRule {
-    /// The rule for the results of a tool of this kind.
-    pub fn rule_for(&self, kind: Option<ToolKind>) -> IngestRule {
-        let reads = self.reads.filter(|_| kind == Some(ToolKind::Read));
-        IngestRule { cap: reads.or(self.cap), ..*self }
-    }
-
-    /// Truncates a result: leaves out lines of `seen`, and then the least important lines above the
-    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches is
-    /// not applied.
-    pub fn shorten(
-        &self,
-        text: &str,
-        reference: Ref,
-        seen: &SeenLines,
-        counter: &dyn Counter,
-    ) -> Option<String> {
-        if !self.repeats && self.cap.is_none() {
-            return None;
-        }
-        let before = counter.count(text);
-        if before <= SMALL {
-            return None;
-        }
-        let visible = without_key_blocks(text);
-        let (once, mut left) =
-            if self.repeats { without_repeats(&visible, seen) } else { (None, 0) };
-        // Texts may have hundreds of megabytes: copy only if lines repeat.
-        let mut shown = once.map_or(Cow::Borrowed(&*visible), Cow::Owned);
-        if let Some(cap) = self.cap.map(Tokens)
-            && counter.count(&shown) > cap
-        {
-            let lines: Vec<&str> = shown.split('\n').collect();
-            let (short, n) = capped(&lines, cap, counter);
-            // A long line that is truncated counts as left out as well.
-            left += (lines.len() - n).max(1);
-            shown = Cow::Owned(short);
-        }
-        if left == 0 {
-            return None;
-        }
-        let shown = shown.into_owned();
-        let stub = Stub::new(reference).with_what(SHORTENED).with_lines(line_count(text));
-        let shown = stub.with_body(shown).to_string();
-        (shown.len() < text.len() && counter.count(&shown) < before).then_some(shown)
     }
 }
 

@@ -10,27 +10,6 @@ use epitome_passes::{DigestRule, EventReason, FactIndex, View, is_digest};
 use super::Context;
 use crate::digest::{Chosen, Digesting};
 
-fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
-    let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
-    blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
-}
-
-/// The index in the context of the first user message that the model has not answered; the length
-/// of the context if there is none.
-fn current_request(transcript: &Transcript) -> usize {
-    let context = transcript.context.iter();
-    let request = context.rev().take_while(|&&item| {
-        transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
-    });
-    transcript.context.len() - request.count()
-}
-
-/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
-/// less than the provider's cache that it invalidates.
-fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
-    digest.0 * 20 <= stands_for.0 * 19
-}
-
 impl Context {
     /// Adds a digest after the passes, if the recipe has one and does not run before every request.
     /// `by_tier` is the number of edits of each pass; the digest is added to it.
@@ -117,6 +96,27 @@ impl Context {
         self.put(&digest.text, &items)?;
         Ok(true)
     }
+}
+
+fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
+    let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
+}
+
+/// The index in the context of the first user message that the model has not answered; the length
+/// of the context if there is none.
+fn current_request(transcript: &Transcript) -> usize {
+    let context = transcript.context.iter();
+    let request = context.rev().take_while(|&&item| {
+        transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
+    });
+    transcript.context.len() - request.count()
+}
+
+/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
+/// less than the provider's cache that it invalidates.
+fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
+    digest.0 * 20 <= stands_for.0 * 19
 }
 
 #[cfg(test)]

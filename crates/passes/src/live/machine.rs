@@ -373,49 +373,6 @@ impl Machine {
         std::mem::take(&mut self.events)
     }
 
-    /// Begins the compaction that was requested, or one that is due.
-    fn begin(&mut self, gauge: &ContextSize) -> NextStep {
-        if let Some(why) = self.asked_for.take() {
-            self.start(why, gauge);
-            return NextStep::Run(why);
-        }
-        match self.due(gauge) {
-            // A recipe that runs before every request has no trigger to report.
-            Some(EventReason::Request) => NextStep::Run(EventReason::Request),
-            Some(why) => {
-                self.start(why, gauge);
-                if self.breaker.allows(gauge.tokens) {
-                    return NextStep::Run(why);
-                }
-                // The window is full while the breaker is open: only a digest is tried.
-                self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
-                NextStep::Digest(why)
-            }
-            None => NextStep::Send,
-        }
-    }
-
-    /// Reports that a compaction begins.
-    fn start(&mut self, why: EventReason, gauge: &ContextSize) {
-        let tokens = gauge.tokens;
-        let target = self.aim;
-        let usable = self.usable.filter(|_| matches!(why, EventReason::Manual | EventReason::Tool));
-        self.events.push(Event::Started { why, tokens, target, usable });
-    }
-
-    /// Makes a digest the next step. In a recipe that runs before every request, the digest is
-    /// reported separately.
-    fn fall_back(&mut self, attempt: Attempt) {
-        let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
-        self.stage = Stage::Misfits(Attempt { why, ..attempt });
-    }
-
-    /// Whether the context is larger than a request may be, and a digest could still help.
-    fn misfits(&self, gauge: &ContextSize) -> bool {
-        let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
-        is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
-    }
-
     /// Why the context would be compacted automatically before the next request; `None` if it would
     /// not. If the breaker is open, the compaction is a digest.
     pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
@@ -463,6 +420,54 @@ impl Machine {
         self.close(AttemptResult::Gained { of: before, saved }, after);
         // Before the next request, the machine decides whether the compaction was enough.
         self.stage = Stage::Idle;
+    }
+
+    /// Whether a compaction was undone and the context has not grown since then.
+    pub fn is_held(&self, gauge: &ContextSize) -> bool {
+        self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
+    }
+
+    /// Begins the compaction that was requested, or one that is due.
+    fn begin(&mut self, gauge: &ContextSize) -> NextStep {
+        if let Some(why) = self.asked_for.take() {
+            self.start(why, gauge);
+            return NextStep::Run(why);
+        }
+        match self.due(gauge) {
+            // A recipe that runs before every request has no trigger to report.
+            Some(EventReason::Request) => NextStep::Run(EventReason::Request),
+            Some(why) => {
+                self.start(why, gauge);
+                if self.breaker.allows(gauge.tokens) {
+                    return NextStep::Run(why);
+                }
+                // The window is full while the breaker is open: only a digest is tried.
+                self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
+                NextStep::Digest(why)
+            }
+            None => NextStep::Send,
+        }
+    }
+
+    /// Reports that a compaction begins.
+    fn start(&mut self, why: EventReason, gauge: &ContextSize) {
+        let tokens = gauge.tokens;
+        let target = self.aim;
+        let usable = self.usable.filter(|_| matches!(why, EventReason::Manual | EventReason::Tool));
+        self.events.push(Event::Started { why, tokens, target, usable });
+    }
+
+    /// Makes a digest the next step. In a recipe that runs before every request, the digest is
+    /// reported separately.
+    fn fall_back(&mut self, attempt: Attempt) {
+        let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
+        self.stage = Stage::Misfits(Attempt { why, ..attempt });
+    }
+
+    /// Whether the context is larger than a request may be, and a digest could still help.
+    fn misfits(&self, gauge: &ContextSize) -> bool {
+        let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
+        is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
     }
 
     fn is_reached(&self, level: &Level, gauge: &ContextSize) -> bool {
@@ -570,11 +575,6 @@ impl Machine {
         } else if !std::mem::replace(&mut self.warned, true) {
             self.events.push(Event::Warning { tokens: gauge.tokens, percent });
         }
-    }
-
-    /// Whether a compaction was undone and the context has not grown since then.
-    pub fn is_held(&self, gauge: &ContextSize) -> bool {
-        self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
 }
 
