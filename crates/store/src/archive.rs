@@ -277,6 +277,7 @@ impl Archive {
         Pack::open(self.store.open(name)?, self.store.location(name))
     }
 
+    /// Opens a pack, and checks that it is of this session.
     fn open_pack(&self, key: &SessionKey, number: u64) -> Result<Pack> {
         let name = pack_name(&key.folder(), number);
         let pack = self.pack(&name).map_err(|err| {
@@ -317,6 +318,7 @@ impl Archive {
         numbers(&*self.store, folder)
     }
 
+    /// The removed bytes in one pack that `reference` may refer to.
     fn find_in(&self, name: &str, number: u64, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let pack = self.pack(name)?;
         let mut found = Vec::new();
@@ -356,6 +358,7 @@ impl Archive {
         Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
     }
 
+    /// The error for a pack that is in the folder of another session.
     fn foreign(&self, name: &str) -> Error {
         let what = "this part of the archive is of another session";
         Error::new(ErrorKind::Archive, what).at(&self.store.location(name))

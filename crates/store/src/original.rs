@@ -22,7 +22,8 @@ pub struct Original {
     pub places: Vec<u64>,
     /// The error, if some bytes could not be put back.
     pub missing: Option<Error>,
-    /// Removed bytes whose original position is unknown.
+    /// If the session cannot be restored exactly: all removed bytes that can be read, because it is
+    /// not known which of them are in their place. Otherwise empty.
     pub unplaced: Vec<Vec<u8>>,
 }
 

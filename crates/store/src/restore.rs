@@ -149,7 +149,7 @@ fn restore_without(
     // Where one chain of generations ends, an older one may begin, if another program changed the
     // file in between.
     let older = known.iter().copied().filter(|it| it.number < began);
-    further(current, done, &newest_first(older), blobs)
+    continue_by_record(current, done, &newest_first(older), blobs)
 }
 
 /// Computes how to restore a single removed piece, wherever its record is now. All other edits
@@ -206,21 +206,22 @@ fn block_restored(
     Ok(Restoration { splices, outcome })
 }
 
-/// Where the way back ends on which generations were undone by the hash of the whole file.
+/// Why no further generation could be undone by the hash of the whole file.
 enum WayEnd {
-    /// At the result of the wanted generation.
+    /// The file is the one that the wanted generation left.
     Wanted,
-    /// At the beginning of the generation that was undone last: no other ended with it.
+    /// No generation left the file with which the generation began that was undone last.
     Oldest,
-    /// At once: an earlier restore gave this file, with which the generation of this number began.
-    Restored(u64),
-    /// At once: no generation ended or began with this file.
+    /// No generation left the current file, but the generation of this number began with it: an
+    /// earlier restore gave it.
+    RestoredBefore(u64),
+    /// No generation left the current file or began with it.
     Unknown,
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
-/// the number of the generation whose file before it is the result. `None` if no generation left
-/// this file.
+/// the number of the generation that began with the result; 0 if the file is the wanted one
+/// already. `None` if no hash leads from the file to the target.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -228,26 +229,25 @@ fn exact(
     wanted: Option<&Generation>,
     to_the_original: bool,
 ) -> Result<Option<(Restoration, u64)>> {
-    let mut left = generations.to_vec();
+    let mut open = generations.to_vec();
     let mut view = Spliced::new(current, Vec::new())?;
     let mut undone: Vec<&Generation> = Vec::new();
     let end = loop {
-        let digests = known_digests(&view, &left, undone.last().copied())?;
-        let Some(idx) = last_applied(&left, &digests) else {
+        let digests = checked_digests(&view, &open, undone.last().copied())?;
+        let Some(idx) = last_applied(&open, &digests) else {
             break if undone.is_empty() {
-                begun_with(current, &left, &digests)?
+                begun_with(current, &open, &digests)?
             } else {
                 WayEnd::Oldest
             };
         };
         // Two generations may have left the same file.
-        if wanted.is_some_and(|it| it.after == left[idx].after) {
+        if wanted.is_some_and(|it| it.after == open[idx].after) {
             break WayEnd::Wanted;
         }
-        let generation = left.remove(idx);
-        // Of two generations that left the same file, one may be damaged and the other
-        // whole.
-        let twin = left.iter().any(|it| it.after == generation.after);
+        let generation = open.remove(idx);
+        // Of two generations that left the same file, one may be damaged and the other whole.
+        let twin = open.iter().any(|it| it.after == generation.after);
         match undo_all(generation, blobs) {
             Err(_) if twin => continue,
             splices => view = view.then(splices?)?,
@@ -260,15 +260,15 @@ fn exact(
         // The wanted file, as it was changed before a part of it was restored.
         (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
-        (Some(_), WayEnd::Restored(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
+        (Some(_), WayEnd::RestoredBefore(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
             return Ok(None);
         }
         // The file before a partial restore is not an original.
         (None, WayEnd::Oldest) if dead_end && to_the_original => return Ok(None),
-        (None, WayEnd::Oldest | WayEnd::Restored(_)) => {}
+        (None, WayEnd::Oldest | WayEnd::RestoredBefore(_)) => {}
     }
     let began = match end {
-        WayEnd::Restored(number) => number,
+        WayEnd::RestoredBefore(number) => number,
         WayEnd::Wanted | WayEnd::Oldest | WayEnd::Unknown => {
             undone.last().map_or(0, |it| it.number)
         }
@@ -278,14 +278,15 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// The digests of the beginnings of a state that are as long as a state that one of these
-/// generations knows. One of them must be what the generation that was just undone began with.
-fn known_digests(
+/// The digests of the beginnings of a state that are as long as a state that one of the `open`
+/// generations knows. Returns an error if none of them is the file with which `undone`, the
+/// generation that was just undone, began: then undoing it went wrong.
+fn checked_digests(
     view: &Spliced<'_>,
-    left: &[&Generation],
+    open: &[&Generation],
     undone: Option<&Generation>,
 ) -> Result<Vec<Digest>> {
-    let known = left.iter().flat_map(|it| [it.before, it.after]);
+    let known = open.iter().flat_map(|it| [it.before, it.after]);
     let proof = undone.map(|it| it.before);
     let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
     let digests = Digest::of_prefixes(view, &lens)?;
@@ -295,8 +296,8 @@ fn known_digests(
     }
 }
 
-/// Whether a file that is the result of no generation is what one began with: an earlier restore
-/// ended with that.
+/// The end of the way for a file that no generation left: it may be the one with which a generation
+/// began, if an earlier restore gave it.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],
@@ -309,7 +310,7 @@ fn begun_with(
         }
     }
     let first = begun.filter(|it| !it.is_way_back()).map(|it| it.number).min();
-    Ok(first.map_or(WayEnd::Unknown, WayEnd::Restored))
+    Ok(first.map_or(WayEnd::Unknown, WayEnd::RestoredBefore))
 }
 
 /// Whether the lines after the beginning of a generation look like the record that the generation
@@ -382,7 +383,7 @@ fn by_record(
     blobs: &dyn Blobs,
     damage: Damage,
 ) -> Result<Restoration> {
-    let (mut walk, missing) = walked(current, generations, blobs, damage)?;
+    let (mut walk, missing) = undone_by_record(current, generations, blobs, damage)?;
     let restored = walk.drop_what_is_as_before()?;
     let splices = walk.into_splices();
     let spliced = Spliced::new(current, splices)?;
@@ -393,7 +394,7 @@ fn by_record(
 
 /// Continues record by record after an exact restore, if the file still contains text that an older
 /// generation left; otherwise the restore stays exact.
-fn further(
+fn continue_by_record(
     current: &dyn Source,
     done: Restoration,
     older: &[&Generation],
@@ -407,7 +408,7 @@ fn further(
     if !Walk::from_source(&view)?.shows_traces_of(older)? {
         return Ok(done);
     }
-    let (mut walk, missing) = walked(&view, older, blobs, Damage::Refuse)?;
+    let (mut walk, missing) = undone_by_record(&view, older, blobs, Damage::Refuse)?;
     let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
@@ -426,7 +427,7 @@ fn further(
 
 /// The state of a file during a restore through `generations`, and the number of their edits that
 /// are not in the file.
-fn walked<'a>(
+fn undone_by_record<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
     blobs: &dyn Blobs,

@@ -13,8 +13,8 @@ use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from}
 use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
-/// The compactions that are in effect in a session, the oldest first. `path` is its address. Empty
-/// for a session that was never compacted, or that was restored.
+/// The compactions that are in effect in a session, the oldest first: like [`in_effect`], without
+/// the generations that are restores. `path` is the address of the session.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub(crate) fn effective(
             Restored::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
             Restored::ByRecord { undone, .. } => with_records_in(source, &known, undone),
         },
-        Err(_) => match left_by(source, &known) {
+        Err(_) => match last_applied(source, &known) {
             Some(newest) => [newest].into(),
             None => with_records_in(source, &known, Vec::new()),
         },
@@ -99,15 +99,15 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
 /// The number of the generation that was applied last to the session: of those that left a
 /// beginning of the session, the one that left the longest; if several left the same, the newest of
 /// them.
-fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
+fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
     let fits = known.iter().filter(|it| digests.contains(&it.after));
     fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
 }
 
-/// The packs of a session in the archive: their number, names, sizes and times. It is computed
-/// without opening a pack, and changes with every compaction.
+/// The state of a session's packs in the archive: their number, and a hash of their numbers, sizes
+/// and times. It is computed without opening a pack, and changes with every compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packs {
     /// Number of packs.
@@ -116,7 +116,7 @@ pub struct Packs {
 }
 
 impl Packs {
-    /// The packs of a session in the archive. There are none if the archive cannot be listed.
+    /// The state of a session's packs; there are none if the archive cannot be listed.
     pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
         let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
         let packs = numbers.map(|number| {

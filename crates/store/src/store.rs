@@ -26,9 +26,9 @@ use epitome_error::{Error, ErrorKind, Result};
 /// How long after its last write a session may still be in the middle of a write.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process is assumed to take at most between resolving the path of such a session and
-/// opening it. During that time it is not visible that the process is going to write to a replaced
-/// file.
+/// How long a process is assumed to take at most between resolving the path of a session whose last
+/// write is less than `LIVE` ago, and opening it. During that time it is not visible that the
+/// process is going to write to a replaced file.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// How long after its last write a session counts as being written to.
@@ -50,7 +50,7 @@ pub struct Store {
 pub struct Session {
     path: PathBuf,
     source: FileSource,
-    held: Storage,
+    storage: Storage,
     /// The locked file; the lock is released when it is dropped.
     lock: File,
 }
@@ -159,11 +159,11 @@ impl Store {
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
-        disk::private_folder(&self.locks).map_err(|err| unlocked(err, real))?;
+        disk::private_folder(&self.locks).map_err(|err| cannot_lock(err, real))?;
         let name = Hash::compute(real.as_os_str().as_encoded_bytes()).to_string();
         let path = self.locks.join(&name[..32]);
         let file = open_private(&path)
-            .map_err(|err| unlocked(Error::writing(err, "the lock", &path), real))?;
+            .map_err(|err| cannot_lock(Error::writing(err, "the lock", &path), real))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => {
@@ -176,14 +176,14 @@ impl Store {
                 Ok(file)
             }
             Err(TryLockError::Error(err)) => {
-                Err(unlocked(Error::writing(err, "the lock", &path), real))
+                Err(cannot_lock(Error::writing(err, "the lock", &path), real))
             }
         }
     }
 }
 
-/// The session at this path cannot be locked.
-fn unlocked(err: Error, real: &Path) -> Error {
+/// The error for a session that cannot be locked.
+fn cannot_lock(err: Error, real: &Path) -> Error {
     let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
     Error::new(ErrorKind::Disk, "cannot lock the session").at(real).because(err).with_hint(hint)
 }
@@ -198,13 +198,13 @@ impl Session {
         one_name(&meta, &real, SEVERAL_NAMES)?;
         // Bytes that were appended after the file was opened are not part of the session.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
-        let (source, held) = if compressed::is_compressed(&file)? {
+        let (source, storage) = if compressed::is_compressed(&file)? {
             let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
             (plain, Storage::Compressed(stamp, file, frames))
         } else {
             (file, Storage::File(stamp))
         };
-        Ok(Session { path: real, source, held, lock })
+        Ok(Session { path: real, source, storage, lock })
     }
 
     fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<Session> {
@@ -215,7 +215,7 @@ impl Session {
             return Err(Error::new(ErrorKind::Changed, what).at(&path));
         }
         let source = read.map_or_else(|| rows.open(), Ok)?;
-        Ok(Session { path, source, held: Storage::Rows(rows), lock })
+        Ok(Session { path, source, storage: Storage::Rows(rows), lock })
     }
 
     /// The address of the session, without symbolic links.
@@ -231,7 +231,7 @@ impl Session {
     /// The other processes that have the session's file open. Empty for a database, which has locks
     /// of its own.
     pub fn users(&self) -> Vec<User> {
-        match self.held {
+        match self.storage {
             Storage::File(_) | Storage::Compressed(..) => users_of(&self.path),
             Storage::Rows(_) => Vec::new(),
         }
@@ -244,7 +244,7 @@ impl Session {
     ///
     /// `Changed` if the file was written to or replaced, `NotFound` if it does not exist any more.
     pub fn check_unchanged(&self) -> Result<()> {
-        let (stamp, file) = match &self.held {
+        let (stamp, file) = match &self.storage {
             Storage::File(stamp) => (*stamp, &self.source),
             Storage::Compressed(stamp, file, _) => (*stamp, file),
             Storage::Rows(_) => return Ok(()),
@@ -284,17 +284,17 @@ impl Session {
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> Result<Prepared<'_>> {
-        match &self.held {
+        match &self.storage {
             Storage::File(stamp) => {
                 let old = &self.source;
-                let temp = self.next_to_it(&self.source, write)?;
+                let temp = self.write_next_to(&self.source, write)?;
                 Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
             }
             Storage::Compressed(stamp, old, frames) => {
                 let after = compressed::plain(&self.source, write)?;
                 let (kept, added) = compressed::compress(frames, &self.source, &after)?;
                 after.failure().map_or(Ok(()), Err)?;
-                let temp = self.next_to_it(old, |out| {
+                let temp = self.write_next_to(old, |out| {
                     copy(old, 0..kept, out)?;
                     out.write_all(&added).map_err(Error::from)
                 })?;
@@ -317,7 +317,7 @@ impl Session {
         // The clone is the same lock: it is released when the last owner is dropped.
         let lock = self.lock.try_clone();
         let lock = lock.map_err(|err| Error::writing(err, "the lock", &self.path))?;
-        let now = match &self.held {
+        let now = match &self.storage {
             Storage::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
             Storage::File(_) | Storage::Compressed(..) => {
                 Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
@@ -343,7 +343,7 @@ impl Session {
     /// `Refused`, with the reason.
     pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
         let end = self.source.len();
-        match self.held {
+        match self.storage {
             Storage::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {
                 let what = "a compressed session can only be appended to";
                 Err(Error::new(ErrorKind::Refused, what).at(&self.path).with_hint(
@@ -355,9 +355,9 @@ impl Session {
         }
     }
 
-    /// A flushed temporary file in the folder of the session, with the owner, mode and times of the
-    /// old file.
-    fn next_to_it(
+    /// Writes a flushed temporary file in the folder of the session, with the owner, mode and times
+    /// of the old file.
+    fn write_next_to(
         &self,
         old: &FileSource,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -381,7 +381,7 @@ pub enum Prepared<'a> {
     File {
         /// The locked session.
         session: &'a Session,
-        /// The metadata of the old file.
+        /// The stamp that the old file had when it was opened.
         stamp: Stamp,
         /// The old bytes.
         old: &'a FileSource,

@@ -217,7 +217,7 @@ impl Archive {
     /// Writes the note that a pack was removed on purpose.
     fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
         let left = was.filter(|it| !it.is_way_back()).map(|it| it.after);
-        let text = left.map(|left| serde_json::to_vec(&Mark { left }));
+        let text = left.map(|left| serde_json::to_vec(&RemovalNote { left }));
         let text = text.transpose().ok().flatten().unwrap_or_default();
         self.store.write_note(&removed_name(folder, number), &text)
     }
@@ -255,7 +255,7 @@ impl Archive {
                         report.unread.push(err);
                     }
                 }
-                Need::Unneeded(_) if !grace.is_over(since(generation)) => report.young += 1,
+                Need::Unneeded(_) if !grace.is_over(added_at(generation)) => report.young += 1,
                 Need::Unneeded(reason) => {
                     going.push(generation.number);
                     reasons.insert(reason);
@@ -354,7 +354,7 @@ impl Archive {
         if let Some(err) = note.failure() {
             return Err(err);
         }
-        Ok(serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left))
+        Ok(serde_json::from_slice(&text).ok().map(|note: RemovalNote| note.left))
     }
 
     /// The length of a pack on disk; 0 if it is unknown.
@@ -364,14 +364,14 @@ impl Archive {
 }
 
 /// When a generation was added to the archive.
-fn since(generation: &Generation) -> Timestamp {
+fn added_at(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }
 
 /// The content of the note about a pack that was removed on purpose. Older versions wrote an empty
 /// file.
 #[derive(Serialize, Deserialize)]
-struct Mark {
+struct RemovalNote {
     /// The digest of the file that the generation left.
     left: Digest,
 }

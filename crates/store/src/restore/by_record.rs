@@ -64,10 +64,11 @@ impl<'a> Walk<'a> {
                 (None, None) => false,
             };
         }
-        let mut matches: Vec<Match<'g>> = open.values_mut().flat_map(Group::as_many).collect();
+        let mut matches: Vec<Match<'g>> =
+            open.values_mut().flat_map(Group::match_in_order).collect();
         matches.extend(self.by_place(generation, &mut open, &matches));
-        matches.extend(open.values_mut().flat_map(Group::as_many));
-        matches.extend(open.values_mut().flat_map(Group::matches));
+        matches.extend(open.values_mut().flat_map(Group::match_in_order));
+        matches.extend(open.values_mut().flat_map(Group::match_alike));
         matches.sort_by_key(|(idx, _)| *idx);
         Ok(matches)
     }
@@ -124,6 +125,7 @@ impl<'a> Walk<'a> {
         Ok(view.read(0..view.len()).into_owned())
     }
 
+    /// The splices of the edits that were undone in a line, relative to its beginning.
     pub(super) fn edits(&self, idx: usize) -> Vec<Splice> {
         self.edits.get(&idx).cloned().unwrap_or_default()
     }
@@ -133,7 +135,7 @@ impl<'a> Walk<'a> {
         self.lines[idx].span.start
     }
 
-    /// Undoes an edit in a line.
+    /// Undoes the edits that a generation made in a line.
     pub(super) fn undo(
         &mut self,
         idx: usize,
@@ -214,8 +216,9 @@ struct Group<'g> {
 }
 
 impl<'g> Group<'g> {
-    /// Matches lines and records by their order, if there are equally many.
-    fn as_many(&mut self) -> Vec<Match<'g>> {
+    /// Matches lines and records by their order, if there are equally many and only the edits can
+    /// have made their text.
+    fn match_in_order(&mut self) -> Vec<Match<'g>> {
         if !self.is_proof || self.lines.len() != self.records.len() {
             return Vec::new();
         }
@@ -223,7 +226,7 @@ impl<'g> Group<'g> {
     }
 
     /// Matches fewer lines than records, if all these records are undone in the same way.
-    fn matches(&mut self) -> Vec<Match<'g>> {
+    fn match_alike(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);
         if !self.is_proof || !are_alike || self.lines.len() > self.records.len() {

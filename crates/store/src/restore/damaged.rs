@@ -11,6 +11,10 @@ use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
+/// The hint for a restore that needs a damaged or missing part.
+const PARTIAL: &str =
+    "`--partial` restores what can be; `epitome archive verify` lists what is damaged";
+
 /// What a restore does if it needs a damaged or missing part of the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damage {
@@ -88,9 +92,6 @@ fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> 
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)
 }
-
-const PARTIAL: &str =
-    "`--partial` restores what can be; `epitome archive verify` lists what is damaged";
 
 /// The texts of a block that may be stubs.
 fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
