@@ -108,8 +108,8 @@ fn script_literal(text: &str, quote: char) -> String {
     literal
 }
 
-/// The text of the inside of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become
-/// U+FFFD, as in JSON.
+/// The text of the inside of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates
+/// become U+FFFD, as in JSON.
 fn script_text(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;

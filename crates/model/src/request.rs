@@ -10,7 +10,8 @@ use crate::{CacheUse, Tokens, Transcript, Usage};
 ///
 /// Records of one response are one request, whichever of them says its size, unless a record of
 /// another response is between them. Requests of which nothing is recorded, or nothing but zero,
-/// are left out, and so are copies of the history. [`counted_requests`] has all counts of a request.
+/// are left out, and so are copies of the history. [`counted_requests`] has all counts of a
+/// request.
 pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     let mut sizes: Vec<Tokens> = Vec::new();
     let mut response = None;
@@ -42,8 +43,8 @@ pub struct CountedRequest<'t> {
 /// All requests whose tokens a session records, in the order of the file.
 ///
 /// Several records of one response may each have counts, which grow: they are one request, wherever
-/// in the file they are, with the largest of each count. Requests whose counts are all zero (aborted, or failed at once) are left
-/// out, and so are copies of the history.
+/// in the file they are, with the largest of each count. Requests whose counts are all zero
+/// (aborted, or failed at once) are left out, and so are copies of the history.
 pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();
     let mut of_response: HashMap<&str, usize> = HashMap::new();
