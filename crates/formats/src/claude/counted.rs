@@ -18,7 +18,7 @@ pub(super) type Usages = Vec<(usize, Usage)>;
 /// Reasoning that is bound to everything before it is not marked: after an edit before it a
 /// provider would refuse it.
 pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
-    for item in counted_alone(transcript, usages) {
+    for item in items_to_keep(transcript, usages) {
         let Item::Entry(entry) = &mut transcript.items[item] else { continue };
         for block in &mut entry.blocks {
             if let Block::Thinking(thinking) = block {
@@ -28,8 +28,9 @@ pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     }
 }
 
-/// The items that hold only reasoning, of responses in which the next record states another usage.
-fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
+/// The items that hold only reasoning, of responses in which the next record states another usage
+/// or is missing.
+fn items_to_keep(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
     let mut responses: HashMap<&str, Response> = HashMap::new();
     for &(item, usage) in usages {
         let Some(entry) = transcript.items[item].entry() else { continue };
@@ -40,7 +41,8 @@ fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
             responses.entry(group).or_default().add(item, entry, usage);
         }
     }
-    let mut items: Vec<usize> = responses.into_values().flat_map(Response::counted_alone).collect();
+    let mut items: Vec<usize> =
+        responses.into_values().flat_map(Response::reasoning_to_keep).collect();
     items.sort_unstable();
     items
 }
@@ -48,25 +50,28 @@ fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
 /// The beginning of a response, up to its first record with more than reasoning.
 #[derive(Default)]
 struct Response {
+    /// The records that hold only reasoning, each with its usage.
     reasoning: Vec<(usize, Usage)>,
-    said: Option<Usage>,
+    /// The usage of the first record that holds more, once there is one.
+    next_usage: Option<Usage>,
 }
 
 impl Response {
     fn add(&mut self, item: usize, entry: &Entry, usage: Usage) {
-        if self.said.is_some() {
+        if self.next_usage.is_some() {
             return;
         }
         if entry.blocks.iter().all(|block| matches!(block, Block::Thinking(_))) {
             self.reasoning.push((item, usage));
         } else {
-            self.said = Some(usage);
+            self.next_usage = Some(usage);
         }
     }
 
-    /// All records of reasoning, or none: which of them would be removed depends on the recipe.
-    fn counted_alone(self) -> Vec<usize> {
-        if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.said) {
+    /// The items whose reasoning must be kept: all of them if one states another usage than the
+    /// next record, because a recipe may remove any of them; otherwise none.
+    fn reasoning_to_keep(self) -> Vec<usize> {
+        if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.next_usage) {
             return Vec::new();
         }
         self.reasoning.iter().map(|(item, _)| *item).collect()

@@ -7,59 +7,59 @@ use super::tools;
 use crate::port::{Given, Message, NOTHING, PortedCall, PortedResult, messages, uuid};
 
 /// Maximum length of a call id in Anthropic's API.
-const ID: usize = 64;
+const LONGEST_ID: usize = 64;
 
 /// A session with the content of the transcript's context.
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
-    let (all, said) = messages(transcript, source, ID);
-    let mut records = Records { given, lines: Vec::new() };
-    for said in &said {
-        records.say(&all, said);
+    let (all, messages) = messages(transcript, source, LONGEST_ID);
+    let mut records = SessionRecords { given, lines: Vec::new() };
+    for message in &messages {
+        records.add_message(&all, message);
     }
     let n = records.lines.len();
     all.finish(records.lines.join("\n") + "\n", n)
 }
 
 /// The records of the new session, each the parent of the next.
-struct Records<'g> {
+struct SessionRecords<'g> {
     given: &'g Given<'g>,
     lines: Vec<String>,
 }
 
-impl Records<'_> {
-    fn say(&mut self, all: &Conversation<'_>, message: &Message<'_>) {
+impl SessionRecords<'_> {
+    fn add_message(&mut self, all: &Conversation<'_>, message: &Message<'_>) {
         match message {
-            Message::User(pieces) => self.user(&words(pieces), ""),
-            Message::Agent(pieces) => self.user(&words(pieces), r#","isMeta":true"#),
+            Message::User(pieces) => self.add_user(&content(pieces), ""),
+            Message::Agent(pieces) => self.add_user(&content(pieces), r#","isMeta":true"#),
             Message::Summary(text) => {
                 if self.lines.is_empty() {
-                    self.boundary();
+                    self.add_boundary();
                 }
                 let marks = r#","isVisibleInTranscriptOnly":true,"isCompactSummary":true"#;
-                self.user(&encode(text), marks);
+                self.add_user(&encode(text), marks);
             }
             Message::Reply(texts, calls) => {
                 // A response has one record per block; the records share its id.
                 let id = uuid(self.given.id, &format!("reply {}", self.lines.len()));
                 let id = format!("msg_{}", id.replace('-', ""));
                 let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
-                let texts = texts.iter().map(|words| text(words));
+                let texts = texts.iter().map(|words| text_block(words));
                 let blocks: Vec<String> =
                     texts.chain(calls.iter().map(|it| call(all, it))).collect();
                 for block in blocks {
-                    self.reply(&id, stop, &block);
+                    self.add_reply(&id, stop, &block);
                 }
             }
-            Message::Result(answer) => self.user(&format!("[{}]", result(answer)), ""),
+            Message::Result(answer) => self.add_user(&format!("[{}]", result(answer)), ""),
         }
     }
 
-    fn user(&mut self, content: &str, marks: &str) {
+    fn add_user(&mut self, content: &str, marks: &str) {
         let message = format!(r#""message":{{"role":"user","content":{content}}}"#);
         self.push("user", &format!("{message}{marks}"));
     }
 
-    fn reply(&mut self, id: &str, stop: &str, block: &str) {
+    fn add_reply(&mut self, id: &str, stop: &str, block: &str) {
         self.push(
             "assistant",
             &format!(
@@ -73,7 +73,7 @@ impl Records<'_> {
     }
 
     /// Adds a record that ends what is sent: nothing before the summary is sent.
-    fn boundary(&mut self) {
+    fn add_boundary(&mut self) {
         self.push(
             "system",
             concat!(
@@ -128,7 +128,7 @@ fn result(answer: &PortedResult<'_>) -> String {
         // The API refuses a failed result without text.
         [] if *failed => encode(NOTHING),
         [] => encode(""),
-        pieces => words(pieces),
+        pieces => content(pieces),
     };
     let id = encode(id);
     format!(
@@ -137,12 +137,12 @@ fn result(answer: &PortedResult<'_>) -> String {
 }
 
 /// The content of a message: a single text as a string, anything else as blocks.
-fn words(pieces: &[TextOrImage<'_>]) -> String {
+fn content(pieces: &[TextOrImage<'_>]) -> String {
     if let [TextOrImage::Text(words)] = pieces {
         return encode(words);
     }
     let blocks = pieces.iter().map(|piece| match piece {
-        TextOrImage::Text(words) => text(words),
+        TextOrImage::Text(words) => text_block(words),
         TextOrImage::Picture { media, data } => {
             let data = encode(data);
             let source = format!(r#"{{"type":"base64","media_type":"{media}","data":{data}}}"#);
@@ -153,6 +153,6 @@ fn words(pieces: &[TextOrImage<'_>]) -> String {
     format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }
 
-fn text(words: &str) -> String {
+fn text_block(words: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, encode(words))
 }

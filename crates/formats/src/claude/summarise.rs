@@ -40,8 +40,8 @@ pub fn summarise(
         newest.boundary_record(&boundary, &time, summary.tokens.0, &preserved),
         newest.summary_record(&anchor, &boundary, &time, &summary.text),
     );
-    let whole = source.is_empty() || source.read(source.len() - 1..source.len())[..] == *b"\n";
-    Ok([if whole { "" } else { "\n" }, &records].concat().into_bytes())
+    let is_ended = source.is_empty() || source.read(source.len() - 1..source.len())[..] == *b"\n";
+    Ok([if is_ended { "" } else { "\n" }, &records].concat().into_bytes())
 }
 
 /// The members that say which messages are kept, if any are.
@@ -63,10 +63,11 @@ fn preserved(kept: &[&str], anchor: &str) -> String {
     )
 }
 
+/// What the record of a summary says before its text.
 const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is \
                        summarised here; what follows the summary is its end, word for word.";
 
-/// The newest message, which the summary continues.
+/// The newest message of the old context, after which the boundary and the summary are written.
 struct Newest {
     id: Box<str>,
     /// The members of the message that say where and when, as stored, each preceded by a comma.
@@ -74,6 +75,23 @@ struct Newest {
 }
 
 impl Newest {
+    /// Reads the record of an entry. `None` if the entry has no id.
+    fn from_entry(source: &dyn Source, entry: &Entry) -> Option<Newest> {
+        let line = source.at(entry.record.span);
+        let record = Document::parse(&line).ok()?.root;
+        let mut circumstances = String::new();
+        let members = record.members().iter().filter(|(key, value)| is_circumstance(key, value));
+        let session = record.string("sessionId");
+        for (name, value) in
+            members.map(|(key, value)| (&**key, value)).chain(session.map(|id| ("sessionId", id)))
+        {
+            if let Ok(value) = std::str::from_utf8(value.raw()) {
+                circumstances += &format!(",\"{name}\":{value}");
+            }
+        }
+        Some(Newest { id: entry.id.clone()?, circumstances })
+    }
+
     /// The record that ends the old context. `time` is JSON, `preserved` are members.
     fn boundary_record(&self, id: &str, time: &str, tokens: u64, preserved: &str) -> String {
         let Newest { id: newest, circumstances } = self;
@@ -108,22 +126,6 @@ impl Newest {
             time,
             self.circumstances,
         )
-    }
-
-    fn from_entry(source: &dyn Source, entry: &Entry) -> Option<Newest> {
-        let line = source.at(entry.record.span);
-        let record = Document::parse(&line).ok()?.root;
-        let mut circumstances = String::new();
-        let members = record.members().iter().filter(|(key, value)| is_circumstance(key, value));
-        let session = record.string("sessionId");
-        for (name, value) in
-            members.map(|(key, value)| (&**key, value)).chain(session.map(|id| ("sessionId", id)))
-        {
-            if let Ok(value) = std::str::from_utf8(value.raw()) {
-                circumstances += &format!(",\"{name}\":{value}");
-            }
-        }
-        Some(Newest { id: entry.id.clone()?, circumstances })
     }
 }
 

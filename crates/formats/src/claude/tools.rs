@@ -38,8 +38,8 @@ const FETCH: Roles = Roles::target("url query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt message");
 
 /// The tool of Claude Code that carries out an action, and its input.
-pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
-    Some(match deed {
+pub fn call(action: &ToolAction) -> Option<(&'static str, String)> {
+    Some(match action {
         ToolAction::Read { path, part } => {
             let mut members = vec![("file_path", encode(path))];
             members.extend(part.iter().map(|(key, value)| (&**key, value.clone())));
