@@ -32,7 +32,8 @@ pub fn billed(session: &[u8]) -> Billed {
     found
 }
 
-/// The request of a record, or of one that is inside of a record of progress.
+/// The request of a record, or of one that is inside of a record of progress. `outer` is the record
+/// of the file.
 fn request(record: &Value, outer: &Value) -> Option<BilledRequest> {
     let message = &record["message"];
     let usage = message["usage"].as_object()?;

@@ -16,11 +16,14 @@ fields! {
         version: b"version" => text,
         sidechain: b"isSidechain" => truth,
         meta: b"isMeta" => truth,
+        /// Whether the message is the summary of a compaction.
         summary: b"isCompactSummary" => truth,
+        /// A title of the session. A record of the type `summary` holds one, too.
         title: b"summary" | b"customTitle" | b"aiTitle" => text,
         message: b"message" => object<Message>,
         tool_use_result: b"toolUseResult" => any,
         data: b"data" => any,
+        /// The body of an `api-request-shape` or of an `api-request`.
         request: b"shape" | b"params" => any,
         rendered: b"rendered" => any,
         compaction: b"compactMetadata" => inside<Compaction>,

@@ -1,4 +1,8 @@
 //! Converts records into a transcript.
+//!
+//! [`Parsed`] converts one record without the others, which is done on all cores. [`Reader`] gets
+//! these records in the order of the file and collects the tree that they form. When it has all of
+//! them it finds the leaf that a resume continues from, and the items that are sent.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -45,8 +49,8 @@ const FROM_USER: [&[u8]; 4] = [
     b"User has answered your questions",
 ];
 
-/// Whether one of the first lines is a record of Claude Code: one that has a session id, or a
-/// `message` with a `uuid`.
+/// Whether one of the first lines is a record of Claude Code: one that has a session id, a
+/// `message` with a `uuid`, or a title without a `uuid`.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -115,16 +119,20 @@ fn without_spare_room(mut entry: Entry) -> Entry {
     entry
 }
 
+/// Collects what the records say of the tree. `side` and `is_reminder` are as long as
+/// [`SessionReader::nodes`].
 #[derive(Default)]
 struct Reader {
     /// Whether each node is in a side chain.
     side: Vec<bool>,
     /// Whether each node is a reminder.
     is_reminder: Vec<bool>,
-    /// The nodes that can be a leaf, each with its time.
+    /// The nodes from which a resume can continue, each with its time: it continues from the
+    /// latest.
     leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
-    /// The usage that each record states.
+    /// The usage that each record states. Unlike [`Entry::usage`], it is not corrected for a
+    /// response that was cut off.
     usages: Usages,
 }
 
@@ -132,6 +140,7 @@ struct Reader {
 struct Preserved {
     /// The id of the entry that these entries follow.
     anchor: Option<Box<str>>,
+    /// The ids of the kept entries, in the order in which they are sent.
     ids: Vec<Box<str>>,
 }
 
@@ -233,7 +242,7 @@ impl Reader {
 
     /// The items that a resume from `leaf` sends: the path to the leaf; the other records of its
     /// responses; and the results of their calls (the results of parallel calls are leaves
-    /// themselves).
+    /// themselves). Of a file of a sub-agent, which is one side chain, only the path is sent.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
@@ -314,6 +323,8 @@ fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidate
     }
 }
 
+/// The entry of a record of the type `user`. In addition to messages of the user, such records hold
+/// results of tools, and texts of the agent.
 fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
     let blocks = content(at, message, raw.summary);
     let answers = blocks.iter().any(|block| matches!(block, Block::Output(_)));
@@ -360,6 +371,7 @@ fn whole_text<'m>(at: &Place<'_>, message: &'m raw::Message) -> Option<&'m Range
     message.content.whole.as_ref().filter(|place| at.line[place.start] == b'"')
 }
 
+/// The blocks of a message, whose content is one string or a list of blocks.
 fn content(at: &Place<'_>, message: &raw::Message, summary: bool) -> Vec<Block> {
     let whole = whole_text(at, message).map(|place| text_block(at, place, summary));
     let blocks = message.content.items.iter().map(|block| convert_block(at, block, summary));
@@ -413,8 +425,8 @@ fn output(at: &Place<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
     }
 }
 
-/// Whether each line begins with its number: Claude Code's Read puts it there, followed by `→` or a
-/// tab.
+/// Whether each line begins with its number, which the first line tells: Claude Code's Read puts it
+/// there, followed by `→` or a tab.
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -428,8 +440,9 @@ fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {
     Some(Image { media, data, whole: at.span(&raw.whole) })
 }
 
-/// Parts of a record that the agent never sends.
+/// The hidden fields of a record: parts that the agent never sends.
 fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
+    // The body is the `shape` of one kind of logged request, and the `message` of the other.
     let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
         Some(b"\"user\"") => ("toolUseResult", raw.tool_use_result.as_ref(), Left::Nothing),
