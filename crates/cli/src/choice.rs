@@ -64,8 +64,9 @@ where
 }
 
 impl Choice {
-    /// The recipe, with the changes that settings and options make.
-    pub fn recipe(&self, app: &App, summary: bool) -> Result<Recipe> {
+    /// The recipe, with the changes that settings and options make. With `summarise`, a recipe
+    /// without a summary gets one.
+    pub fn recipe(&self, app: &App, summarise: bool) -> Result<Recipe> {
         let rules = passes::Keep {
             turns: self.keep_turns,
             results: self.keep_results,
@@ -87,6 +88,6 @@ impl Choice {
         let options = Values { compaction, ..Values::default() };
         let settings = app.settings()?;
         let name = self.recipe.as_deref();
-        Ok(recipes::resolve_with(&app.config, settings, name, &options, summary)?)
+        Ok(recipes::resolve_with(&app.config, settings, name, &options, summarise)?)
     }
 }

@@ -11,7 +11,8 @@ pub fn can_ask() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// Asks the user whether to continue.
+/// Asks the user whether to continue, unless `yes` is set. Returns an error if the answer is not
+/// yes, or if the user cannot be asked.
 pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());

@@ -13,24 +13,13 @@ use epitome_passes::KeepRule;
 use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, GREEN, PLAIN, RED, change, count, field};
 
-/// A compaction with its diff.
+/// A compaction that was made or planned, and what is shown with it.
 pub struct ReportView {
     pub report: CompactReport,
     /// The losses of a plan that may matter, each in a few words. `None` if they are not shown.
     pub may_matter: Option<Vec<String>>,
     /// The text before and after each edit, if that was requested.
     pub diff: String,
-}
-
-/// Describes the agent's native form.
-fn own_way(file: &CompactedFile) -> String {
-    let native = epitome_formats::named(file.agent).and_then(|format| format.native);
-    match (file.way, native) {
-        (Some(WayTaken::Native), Some(Native::Mark(_))) => {
-            format!("by marks of {}'s own", file.agent)
-        }
-        (Some(_) | None, Some(_) | None) => format!("in a record of {}'s own", file.agent),
-    }
 }
 
 /// The whole report of one session, without the list of losses. `may_matter` are the losses that
@@ -49,11 +38,11 @@ pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     let mut facts = vec![format!("{} · recipe {}", file.agent, field(&report.recipe))];
     let appended = matches!(file.way, Some(WayTaken::Native | WayTaken::Summary))
         && file.outcome != Outcome::Nothing;
-    facts.extend(appended.then(|| own_way(file)));
+    facts.extend(appended.then(|| how_appended(file)));
     facts.extend(file.generation.map(|number| format!("generation {number}")));
     facts.extend(report.dry_run.then(|| "nothing was written".to_owned()));
     let _ = writeln!(text, "{DIM}{}{DIM:#}\n", facts.join(" · "));
-    text.push_str(&numbers(report));
+    text.push_str(&size_table(report));
     text.push('\n');
     let mut lines = Lines::default();
     lines.add("edits", edits(file));
@@ -92,7 +81,19 @@ pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     text
 }
 
-fn numbers(report: &CompactReport) -> String {
+/// Describes how the agent's own format holds the compaction: in a new record, or by marks.
+fn how_appended(file: &CompactedFile) -> String {
+    let native = epitome_formats::named(file.agent).and_then(|format| format.native);
+    match (file.way, native) {
+        (Some(WayTaken::Native), Some(Native::Mark(_))) => {
+            format!("by marks of {}'s own", file.agent)
+        }
+        (Some(_) | None, Some(_) | None) => format!("in a record of {}'s own", file.agent),
+    }
+}
+
+/// The table of sizes before and after: of the session's own file, and in sum.
+fn size_table(report: &CompactReport) -> String {
     use Side::{Left, Right};
     let heads = ["", "before", "", "after", "", "", ""];
     let table = Table::new(&[Left, Right, Left, Right, Right, Left, Left], &heads);
@@ -235,7 +236,7 @@ fn grows(file: &CompactedFile) -> Vec<String> {
 
 /// Lists the largest savings of the context by tool and by file.
 fn saves(savings: &Savings) -> Vec<String> {
-    let lines = [largest(&savings.tools, field), largest(&savings.files, end)];
+    let lines = [largest(&savings.tools, field), largest(&savings.files, path_end)];
     lines.into_iter().flatten().collect()
 }
 
@@ -259,7 +260,7 @@ fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
 }
 
 /// The last two components of a path.
-fn end(path: &str) -> String {
+fn path_end(path: &str) -> String {
     let path = field(path);
     match path.rmatch_indices(['/', '\\']).nth(1) {
         Some((at, _)) if at > 0 => format!("…{}", &path[at..]),
@@ -288,6 +289,7 @@ fn price(file: &CompactedFile) -> Vec<String> {
     vec![quote.next_request(), balance]
 }
 
+/// Says what is kept, and why: everything if the recipe does not start.
 fn kept(file: &CompactedFile) -> Vec<String> {
     if let Some(trigger) = file.not_reached {
         let mut waits = Vec::new();
@@ -372,11 +374,12 @@ fn in_use(file: &CompactedFile) -> Vec<String> {
 /// Totals of several compactions, for people.
 #[derive(Debug, Default)]
 pub struct Sum {
-    /// Sessions that were written.
+    /// Sessions that were compacted, or would be.
     pub sessions: u64,
     tokens: Change<Tokens>,
     bytes: Change<Bytes>,
-    /// Sessions skipped because too little of their context would be removed.
+    /// Sessions skipped because too little of their context would be removed. The caller counts
+    /// them: [`add`](Sum::add) does not.
     pub too_little: u64,
 }
 

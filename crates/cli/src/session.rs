@@ -113,8 +113,8 @@ fn not_read(err: epitome::Error) -> String {
     format!("not read: {}", Failure::from(err).one_line())
 }
 
-/// Whether epitome can write sessions of an agent.
-fn written(agent: &str) -> Result<()> {
+/// Returns an error if epitome never writes sessions of an agent.
+fn check_written(agent: &str) -> Result<()> {
     named(agent).map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
 
@@ -198,7 +198,7 @@ impl Filter {
         let now = SystemTime::from(app.config.now());
         let mut found = all(app).sessions;
         let mut left: BTreeMap<&str, (u64, Failure)> = BTreeMap::new();
-        found.retain(|file| match written(file.agent) {
+        found.retain(|file| match check_written(file.agent) {
             Ok(()) => true,
             Err(why) => {
                 left.entry(file.agent).or_insert((0, why)).0 += 1;

@@ -249,13 +249,15 @@ pub fn one(
     Ok(done.expect("without a filter every session is wanted").report)
 }
 
+/// How the sessions of one command are compacted.
 struct Job<'a> {
     app: &'a App,
     compact: Compact<'a>,
     dry_run: bool,
-    /// Shows the text before and after each edit.
+    /// Whether the text before and after each edit is shown.
     diff: bool,
     losses: LossesShown,
+    /// Whether databases are shrunk afterwards.
     vacuum: bool,
     /// The calls of models.
     account: &'a Account,
@@ -298,7 +300,7 @@ impl PlanLosses {
 }
 
 impl Job<'_> {
-    /// Compacts one session and prints its whole report.
+    /// Compacts one session, or plans that, and prints the whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
         let is_json = self.app.global.json;
         let done = self.compact(input);
@@ -311,9 +313,9 @@ impl Job<'_> {
         if is_json {
             return self.app.print_json(&report);
         }
-        let told = report::render(&report, may_matter.as_deref());
+        let text = report::render(&report, may_matter.as_deref());
         let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
-        self.app.page_folded(&format!("{diff}{told}{losses}"))
+        self.app.page_folded(&format!("{diff}{text}{losses}"))
     }
 
     /// Vacuums the databases of the sessions, each once.
@@ -334,8 +336,8 @@ impl Job<'_> {
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
     }
 
-    /// Compacts one session with its sub-agents. `None` if it is not of the project that was asked
-    /// for.
+    /// Compacts one session with its sub-agents or, in a dry run, plans that. Prints nothing.
+    /// `None` if the session is not of the project that was asked for.
     fn compact(&self, input: &Input) -> Result<Option<ReportView>> {
         let path = match input {
             Input::Stdin => return self.compact_stdin().map(Some),
@@ -360,6 +362,7 @@ impl Job<'_> {
         Ok(Some(PlanLosses::NotShown.into_view(self.write(&session)?, String::new())))
     }
 
+    /// Plans the session on standard input, or writes a compacted copy of it.
     fn compact_stdin(&self) -> Result<ReportView> {
         if self.compact.out.is_none() && !self.dry_run {
             return Err(Failure::usage("a session from standard input needs --out"));
@@ -403,7 +406,7 @@ impl Job<'_> {
         }
     }
 
-    /// Writes a session, or a compacted copy of it.
+    /// Compacts a session, or writes a compacted copy of it.
     fn write(&self, session: &OpenSession<'_>) -> Result<CompactReport> {
         let is_copy = self.compact.out.is_some();
         if !is_copy {
@@ -420,6 +423,7 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a session passes the filter for projects, which needs the content of the session.
     fn wants(&self, session: &OpenSession<'_>) -> Result<bool> {
         let project = self.filter.and_then(|filter| filter.which.project.as_deref());
         project.map_or(Ok(true), |project| Ok(session.is_run_in(project)?))
@@ -438,6 +442,7 @@ impl Difference {
         Ok(Difference { screen, text: String::new() })
     }
 
+    /// Adds the edits of one file.
     fn add<S: Source>(&mut self, job: &Job<'_>, path: &Path, planned: &CompactionPlan<'_, S>) {
         if let Some(screen) = &self.screen {
             let format = Some(planned.session.format.name);

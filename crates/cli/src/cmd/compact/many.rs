@@ -19,9 +19,9 @@ const BAR: &str = "{bar:30} {pos}/{len} sessions {elapsed}";
 /// A hint for a run that was stopped: how to undo its compactions.
 const UNDO: &str = "`epitome undo` takes them back; the same command goes on with the rest";
 
-/// A session that was not compacted.
+/// A session that was not compacted, as JSON.
 #[derive(Serialize)]
-struct Left<'a> {
+struct NotCompacted<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
@@ -145,7 +145,7 @@ impl Job<'_> {
         }
     }
 
-    /// Reports why a session is unchanged.
+    /// Reports why a session is unchanged. `excused` is whether that is no failure of the command.
     pub(super) fn report_failure(
         &self,
         input: &Input,
@@ -158,8 +158,9 @@ impl Job<'_> {
             let session = input.name();
             let models = self.account.calls_for(&input.name());
             let outcome = if excused { "skipped" } else { "failed" };
-            let left = Left { session, recipe, dry_run, outcome, models, error: failure };
-            return self.app.print_json(&left);
+            let not_compacted =
+                NotCompacted { session, recipe, dry_run, outcome, models, error: failure };
+            return self.app.print_json(&not_compacted);
         }
         if excused {
             self.app.note(&format!("{DIM}skipped:{DIM:#} {}", visible(&failure.one_line())))
@@ -169,6 +170,7 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// Prints a table of the sessions, and how many are unchanged because of a failure.
     fn print_all(&self, reports: &[CompactReport], diffs: String, left: u64) -> Result<()> {
         let mut text = diffs;
         text.push_str(&report::summary(reports));
