@@ -177,8 +177,8 @@ impl Error {
     }
 
     /// An error that occurred while writing `path`. `what` is what was written, as the message says
-    /// it: `the session` for `cannot write the session`. An [`Error`] inside `err` is returned as it
-    /// is.
+    /// it: `the session` for `cannot write the session`. An [`Error`] inside `err` is returned as
+    /// it is.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,

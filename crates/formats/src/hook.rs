@@ -46,13 +46,13 @@ pub struct Ended {
 /// Parses what a hook receives: a JSON object with Claude Code's keys, which Codex and Gemini CLI
 /// adopted (<https://code.claude.com/docs/en/hooks>) and epitome's own files use. `None` if it is
 /// not such an object.
-pub fn ended(told: &[u8]) -> Option<Ended> {
-    let told: Value = serde_json::from_slice(told).ok()?;
+pub fn ended(input: &[u8]) -> Option<Ended> {
+    let input: Value = serde_json::from_slice(input).ok()?;
     let ended = Ended {
-        id: text(&told["session_id"]),
-        file: text(&told["transcript_path"]),
-        cwd: text(&told["cwd"]),
-        process: told["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
+        id: text(&input["session_id"]),
+        file: text(&input["transcript_path"]),
+        cwd: text(&input["cwd"]),
+        process: input["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
     };
     (ended.id.is_some() || ended.file.is_some()).then_some(ended)
 }

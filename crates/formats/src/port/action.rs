@@ -52,7 +52,7 @@ impl ToolAction {
     ) -> Option<ToolAction> {
         let text = match all.arguments(call) {
             Arguments::Object(text) => text,
-            Arguments::Text(text) => return of_text(call, all, text),
+            Arguments::Text(text) => return from_text(call, all, text),
         };
         let document = Document::parse(text.as_bytes()).ok()?;
         let mut rest = Members::from_value(&document.root);
@@ -100,12 +100,12 @@ impl ToolAction {
             }
             _ => return None,
         };
-        rest.say_nothing_more(cwd).then_some(action)
+        rest.are_without_effect(cwd).then_some(action)
     }
 }
 
 /// The action of a call whose only argument is one text: a command, or a patch.
-fn of_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<ToolAction> {
+fn from_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<ToolAction> {
     match call.kind {
         ToolKind::Patch => Some(ToolAction::Patch { patch: text }),
         ToolKind::Shell => {
@@ -148,8 +148,9 @@ impl<'v, 'a> Members<'v, 'a> {
 
     /// Takes the old and new texts of an edit: two members, or a list of pairs.
     fn take_pairs(&mut self, call: &Call) -> Option<Vec<(String, String)>> {
-        let old = name_of(call, FieldRole::Old)?;
-        let new = name_of(call, FieldRole::New)?;
+        // In a list of pairs the paths are `edits[0].oldText` and `edits[0].newText`.
+        let old = field_path(call, FieldRole::Old)?;
+        let new = field_path(call, FieldRole::New)?;
         if let (Some((list, old)), Some((_, new))) = (old.split_once("[0]."), new.split_once("]."))
         {
             let list = self.take(list)?.list();
@@ -179,7 +180,7 @@ impl<'v, 'a> Members<'v, 'a> {
     }
 
     /// Whether the members that were not taken do not change what the call does.
-    fn say_nothing_more(&self, cwd: Option<&str>) -> bool {
+    fn are_without_effect(&self, cwd: Option<&str>) -> bool {
         self.0.iter().all(|(key, value)| {
             let is_default = value.is_null() || value.raw() == b"false";
             is_default
@@ -189,7 +190,8 @@ impl<'v, 'a> Members<'v, 'a> {
     }
 }
 
-fn name_of(call: &Call, role: FieldRole) -> Option<&str> {
+/// The path in the arguments of the first field with this role.
+fn field_path(call: &Call, role: FieldRole) -> Option<&str> {
     call.fields.iter().find(|field| field.role == role).map(|field| &*field.name)
 }
 

@@ -59,7 +59,10 @@ impl PortedCall<'_> {
     }
 }
 
-/// The messages of a transcript's context. Ids of calls get at most `longest_id` characters.
+/// The messages of a transcript's context, and the conversation that they are from: it reads their
+/// texts, and counts what is left out. Ids of calls get at most `longest_id` characters.
+///
+/// If the first message would be a response, a message of the agent comes before it.
 pub fn messages<'t>(
     transcript: &'t Transcript,
     source: &'t dyn Source,
