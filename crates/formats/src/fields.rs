@@ -61,6 +61,8 @@ impl<T> List<T> {
 /// | `list<T>` | [`List<T>`] | the elements of a list, each as with `value<T>` |
 /// | `by<T>(f)` | `T` | what `f` returns |
 ///
+/// Keys are compared as they are written: a key with escapes is none of these.
+///
 /// After `else`, a function reads all other members and keeps them in fields of its own. The field
 /// `whole` is the position of the object.
 macro_rules! fields {

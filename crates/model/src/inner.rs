@@ -18,6 +18,10 @@ pub struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     /// Decodes a literal (quotes included) that begins at `at` in the source.
+    ///
+    /// # Panics
+    ///
+    /// If `literal` is empty.
     pub fn decode(literal: &'a [u8], at: u64) -> Inner<'a> {
         let inner = &literal[1..literal.len().saturating_sub(1).max(1)];
         let start = at + 1;
@@ -28,7 +32,7 @@ impl<'a> Inner<'a> {
         let mut offsets = Vec::with_capacity(inner.len() + 1);
         let mut from = 0;
         while from < inner.len() {
-            let len = piece(&inner[from..]);
+            let len = first_unit_len(&inner[from..]);
             let raw = &inner[from..from + len];
             let before = text.len();
             if raw[0] == b'\\' {
@@ -58,9 +62,9 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// The number of source bytes of the first character of `rest`: an escape (both halves of a
+/// The number of bytes of `rest` that are decoded together: those of an escape (both halves of a
 /// surrogate pair), or one byte.
-fn piece(rest: &[u8]) -> usize {
+fn first_unit_len(rest: &[u8]) -> usize {
     match rest {
         [b'\\', b'u', ..] => {
             let is_pair = matches!(escaped_unit(rest), Some(0xD800..=0xDBFF))
