@@ -320,7 +320,7 @@ mod tests {
             (format!(r#"["data:a/b;base64,{}"]"#, file(8_000)), 2_250 + 20),
             (format!(r#"["{0}","{0}"]"#, file(1_600)), 4_500 + 7),
         ] {
-            assert_eq!(opaque(&json, &Characters), Tokens(expect), "{:.40}", json);
+            assert_eq!(opaque_tokens(&json, &Characters), Tokens(expect), "{:.40}", json);
         }
     }
 }
