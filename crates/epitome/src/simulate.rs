@@ -57,8 +57,8 @@ pub struct Simulate {
     /// or not. `None`: they are computed from the requests that a session records, or are
     /// [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
-    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the target that
-    /// the recipe has for compactions that the user requests.
+    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the target
+    /// that the recipe has for compactions that the user requests.
     pub target: Option<f64>,
     /// The table of prices.
     pub prices: Catalogue,

@@ -64,15 +64,21 @@ impl Place {
         after: usize,
     ) -> rusqlite::Result<Vec<Message>> {
         let mut messages =
-            self.part(connection, "item < ?3 ORDER BY item DESC, number DESC", before)?;
+            self.messages_where(connection, "item < ?3 ORDER BY item DESC, number DESC", before)?;
         messages.reverse();
         // An item has far fewer messages than this.
-        messages.extend(self.part(connection, "item = ?3 ORDER BY number", 1_000)?);
-        messages.extend(self.part(connection, "item > ?3 ORDER BY item, number", after)?);
+        messages.extend(self.messages_where(connection, "item = ?3 ORDER BY number", 1_000)?);
+        messages.extend(self.messages_where(
+            connection,
+            "item > ?3 ORDER BY item, number",
+            after,
+        )?);
         Ok(messages)
     }
 
-    fn part(
+    /// Returns the messages of the session or sub-agent that meet a condition in SQL, in which `?3`
+    /// is the item; at most `most`.
+    fn messages_where(
         &self,
         connection: &Connection,
         condition: &str,
@@ -86,8 +92,8 @@ impl Place {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let sub_agent = self.sub_agent.map(number);
         let values = params![self.session, sub_agent, number(self.item), number(most)];
-        let mut part = connection.prepare(&sql)?;
-        part.query_map(values, message)?.collect()
+        let mut messages = connection.prepare(&sql)?;
+        messages.query_map(values, message)?.collect()
     }
 }
 

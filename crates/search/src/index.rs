@@ -168,16 +168,19 @@ impl Index {
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => match self.fits() {
-                Ok(fits) => Ok(fits),
-                Err(err) if is_damage(&err) => Ok(false),
-                Err(err) => Err(err.into()),
-            },
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {
+                match self.passes_integrity_check() {
+                    Ok(passes) => Ok(passes),
+                    Err(err) if is_damage(&err) => Ok(false),
+                    Err(err) => Err(err.into()),
+                }
+            }
             Err(err) => Err(SearchError::Folder(err)),
         }
     }
 
-    fn fits(&self) -> rusqlite::Result<bool> {
+    /// Whether SQLite finds no damage in the database.
+    fn passes_integrity_check(&self) -> rusqlite::Result<bool> {
         let sql = "PRAGMA integrity_check(1)";
         let result: String = self.open()?.query_row(sql, [], |row| row.get(0))?;
         Ok(result == "ok")

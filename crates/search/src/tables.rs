@@ -118,7 +118,7 @@ impl MessagePlace {
         let numbers = numbers.map(u64::to_le_bytes);
         let texts = [role, kind, anchor, time.as_deref().unwrap_or(""), text];
         let texts = texts.iter().map(|text| text.as_bytes());
-        number(texts.chain(numbers.iter().map(|number| &number[..])))
+        hash_of(texts.chain(numbers.iter().map(|number| &number[..])))
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn count(column: usize, number: i64) -> rusqlite::Result<usize> {
 
 /// A hash of a list of parts. It is long enough that two lists on one machine do not have the same
 /// in practice.
-fn number<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
+fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -153,5 +153,5 @@ fn number<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
 
 /// The hash of a path, of a folder or of a session.
 pub(super) fn path(path: &Path) -> i64 {
-    number([path.as_os_str().as_encoded_bytes()])
+    hash_of([path.as_os_str().as_encoded_bytes()])
 }

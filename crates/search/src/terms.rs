@@ -15,12 +15,12 @@ pub(super) struct Word {
     pub(super) text: String,
     /// The number of words before the word in the text.
     pub(super) place: usize,
-    /// The range of the term in the text, in bytes.
+    /// The range of the word in the text, in bytes.
     pub(super) range: Range<usize>,
 }
 
 impl Word {
-    /// Whether the term is short enough for the index.
+    /// Whether the word is short enough for the index.
     pub(super) fn is_indexed(&self) -> bool {
         self.text.len() <= LONGEST
     }

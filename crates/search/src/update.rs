@@ -138,9 +138,9 @@ impl Search {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|err| SearchError::Folder(std::io::Error::other(err)))?;
         work.connection().execute_batch("BEGIN IMMEDIATE")?;
-        gone.iter().try_for_each(|session| remove(&work.connection(), *session))?;
+        gone.iter().try_for_each(|session| delete_session(&work.connection(), *session))?;
         for step in steps(&changed) {
-            pool.install(|| step.par_iter().try_for_each(|file| work.session(file)))?;
+            pool.install(|| step.par_iter().try_for_each(|file| work.update_session(file)))?;
             work.connection().execute_batch("COMMIT; BEGIN IMMEDIATE")?;
         }
         work.connection().execute_batch("COMMIT")?;
@@ -179,6 +179,7 @@ fn stamp(config: &Config, file: &SessionFile, id: &str) -> Stamp {
     (size, modified, archive_stamp(config, file.agent, id).cast_signed())
 }
 
+/// Compares an index with the sessions.
 fn stale<'a>(
     config: &Config,
     connection: &Connection,
@@ -235,7 +236,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn session(&self, file: &SessionFile) -> rusqlite::Result<()> {
+    /// Brings the index of one session up to date.
+    fn update_session(&self, file: &SessionFile) -> rusqlite::Result<()> {
         let alone = (file.size.0 >= LARGE)
             .then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
         match self.read(file) {
@@ -254,10 +256,10 @@ impl Work<'_> {
 
     /// Reads the messages of a session. A file that is not a session has no messages. Returns
     /// `None` if the session cannot be read at the moment.
-    fn read(&self, file: &SessionFile) -> Option<Read> {
+    fn read(&self, file: &SessionFile) -> Option<SessionContent> {
         let path = file.path.to_str()?;
         let stamp = stamp(&self.search.config, file, &file.id);
-        let known = |id: &str, project: Option<&str>, title: String| IndexedSession {
+        let indexed = |id: &str, project: Option<&str>, title: String| IndexedSession {
             path: path.to_owned(),
             agent: file.agent.to_owned(),
             id: id.to_owned(),
@@ -267,8 +269,10 @@ impl Work<'_> {
         let reading = match RenderSource::open(&self.search.config, &file.path, Some(file.agent)) {
             Ok(reading) => reading,
             Err(err) if err.kind() == ErrorKind::UnknownFormat => {
-                let known = known(&file.id, None, String::new());
-                return Some(Read { stamp, known, folders: Vec::new(), said: Vec::new() });
+                let indexed = indexed(&file.id, None, String::new());
+                let folders = Vec::new();
+                let messages = Vec::new();
+                return Some(SessionContent { stamp, indexed, folders, messages });
             }
             Err(_) => return None,
         };
@@ -284,7 +288,7 @@ impl Work<'_> {
             archive: &archive,
             prices: None,
         };
-        let told = reading.with_stories(
+        let content = reading.with_stories(
             &how,
             |_| String::new(),
             |stories| {
@@ -294,32 +298,35 @@ impl Work<'_> {
                 // only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
-                let known = known(id, head.cwd.as_deref(), stories[0].title());
-                let said =
-                    stories.iter().enumerate().flat_map(|(number, story)| pieces(story, number));
-                Read { stamp, known, folders: folders.clone(), said: said.collect() }
+                let indexed = indexed(id, head.cwd.as_deref(), stories[0].title());
+                let messages = stories
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(number, story)| messages_of(story, number))
+                    .collect();
+                SessionContent { stamp, indexed, folders: folders.clone(), messages }
             },
         );
-        match (told, reading.failure()) {
-            (Ok((read, _)), None) => Some(read),
+        match (content, reading.failure()) {
+            (Ok((content, _)), None) => Some(content),
             (Ok(_), Some(_)) | (Err(_), _) => None,
         }
     }
 
     /// Writes the new messages of a session, and deletes those that are gone.
-    fn put(&self, file: &SessionFile, read: &Read) -> rusqlite::Result<()> {
+    fn put(&self, file: &SessionFile, read: &SessionContent) -> rusqlite::Result<()> {
         let session = tables::path(&file.path);
         let mut old = messages(&self.connection(), session)?;
         let new = read
-            .said
+            .messages
             .iter()
             .filter(|(place, text)| old.get_mut(&place.hash(text)).and_then(Vec::pop).is_none());
         let new: Vec<&(MessagePlace, String)> = new.collect();
         let gone: Vec<i64> = old.into_values().flatten().collect();
-        delete(&self.connection(), &gone)?;
+        delete_messages(&self.connection(), &gone)?;
         for batch in new.chunks(BATCH) {
-            let batch: Vec<Message<'_>> =
-                batch.iter().map(|(place, text)| Message::new(place, text)).collect();
+            let batch: Vec<StoredMessage<'_>> =
+                batch.iter().map(|(place, text)| StoredMessage::new(place, text)).collect();
             insert(&self.connection(), session, &batch)?;
         }
         self.written.fetch_add(new.len(), Ordering::Relaxed);
@@ -341,29 +348,33 @@ fn messages(connection: &Connection, session: i64) -> rusqlite::Result<HashMap<i
 }
 
 /// A message in the form in which it is stored.
-struct Message<'a> {
+struct StoredMessage<'a> {
     place: &'a MessagePlace,
     hash: i64,
     words: String,
     text: Value,
 }
 
-impl<'a> Message<'a> {
-    fn new(place: &'a MessagePlace, text: &str) -> Message<'a> {
+impl<'a> StoredMessage<'a> {
+    fn new(place: &'a MessagePlace, text: &str) -> StoredMessage<'a> {
         let words = terms::normalized(text);
         let hash = place.hash(text);
-        Message { place, hash, words, text: text::stored(text) }
+        StoredMessage { place, hash, words, text: text::stored(text) }
     }
 }
 
-fn insert(connection: &Connection, session: i64, batch: &[Message<'_>]) -> rusqlite::Result<()> {
+fn insert(
+    connection: &Connection,
+    session: i64,
+    batch: &[StoredMessage<'_>],
+) -> rusqlite::Result<()> {
     let columns = MessagePlace::COLUMNS;
     let mut message = connection.prepare(&format!(
         "INSERT INTO messages ({columns}, session, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     ))?;
     let mut indexed = connection.prepare("INSERT INTO words (rowid, text) VALUES (?, ?)")?;
     let mut stored = connection.prepare("INSERT INTO texts (message, text) VALUES (?, ?)")?;
-    for Message { place, hash, words, text } in batch {
+    for StoredMessage { place, hash, words, text } in batch {
         let own = [session.into(), (*hash).into()];
         let number = message.insert(params_from_iter(place.values().into_iter().chain(own)))?;
         indexed.execute(params![number, words])?;
@@ -376,9 +387,9 @@ fn insert_session(
     connection: &Connection,
     session: i64,
     (size, modified, archive): Stamp,
-    read: &Read,
+    read: &SessionContent,
 ) -> rusqlite::Result<()> {
-    let IndexedSession { path, agent, id, project, title } = &read.known;
+    let IndexedSession { path, agent, id, project, title } = &read.indexed;
     connection.execute(
         "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :archive, :agent,
              :id, :id_lower, :project, :project_words, :title)",
@@ -401,7 +412,8 @@ fn insert_session(
     read.folders.iter().try_for_each(|folder| insert.execute([session, *folder]).map(drop))
 }
 
-fn delete(connection: &Connection, messages: &[i64]) -> rusqlite::Result<()> {
+/// Deletes messages by their numbers.
+fn delete_messages(connection: &Connection, messages: &[i64]) -> rusqlite::Result<()> {
     for sql in [
         "DELETE FROM messages WHERE number = ?",
         "DELETE FROM words WHERE rowid = ?",
@@ -413,25 +425,26 @@ fn delete(connection: &Connection, messages: &[i64]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Deletes a session.
-fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+/// Deletes a session with its messages.
+fn delete_session(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     let messages: Vec<i64> = messages(connection, session)?.into_values().flatten().collect();
-    delete(connection, &messages)?;
+    delete_messages(connection, &messages)?;
     connection.execute("DELETE FROM folders WHERE session = ?", [session])?;
     connection.execute("DELETE FROM sessions WHERE key = ?", [session]).map(drop)
 }
 
-/// The content of a session.
-struct Read {
+/// What the index contains of a session.
+struct SessionContent {
     /// The stamp, taken before the session was read.
     stamp: Stamp,
-    known: IndexedSession,
+    indexed: IndexedSession,
+    /// The hashes of the folder in which the session was run, and of those above it.
     folders: Vec<i64>,
-    said: Vec<(MessagePlace, String)>,
+    messages: Vec<(MessagePlace, String)>,
 }
 
 /// The messages of one story. The first story is the session's own.
-fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
+fn messages_of(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
     session_texts(story).map(move |said| {
         let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;
         let role = match role {

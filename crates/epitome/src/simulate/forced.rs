@@ -64,8 +64,8 @@ impl Job<'_> {
         let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
-        // With a target, even of 0, the compaction is made whatever the size; 0 leaves the target to
-        // the recipe.
+        // With a target, even of 0, the compaction is made whatever the size; 0 leaves the target
+        // to the recipe.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, counter);
         let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
