@@ -1,4 +1,4 @@
-//! Where a session is stored: a file of its own, or rows of a database.
+//! Where a session is stored: a file of its own, rows of a database, or many files.
 //!
 //! The address of a session is a path: `FILE`, or `DATABASE#SESSION`, or a database that contains
 //! only one session.
@@ -73,7 +73,7 @@ impl Place {
         match self {
             Place::File(path) => {
                 let source = FileSource::open(path).map_err(|err| match err.kind() {
-                    ErrorKind::NotFound => no_rows(path).unwrap_or(err),
+                    ErrorKind::NotFound => why_no_rows(path).unwrap_or(err),
                     _ => err,
                 })?;
                 if is_database(path) {
@@ -142,7 +142,7 @@ pub fn exists(address: &Path) -> bool {
 
 /// Why there are no rows at an address whose database exists: the database does not contain them,
 /// or could not be read. `None` if there is no database.
-fn no_rows(address: &Path) -> Option<Error> {
+fn why_no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let err = match begins_as_database(&database) {
         Ok(false) => return None,

@@ -109,7 +109,7 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
         let path = &change.of.path;
         let forgotten = if change.moves { agents::forget(&config.agents, path) } else { Ok(()) };
         if let Err(err) = forgotten.and_then(|()| prepared.place()) {
-            return Err(taken_back(&changes[..done], err));
+            return Err(take_back(&changes[..done], err));
         }
     }
     Ok(())
@@ -117,7 +117,7 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
 
 /// Undoes replacements after the error `why`. Returns `why`, or an error that names what could not
 /// be undone.
-fn taken_back(done: &[FileReplacement<'_>], why: Error) -> Error {
+fn take_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {
         if change.of.file.take_back(&change.becomes).is_err() {

@@ -181,7 +181,7 @@ pub struct CompactedFile {
     /// The conditions that the recipe waits for; `null` if they are reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<NotReached>,
-    /// The tokens that would be removed, if the recipe requires more.
+    /// The tokens that would be removed, if the recipe requires more; nothing is removed then.
     #[serde(skip)]
     pub too_little: Option<Tokens>,
     /// The target in tokens, if the result is larger than that.
@@ -193,6 +193,7 @@ pub struct CompactedFile {
     /// Records that could not be fully parsed.
     pub faults: Vec<FaultFound>,
     /// The blake3 hash of the session before the compaction: the archive was proved to restore it.
+    /// `null` for a plan.
     pub restored_proof: Option<String>,
     /// The path of a whole copy of the file, if one was kept.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
@@ -247,7 +248,8 @@ pub struct CompactReport {
     /// The id of the run that made the compaction, as in `epitome log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether the session was skipped because too little of its context would be removed.
+    /// Whether the session was skipped because less than [`Compact::least`](super::Compact::least)
+    /// of its context would be removed.
     #[serde(skip)]
     pub too_little: bool,
     /// The models that were called for a summary.

@@ -43,12 +43,14 @@ impl SimulateReport {
         .page()
     }
 
+    /// The line or dots of the recipe with this index, without points.
     fn series(&self, n: usize) -> Series {
         let name = self.recipes[n].recipe.clone();
         let name = if name == NO_COMPACTION { "no compaction".to_owned() } else { name };
         Series { name, ..Series::default() }
     }
 
+    /// Plots recall against the tokens that stay, with a dot for each forced compaction.
     fn kept(&self, simulated: &[Simulated]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let forced = simulated.iter().flat_map(|session| &session.forced[n]);
@@ -70,6 +72,7 @@ impl SimulateReport {
         }
     }
 
+    /// Plots the cost of all calls up to each call.
     fn cost(&self, simulated: &[Simulated]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let calls = simulated.iter().flat_map(|session| &session.live[n]);
@@ -91,6 +94,7 @@ impl SimulateReport {
         }
     }
 
+    /// Plots the tokens of each request of one session.
     fn context(&self, session: &Simulated) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let place = |(call, it): (usize, &LiveCall)| (call as f64, it.figures.context.0 as f64);

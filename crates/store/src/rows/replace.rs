@@ -33,9 +33,9 @@ impl Rows {
             let tables = self.tables(&transaction)?;
             let mut work = Work { of: self, within: &transaction, tables };
             let mut changes = work.update(before, after)?;
-            if changes.are_of_rows() {
+            if changes.has_rows() {
                 work.carry_out(&mut changes)?;
-                work.compare(after, changes.carried)?;
+                work.check_written(after, changes.carried)?;
             }
             Bytes(changes.carried)
         };
@@ -61,7 +61,8 @@ struct RowChanges {
 }
 
 impl RowChanges {
-    fn are_of_rows(&self) -> bool {
+    /// Whether there are rows to insert or to delete.
+    fn has_rows(&self) -> bool {
         !self.gone.is_empty() || !self.new.is_empty()
     }
 }
@@ -116,12 +117,13 @@ impl Work<'_> {
         Ok(changes)
     }
 
+    /// Replaces the JSON of a row.
     fn set(&self, row: &Row, data: &[u8]) -> Result<()> {
         let update = self.of.document.tables[row.table].update;
         let (Ok(text), Some(update)) = (std::str::from_utf8(data), update) else {
             return Err(self.of.broken());
         };
-        self.one(self.within.execute(update, (row.rowid, text)))
+        self.expect_one_row(self.within.execute(update, (row.rowid, text)))
     }
 
     /// Deletes and inserts rows.
@@ -130,12 +132,12 @@ impl Work<'_> {
         for row in changes.gone.drain(..).rev() {
             let table = &self.of.document.tables[row.table];
             let remove = table.remove.ok_or_else(|| self.of.broken())?;
-            self.one(self.within.execute(remove, [row.rowid]))?;
+            self.expect_one_row(self.within.execute(remove, [row.rowid]))?;
         }
         for line in changes.new.drain(..) {
             let add = self.addition(&line).ok_or_else(|| self.of.broken())?;
             let (head, data) = split(&line).ok_or_else(|| self.of.broken())?;
-            self.one(self.within.execute(add, (&self.of.session, head, data)))?;
+            self.expect_one_row(self.within.execute(add, (&self.of.session, head, data)))?;
         }
         Ok(())
     }
@@ -147,16 +149,17 @@ impl Work<'_> {
         table.add.filter(|_| (self.of.document.is_made)(line))
     }
 
-    fn one(&self, changed: rusqlite::Result<usize>) -> Result<()> {
+    /// Returns an error unless a statement has changed exactly one row.
+    fn expect_one_row(&self, changed: rusqlite::Result<usize>) -> Result<()> {
         match changed.map_err(|err| cannot_write(err, &self.of.database))? {
             1 => Ok(()),
             _ => Err(self.of.broken()),
         }
     }
 
-    /// Whether the rows are now those that were to be written, followed by those that another
-    /// program has added.
-    fn compare(&mut self, after: &File, mut carried: u64) -> Result<()> {
+    /// Returns an error unless the rows are now those that were to be written, followed by those
+    /// that another program has added.
+    fn check_written(&mut self, after: &File, mut carried: u64) -> Result<()> {
         let rows = self.of;
         let mut new = Lines::new(from_the_beginning(after, rows)?, rows);
         for row in rows.rows(self.within)? {

@@ -42,6 +42,7 @@ pub(super) struct Carry<'a> {
     carried: Bytes,
 }
 
+/// A file that was replaced.
 struct Old<'a> {
     file: Held<'a>,
     /// The number of bytes of the file that are in the new file.
@@ -50,6 +51,7 @@ struct Old<'a> {
     at: u64,
 }
 
+/// An open file that was replaced: the session's, or one that epitome had put in its place.
 enum Held<'a> {
     First(&'a FileSource),
     Later(FileSource),
@@ -167,6 +169,7 @@ impl<'a> Carry<'a> {
         }
     }
 
+    /// Whether a process has one of the old files open.
     fn is_open(&self) -> bool {
         self.olds.iter().any(|old| {
             let meta = old.file.source().metadata();
