@@ -73,8 +73,9 @@ pub fn keeping(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
-/// The context in two parts: the items that a summary replaces, and the end that is kept. Everything
-/// after the last item that is not in `kept` is kept, and no call is separated from its results.
+/// The context in two parts: the items that a summary replaces, and the end that is kept.
+/// Everything after the last item that is not in `kept` is kept, and no call is separated from its
+/// results.
 pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
     let context = &transcript.context;
     let mut end =
@@ -93,10 +94,10 @@ pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'
     context.split_at(end)
 }
 
-/// Whether `items`, the beginning of the context, contain anything to summarise. Entries of the agent
-/// do not count, because the agent adds them again. Items up to the last summary in the context do
-/// not count either: a summary alone need not be summarised, and what precedes it was left in place
-/// by it.
+/// Whether `items`, the beginning of the context, contain anything to summarise. Entries of the
+/// agent do not count, because the agent adds them again. Items up to the last summary in the
+/// context do not count either: a summary alone need not be summarised, and what precedes it was
+/// left in place by it.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let last = transcript.context.iter().rposition(|&item| {
         let entry = transcript.items[item].entry();

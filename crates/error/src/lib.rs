@@ -90,8 +90,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The name of the kind in JSON, in kebab case: `not-found` (`docs/exit-codes.md`). Some kinds
-    /// have the same name, and some keep the name that they had first: `law`, `bug`.
+    /// The name of the kind in JSON, in kebab case: `not-found`. Some kinds
+    /// have the same name, and some keep the name that they had first (`docs/exit-codes.md`).
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "not-found",

@@ -265,8 +265,8 @@ impl<'a> Run<'a> {
 
     /// The edits to make: in the order of the passes, oldest first, until the target is reached.
     /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
-    /// there are two edits of one position, the later one is made: an edit of a pass replaces that of
-    /// the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
+    /// there are two edits of one position, the later one is made: an edit of a pass replaces that
+    /// of the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -329,8 +329,8 @@ enum Part {
     Pass(usize),
 }
 
-/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass leaves positions
-/// alone that an earlier one edits, unless its settings say otherwise.
+/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass leaves
+/// positions alone that an earlier one edits, unless its settings say otherwise.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,

@@ -2,12 +2,12 @@
 //!
 //! Every digest contains what sets rules, the short messages of the user and the agent, some lines
 //! of long messages of the user, the lines that report failures, and the newest short texts of the
-//! model. The other lines are chosen by their facts. First come the lines with the highest value for
-//! their tokens: the value of a fact that the digest does not contain yet is its rarity times the
-//! probability that the model will need it. The choice ends when a budget of tokens is spent.
+//! model. The other lines are chosen by their facts. First come the lines with the highest value
+//! for their tokens: the value of a fact that the digest does not contain yet is its rarity times
+//! the probability that the model will need it. The choice ends when a budget of tokens is spent.
 //!
-//! A digest is made from the original entries, never from an earlier digest, so that a second digest
-//! of the same history is the same.
+//! A digest is made from the original entries, never from an earlier digest, so that a second
+//! digest of the same history is the same.
 
 mod choose;
 mod focus;
@@ -106,9 +106,9 @@ impl DigestRule {
     /// context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
-    /// `beside` the number of tokens of everything else in it. What sets rules is included word for
+    /// `others` the number of tokens of everything else in it. What sets rules is included word for
     /// word (see [`pins`]) in at most nine tenths of the budget; the rest is named in
-    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `beside` leaves
+    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `others` leaves
     /// less, the context exceeds the budget.
     ///
     /// # Errors
@@ -119,9 +119,9 @@ impl DigestRule {
         view: &View<'_>,
         old: &Old<'_>,
         budget: Tokens,
-        beside: Tokens,
+        others: Tokens,
     ) -> Result<Option<Digest>, String> {
-        self.digest_with(&mut FactIndex::default(), view, old, budget, beside)
+        self.digest_with(&mut FactIndex::default(), view, old, budget, others)
     }
 
     /// Like [`digest`](DigestRule::digest), with an index of the texts of the log.
@@ -135,7 +135,7 @@ impl DigestRule {
         view: &View<'_>,
         old: &Old<'_>,
         budget: Tokens,
-        beside: Tokens,
+        others: Tokens,
     ) -> Result<Option<Digest>, String> {
         let pieces = index.pieces(view, old.said, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
@@ -151,7 +151,7 @@ impl DigestRule {
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
         // The tokens that the digest itself may have.
-        let room = Tokens(budget.0.saturating_sub(beside.0)).max(least);
+        let room = Tokens(budget.0.saturating_sub(others.0)).max(least);
         let rules = pinned_text(&pins);
         let limits = DigestLimits { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
         let choice = Choice::weigh(index, &pieces, &values, &limits, view.counter);

@@ -59,8 +59,8 @@ impl IngestRule {
     }
 
     /// Truncates a result: leaves out lines of `seen`, and then the least important lines above the
-    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches is
-    /// not applied.
+    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches
+    /// is not applied.
     pub fn shorten(
         &self,
         text: &str,

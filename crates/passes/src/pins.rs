@@ -41,8 +41,8 @@ pub struct Pin {
     pub name: String,
     /// Where the text is from.
     pub source: PinSource,
-    /// The text that stays: the whole text or, of a long rule file, all lines that command or forbid
-    /// something.
+    /// The text that stays: the whole text or, of a long rule file, all lines that command or
+    /// forbid something.
     pub text: String,
 }
 
@@ -123,9 +123,9 @@ impl PinSource {
 pub const WHOLE: Tokens = Tokens(1_500);
 
 /// The pins in the entries `items`, which are sorted oldest first, and in what summaries among them
-/// replaced. Each rule file, skill, plan and list is pinned in its newest state. If the context has a
-/// newer state, in `items` or outside of them, an older state is not a pin, unless the newer one is
-/// from a less trustworthy [`PinSource`] or much shorter.
+/// replaced. Each rule file, skill, plan and list is pinned in its newest state. If the context has
+/// a newer state, in `items` or outside of them, an older state is not a pin, unless the newer one
+/// is from a less trustworthy [`PinSource`] or much shorter.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
@@ -156,8 +156,8 @@ fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, source, text })
 }
 
-/// The parts of a text that command or forbid something, and those between marks. If there are none,
-/// the first line of each paragraph.
+/// The parts of a text that command or forbid something, and those between marks. If there are
+/// none, the first line of each paragraph.
 fn commanding_parts(text: &str) -> String {
     let mut parts = vec![commanding(text)];
     // The marks are included, so that the parts are recognised again in the digest or summary.

@@ -143,8 +143,8 @@ impl Recipe {
     }
 
     /// The size at which a live context is compacted: the recipe's trigger for live contexts, or if
-    /// it has none, the one for stored sessions. Without both, [`Machine`](crate::Machine) uses 80 per
-    /// cent of the window without the reserve.
+    /// it has none, the one for stored sessions. Without both, [`Machine`](crate::Machine) uses 80
+    /// per cent of the window without the reserve.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }

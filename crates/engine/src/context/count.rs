@@ -74,8 +74,8 @@ impl Counts {
         self.add_to_sums(item, transcript, source);
     }
 
-    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. Both are the
-    /// same number of messages, turns and results.
+    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. Both are
+    /// the same number of messages, turns and results.
     pub fn replace(
         &mut self,
         old: usize,

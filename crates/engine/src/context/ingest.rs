@@ -101,7 +101,8 @@ impl Context {
         newest
     }
 
-    /// Records again the lines of the results that the model has not answered, as they are sent now.
+    /// Records again the lines of the results that the model has not answered, as they are sent
+    /// now.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);

@@ -213,9 +213,9 @@ impl Context {
         Ok(())
     }
 
-    /// The items of all messages after the first `messages`, and all items behind them. Excluded are
-    /// the items at their beginning that are results which the context itself gave to calls of its
-    /// tool `compact` in the first `messages`: those belong to what stays.
+    /// The items of all messages after the first `messages`, and all items behind them. Excluded
+    /// are the items at their beginning that are results which the context itself gave to calls of
+    /// its tool `compact` in the first `messages`: those belong to what stays.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.log();
         let mut items: Vec<usize> =

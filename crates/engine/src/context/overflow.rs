@@ -42,9 +42,9 @@ pub enum Recovery {
     },
 }
 
-/// The maximum size of the retry, in per cent of the smallest of the refused request, the provider's
-/// limit and the window without the reserve. It is below 100 because epitome may count fewer tokens
-/// than the provider.
+/// The maximum size of the retry, in per cent of the smallest of the refused request, the
+/// provider's limit and the window without the reserve. It is below 100 because epitome may count
+/// fewer tokens than the provider.
 const MARGIN: u64 = 90;
 
 impl Context {

@@ -172,10 +172,10 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// The index in the context at which the part ends that a summary or a digest may replace. It is
-    /// near `end` and, if possible, not before `least`; see [`with_reasoning`]. The last response
-    /// stays with its results if one of its calls has none. It stays as well if the model has not
-    /// seen its results, the recipe keeps such results, and it begins at or after `unseen`.
+    /// The index in the context at which the part ends that a summary or a digest may replace. It
+    /// is near `end` and, if possible, not before `least`; see [`with_reasoning`]. The last
+    /// response stays with its results if one of its calls has none. It stays as well if the model
+    /// has not seen its results, the recipe keeps such results, and it begins at or after `unseen`.
     pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();

@@ -181,8 +181,8 @@ impl Context {
         }
     }
 
-    /// Counts the context again after its items have changed, and finds its open calls and the lines
-    /// of its results again. The last bill of the provider belongs to an earlier state.
+    /// Counts the context again after its items have changed, and finds its open calls and the
+    /// lines of its results again. The last bill of the provider belongs to an earlier state.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.log().transcript();

@@ -313,8 +313,8 @@ fn is_user(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
 }
 
-/// The last response of the model, if only its results follow it in the context; otherwise empty, at
-/// the end of the context.
+/// The last response of the model, if only its results follow it in the context; otherwise empty,
+/// at the end of the context.
 pub(super) struct LastResponse<'t> {
     /// The index in the context at which the response begins.
     pub(super) begins: usize,

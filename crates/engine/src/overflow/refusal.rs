@@ -93,8 +93,8 @@ impl Refusal {
         }
     }
 
-    /// Adds a wrapped error, whose message replaces that of the gateway. Does nothing if the text is
-    /// no JSON with an error.
+    /// Adds a wrapped error, whose message replaces that of the gateway. Does nothing if the text
+    /// is no JSON with an error.
     fn add_wrapped(&mut self, text: &str, depth: u32) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let value = serde_json::from_str::<Value>(text).ok();

@@ -27,8 +27,8 @@ pub struct ShownEdit {
 }
 
 impl<S: Source> CompactionPlan<'_, S> {
-    /// The edits of blocks and their parts, in the order of the session. Their texts are read from the
-    /// session one by one.
+    /// The edits of blocks and their parts, in the order of the session. Their texts are read from
+    /// the session one by one.
     pub fn shown_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,

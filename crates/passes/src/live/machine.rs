@@ -49,8 +49,8 @@ pub struct Machine {
     prepared: bool,
     /// Whether it was already reported that there is no model to ask for a summary.
     alone: bool,
-    /// The target of the requested compaction. `None` if none was requested, or if the passes are to
-    /// remove all that they can.
+    /// The target of the requested compaction. `None` if none was requested, or if the passes are
+    /// to remove all that they can.
     aim: Option<Tokens>,
     /// The size that the current compaction must reach, if a provider refused a larger request.
     must_fit: Option<Tokens>,
@@ -173,8 +173,8 @@ impl Machine {
         self.alone = false;
     }
 
-    /// Sets the target of the requested compaction, after [`force`](Machine::force). `None` means that
-    /// the passes remove all that they can.
+    /// Sets the target of the requested compaction, after [`force`](Machine::force). `None` means
+    /// that the passes remove all that they can.
     pub fn aim_at(&mut self, aim: Option<Tokens>) {
         self.aim = aim;
     }
@@ -530,9 +530,9 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt without a summary: the attempt saved what the passes saved. If the context is
-    /// still too large, a digest follows instead. A recipe that runs before every request need not
-    /// save anything.
+    /// Ends an attempt without a summary: the attempt saved what the passes saved. If the context
+    /// is still too large, a digest follows instead. A recipe that runs before every request need
+    /// not save anything.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);

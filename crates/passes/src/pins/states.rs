@@ -126,9 +126,9 @@ fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     });
 }
 
-/// Whether a later state of `len` bytes is long enough to replace this one. A much shorter text does
-/// not replace a file, a skill or a plan: a repeated read may return only a note that the file has not
-/// changed.
+/// Whether a later state of `len` bytes is long enough to replace this one. A much shorter text
+/// does not replace a file, a skill or a plan: a repeated read may return only a note that the file
+/// has not changed.
 fn is_long_enough(state: &State, len: usize) -> bool {
     match state.kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
@@ -409,8 +409,8 @@ fn absolute(view: &View<'_>, path: &str) -> String {
     }
 }
 
-/// The texts of the fields with this role; `None` if there is no text, or if a field of the call is a
-/// stub.
+/// The texts of the fields with this role; `None` if there is no text, or if a field of the call is
+/// a stub.
 fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     let texts = call.fields.iter().filter(|field| field.role == role);
     let texts: Vec<String> = texts.map(|it| view.words(&it.text).into_owned()).collect();

@@ -91,8 +91,8 @@ fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     put(file, "stages.live", live);
 }
 
-/// Puts a value that the file has under an earlier name at its current path. It is an error if there
-/// is a value already.
+/// Puts a value that the file has under an earlier name at its current path. It is an error if
+/// there is a value already.
 fn put_renamed<'i>(
     file: &mut DeTable<'i>,
     (before, now): (&str, &'static str),
