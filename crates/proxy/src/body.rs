@@ -145,6 +145,37 @@ impl Message {
     }
 }
 
+/// The text that is the content of a message or of a result: the value itself, or the only block of
+/// an array. `None` if it has more than a text.
+pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize>> {
+    const TEXTS: [&[u8]; 3] = [br#""text""#, br#""input_text""#, br#""output_text""#];
+    let mut cursor = Cursor::at(body, value);
+    match cursor.kind() {
+        Kind::Array => {}
+        Kind::String => return cursor.skip().ok(),
+        Kind::Object | Kind::Other => return None,
+    }
+    let mut blocks = 0;
+    let mut texts = Vec::new();
+    let mut is_text = false;
+    let read = cursor.array(|block| {
+        blocks += 1;
+        block.object(|value, key| {
+            let place = value.skip()?;
+            match key {
+                b"type" => is_text = TEXTS.contains(&&body[place]),
+                b"text" if body[place.start] == b'"' => texts.push(place),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(())
+    });
+    read.ok()?;
+    let text = texts.pop().filter(|_| texts.is_empty() && blocks == 1 && is_text)?;
+    Some(text)
+}
+
 /// Reads the next value as a message.
 fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, Malformed> {
     let mut ignored = Vec::new();

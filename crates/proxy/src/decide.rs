@@ -9,13 +9,16 @@ use epitome_api::Api;
 use epitome_engine::stored::unanswered;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::Loaded;
-use epitome_model::{At, Block, Counter, Output, Source, Transcript};
-use epitome_passes::{Recipe, only_text};
+use epitome_model::{At, Block, Counter, Output, Ref, Source, Transcript};
+use epitome_passes::{IngestRule, Recipe, SeenLines, only_text};
 use epitome_store::archive::Hash;
+use memchr::memmem;
 
-use crate::body::Messages;
+use crate::ambiguous::is_ambiguous;
+use crate::body::{Messages, sole_text};
+use crate::hint::with_hint;
 use crate::memo::Memo;
-use crate::splice::{refused, sent, text};
+use crate::splice::{narrowed, refused, sent, text};
 
 /// Results with fewer bytes are not shortened: they are below the least number of tokens.
 const LEAST: usize = 150;
@@ -46,7 +49,8 @@ impl New<'_> {
     /// Decides about the messages that are not known.
     ///
     /// Only results that no model has seen are shortened. A result that was sent before is sent as
-    /// it was: shortened, if the memo knows it, or else whole.
+    /// it was: shortened, if the memo knows it, or else whole. `seen` has the lines of the results
+    /// before, to which those of the new ones are added.
     ///
     /// # Errors
     ///
@@ -54,6 +58,7 @@ impl New<'_> {
     pub(crate) fn decide(
         &self,
         memo: &Memo,
+        seen: &mut SeenLines,
         recipe: &Recipe,
         counter: &dyn Counter,
     ) -> Result<Decided> {
@@ -64,10 +69,26 @@ impl New<'_> {
         let tail = self.tail();
         let transcript = (self.api.format.read)(&tail, &mut ());
         self.repeat_results(&transcript, &tail, memo, counter, &mut decided)?;
-        if recipe.stages.live.ingest.is_some() && has_new_result(&transcript, &tail) {
+        if may_be_shortened(&transcript, &tail, seen, recipe, counter) {
             self.shorten_new_results(memo, recipe, counter, &mut decided)?;
         }
         Ok(decided)
+    }
+
+    /// The lines of the results in the known messages.
+    pub(crate) fn lines_before(&self) -> SeenLines {
+        let mut seen = SeenLines::default();
+        if self.known.is_empty() {
+            return seen;
+        }
+        let end = self.messages.all[self.known.len() - 1].span.end;
+        let known = &self.body[self.messages.list.start + 1..end];
+        let beginning = [self.head().as_bytes(), known, b"]}"].concat();
+        let transcript = (self.api.format.read)(&beginning, &mut ());
+        for output in outputs(&transcript) {
+            seen.add(&output.text(&beginning), "");
+        }
+        seen
     }
 
     /// The offset of the first new message in the body.
@@ -96,15 +117,18 @@ impl New<'_> {
         counter: &dyn Counter,
         decided: &mut Decided,
     ) -> Result<()> {
-        for (_, entry) in transcript.context() {
+        for (item, entry) in transcript.context() {
+            if is_ambiguous(&tail.at(transcript.items[item].record().span)) {
+                continue;
+            }
             for block in &entry.blocks {
                 let Block::Output(output) = block else { continue };
+                let key = result_key(transcript, tail, item, output);
+                let Some(with) = key.and_then(|key| memo.result(key)) else { continue };
                 let raw = tail.at(output.whole);
-                let Some(with) = result_key(output, &raw).and_then(|key| memo.result(key)) else {
-                    continue;
-                };
+                let before = sole_text(&raw, &(0..raw.len())).map_or(&*raw, |text| &raw[text]);
                 let text = |json: &[u8]| counter.count(&epitome_model::decode(json));
-                let saved = text(&raw) - text(with.as_bytes());
+                let saved = text(before) - text(with.as_bytes());
                 let moved = self.start() - self.head().len();
                 let span = |at: u64| at as usize + moved;
                 self.patch(
@@ -134,6 +158,7 @@ impl New<'_> {
             let transcript = &request.transcript;
             transcript.items[*item].record().span.start >= start
                 && !is_known(transcript, &request.source, *item, memo)
+                && !is_ambiguous(&request.source.at(transcript.items[*item].record().span))
         };
         let new: BTreeSet<usize> =
             unanswered(&request.transcript).into_iter().filter(is_new).collect();
@@ -146,12 +171,16 @@ impl New<'_> {
         for (splice, at) in &planned.splices {
             let base = request.source.in_base(splice.span);
             let base = base.ok_or_else(|| refused("an edit reaches into a known message"))?;
-            let with = text(splice.with.to_vec())?;
+            let length = splice.span.len() as usize;
+            let with = with_hint(text(splice.with.to_vec())?, length);
             if let Some(output) = output_at(&request.transcript, *at)
                 && output.whole == splice.span
-                && let Some(key) = result_key(output, &request.source.at(output.whole))
+                && let Some(key) =
+                    result_key(&request.transcript, &request.source, at.item(), output)
             {
-                decided.results.insert(key, with.clone());
+                let text = sole_text(with.as_bytes(), &(0..with.len()));
+                let text = text.map_or_else(|| with.clone(), |text| with[text].to_owned());
+                decided.results.insert(key, text);
             }
             let edits = planned.plan.edits.iter().filter(|it| it.edit.at == *at);
             let saved = edits.map(|planned| planned.tokens.0).sum();
@@ -175,6 +204,7 @@ impl New<'_> {
         saved: u64,
         decided: &mut Decided,
     ) -> Result<()> {
+        let (range, with) = narrowed(self.body, range, with);
         let place = self.messages.place(&range).filter(|(idx, ..)| *idx >= self.known.len());
         let (idx, start, end) = place.ok_or_else(|| {
             refused("an edit is outside of the new messages, or ends at a cache mark")
@@ -187,16 +217,40 @@ impl New<'_> {
     }
 }
 
-/// Whether there is a result that may be worth shortening and that no model has seen.
-fn has_new_result(transcript: &Transcript, source: &Vec<u8>) -> bool {
+/// Whether the ingest stage may shorten a result that no model has seen. To know that, its lines
+/// are compared with those of the results before, which are not read again; the stage itself reads
+/// the whole request. The lines of all results are added to `seen`.
+fn may_be_shortened(
+    transcript: &Transcript,
+    source: &Vec<u8>,
+    seen: &mut SeenLines,
+    recipe: &Recipe,
+    counter: &dyn Counter,
+) -> bool {
+    let Some(rule) = recipe.stages.live.ingest else { return false };
+    // The stage knows which limit a result has: here it is the lower one.
+    let rule = IngestRule { cap: rule.cap.into_iter().chain(rule.reads).min(), ..rule };
     let new = unanswered(transcript);
-    let entries = transcript.context().filter(|(item, _)| new.contains(item));
-    let mut blocks = entries.flat_map(|(_, entry)| &entry.blocks);
-    blocks.any(|block| match block {
-        Block::Output(output) => {
-            only_text(output).is_some_and(|text| text.read(source).len() > LEAST)
+    let mut may = false;
+    for (item, entry) in transcript.context() {
+        for block in &entry.blocks {
+            let Block::Output(output) = block else { continue };
+            let text = only_text(output).filter(|_| new.contains(&item));
+            if let Some(text) = text.map(|text| text.read(source)).filter(|it| it.len() > LEAST) {
+                let short = || rule.shorten(&text, Ref::from_bytes(b""), seen, counter);
+                may = may || rule.batch.is_some() || short().is_some();
+            }
+            seen.add(&output.text(source), "");
         }
-        _ => false,
+    }
+    may
+}
+
+fn outputs(transcript: &Transcript) -> impl Iterator<Item = &Output> {
+    let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    blocks.filter_map(|block| match block {
+        Block::Output(output) => Some(output),
+        _ => None,
     })
 }
 
@@ -205,17 +259,31 @@ fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Me
     let blocks = transcript.items[item].entry().into_iter().flat_map(|entry| &entry.blocks);
     blocks.into_iter().any(|block| match block {
         Block::Output(output) => {
-            let key = result_key(output, &source.at(output.whole));
+            let key = result_key(transcript, source, item, output);
             key.is_some_and(|key| memo.result(key).is_some())
         }
         _ => false,
     })
 }
 
-/// The key of a result: the id of its call, and its text. Without an id it has none.
-fn result_key(output: &Output, raw: &[u8]) -> Option<Chain> {
+/// The key of a result in an item: the id of its call, and its text. It has none if the request
+/// does not state the id: a reader makes one up then, which other results may have as well.
+fn result_key(
+    transcript: &Transcript,
+    source: &dyn Source,
+    item: usize,
+    output: &Output,
+) -> Option<Chain> {
     let id = output.call.as_bytes();
-    (!id.is_empty()).then(|| Chain::compute(&[id, b"\0", raw].concat()))
+    let message = source.at(transcript.items[item].record().span);
+    let stated = [b"\"", id, b"\""].concat();
+    if id.is_empty() || memmem::find(&message, &stated).is_none() {
+        return None;
+    }
+    let raw = source.at(output.whole);
+    // Clients move the marks around a text.
+    let text = sole_text(&raw, &(0..raw.len())).map_or(&*raw, |text| &raw[text]);
+    Some(Chain::compute(&[id, b"\0", text].concat()))
 }
 
 /// The result at a place.

@@ -12,12 +12,14 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod ambiguous;
 mod body;
 mod counter;
 mod decide;
 mod decode;
 mod guard;
 mod headers;
+mod hint;
 mod memo;
 mod meter;
 mod price;
@@ -25,6 +27,8 @@ mod priced_cut;
 mod proxy;
 mod refusal;
 mod rewrite;
+#[cfg(test)]
+mod rewrite_properties;
 mod server;
 mod splice;
 mod upstream;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use epitome::wire::{Chain, CutLine, Decision, MemoFile, MemoLine};
 use epitome_error::Result;
 use epitome_model::Tokens;
+use epitome_passes::SeenLines;
 
 /// Conversations whose memos are in memory at the same time. Others are read again from disk.
 const OPEN: usize = 256;
@@ -36,6 +37,17 @@ pub(crate) struct Memo {
     pub(crate) last: Option<Instant>,
     /// Bytes of a request below which no cut is tried again.
     next_cut: usize,
+    /// What new results are compared with.
+    pub(crate) seen: Seen,
+}
+
+/// The lines of the results in the beginning of a conversation. They are not on disk: another proxy
+/// reads them again.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// The last message of that beginning.
+    pub(crate) last: Option<Chain>,
+    pub(crate) lines: SeenLines,
 }
 
 impl Memos {

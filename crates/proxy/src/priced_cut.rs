@@ -15,8 +15,9 @@ use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
 use epitome_store::archive::Hash;
 
 use crate::body::Messages;
+use crate::hint::{HINT, with_hint};
 use crate::price::{PricedCut, is_worth};
-use crate::splice::{refused, sent, text};
+use crate::splice::{narrowed, refused, sent, text};
 
 /// Requests that are expected to follow at least.
 const LEAST: u64 = 10;
@@ -81,12 +82,18 @@ impl Cuttable<'_> {
         drop(planned);
         let all = request.source.then(splices)?.into_splices();
         let mut decisions = vec![Decision::default(); self.messages.all.len()];
+        let mut has_hint = false;
         for splice in all {
             let range = splice.span.start as usize..splice.span.end as usize;
+            let mut with = text(splice.with.into_vec())?;
+            if !has_hint {
+                with = with_hint(with, range.len());
+                has_hint = with.contains(HINT);
+            }
+            let (range, with) = narrowed(self.body, range, with);
             let (idx, start, end) = self.messages.place(&range).ok_or_else(|| {
                 refused("an edit is outside of the messages, or ends at a cache mark")
             })?;
-            let with = text(splice.with.into_vec())?;
             decisions[idx].patches.push(Patch { start, end, with });
         }
         for (idx, decision) in decisions.iter_mut().enumerate() {

@@ -15,7 +15,7 @@ use epitome_passes::Recipe;
 use crate::body::Messages;
 use crate::counter::CachingCounter;
 use crate::decide::New;
-use crate::memo::{Memo, Memos, locked};
+use crate::memo::{Memo, Memos, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
 use crate::priced_cut::{Cut, Cuttable};
 use crate::splice::{spliced, splices};
@@ -130,7 +130,15 @@ impl Rewriter {
         let Request { api, body, messages, chains } = *request;
         let known = decisions.len();
         let new = New { api, body, messages, known: decisions };
-        let decided = new.decide(memo, &self.recipe, &self.counter)?;
+        // It is taken out: after an error it is made again.
+        let mut seen = std::mem::take(&mut memo.seen);
+        let before = known.checked_sub(1).map(|last| chains[last]);
+        if seen.last != before {
+            seen = Seen { last: before, lines: new.lines_before() };
+        }
+        let decided = new.decide(memo, &mut seen.lines, &self.recipe, &self.counter)?;
+        seen.last = chains.last().copied();
+        memo.seen = seen;
         let line = MemoLine {
             messages: chains[known..].iter().copied().zip(decided.decisions.clone()).collect(),
             results: decided.results,

@@ -118,7 +118,7 @@ fn what_is_left_is_byte_for_byte_the_original() {
     let value: Value = serde_json::from_str(&made).expect("JSON");
     let text = value["messages"][2]["content"][0]["content"].as_str().expect("a text");
     let stub = Stub::parse(text).expect("a stub");
-    assert_eq!(stub.description(), "shortened");
+    assert_eq!(stub.description(), "shortened (`epitome show` prints all)");
     let encoded = serde_json::to_string(&log("a")).expect("JSON");
     assert_eq!(stub.reference(), &epitome_model::Ref::from_bytes(encoded.as_bytes()));
     assert_eq!(made, original.replace(&encoded, &epitome_model::encode(text)));
@@ -196,6 +196,35 @@ fn cache_marks_wander_and_nothing_else_changes() {
     assert_eq!(result["cache_control"], mark);
     let plain: Value = serde_json::from_slice(&plain).expect("JSON");
     assert_eq!(result["content"], plain["messages"][2]["content"][0]["content"]);
+}
+
+#[test]
+fn the_array_around_a_text_and_a_mark_in_it_stay() {
+    let mark = json!({"type": "ephemeral"});
+    // A client marks the text of the last result, and moves the mark on in its next request.
+    for (name, path, is_marked) in
+        [("anthropic", "/content/0/content", false), ("openai-chat", "/content", true)]
+    {
+        let api = api(name);
+        let rewriter = rewriter(None);
+        let plain = json!([{"type": "text", "text": log("a"), "x": 1}]);
+        let marked = json!([{"type": "text", "text": log("a"), "x": 1, "cache_control": mark}]);
+        let mut messages = vec![first(name)];
+        messages.extend(turn(name, "a", &log("a")));
+        let contents = if is_marked { [&marked, &plain] } else { [&plain, &marked] };
+        let made = contents.map(|content| {
+            *messages[2].pointer_mut(path).expect("a result") = content.clone();
+            let made = sent(&rewriter, api, &messages);
+            messages.extend(turn(name, "b", "ok"));
+            let value: Value = serde_json::from_slice(&made).expect("JSON");
+            value["messages"][2].pointer(path).expect("a result").clone()
+        });
+        let text = made[0][0]["text"].as_str().expect("a text").to_owned();
+        assert!(text.starts_with("[epitome k"), "{name}");
+        let plain = json!([{"type": "text", "text": text, "x": 1}]);
+        let marked = json!([{"type": "text", "text": text, "x": 1, "cache_control": mark}]);
+        assert_eq!(made, if is_marked { [marked, plain] } else { [plain, marked] }, "{name}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::Spliced;
 use epitome_model::{Span, Splice};
 
-use crate::body::Messages;
+use crate::body::{Messages, sole_text};
 
 /// A range of a body and the bytes that replace it.
 pub(crate) type BodySplice<'d> = (Range<usize>, &'d str);
@@ -58,6 +58,16 @@ pub(crate) fn sent(
     });
     let splices = splices.collect();
     Spliced::owned(body.to_vec(), splices)
+}
+
+/// The replacement of a value, or of the text in it if both are no more than a text, alone or in an
+/// array: the array stays, with the cache marks in it.
+pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range<usize>, String) {
+    let Some(text) = sole_text(with.as_bytes(), &(0..with.len())) else { return (value, with) };
+    match sole_text(body, &value) {
+        Some(place) => (place, with[text].to_owned()),
+        None => (value, with),
+    }
 }
 
 /// The text of JSON that is kept.

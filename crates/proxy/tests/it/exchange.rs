@@ -113,6 +113,26 @@ impl Service {
         }
     }
 
+    /// Answers each request with `respond`, and keeps none.
+    #[allow(dead_code)] // Only examples call it.
+    pub fn quiet(respond: impl Fn(&Message, &mut TcpStream) + Send + Sync + 'static) -> Service {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let respond = Arc::new(respond);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let respond = Arc::clone(&respond);
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+                    while let Some(message) = Message::read(&mut reader) {
+                        respond(&message, &mut stream);
+                    }
+                });
+            }
+        });
+        Service { address, requests: Arc::default() }
+    }
+
     /// Answers each request with this status and JSON.
     pub fn answering(status: u16, body: &'static str) -> Service {
         Service::start(move |_, _, stream| send(stream, status, "application/json", body))

@@ -170,3 +170,116 @@ fn a_websocket_is_refused_with_a_reason() {
     assert!(response.first.starts_with("HTTP/1.1 426"), "{}", response.first);
     assert!(service.requests().is_empty());
 }
+
+#[test]
+fn a_compressed_response_passes_unchanged() {
+    let answer = r#"{"usage":{"input_tokens":3,"output_tokens":1},"type":"message","content":[]}"#;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(answer.as_bytes()).expect("memory");
+    let gzip = gzip.finish().expect("memory");
+    let expect = gzip.clone();
+    let service = Service::start(move |_, _, stream| {
+        let head = format!(
+            "HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+            gzip.len()
+        );
+        stream.write_all(&[head.as_bytes(), &gzip].concat()).expect("it is read");
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Running::start(&service.url(), folder.path(), |options| options);
+    let response = proxy.post("/v1/messages", &[("accept-encoding", "gzip")], ODD);
+    assert_eq!(response.header("content-encoding"), Some("gzip"));
+    assert!(response.body == expect, "{:?}", response.body);
+    assert_eq!(service.requests()[0].header("accept-encoding"), Some("gzip"));
+}
+
+#[test]
+fn two_hundred_sessions_at_once_do_not_mix() {
+    const SESSIONS: usize = 200;
+    const REQUESTS: usize = 3;
+    // The service answers with the body of the request.
+    let service = Service::start(|_, message, stream| {
+        let body = String::from_utf8(message.body.clone()).expect("text");
+        send(stream, 200, "application/json", &body);
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Running::start(&service.url(), folder.path(), |options| options);
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let proxy = &proxy;
+            scope.spawn(move || {
+                let mut client = proxy.connect();
+                let mut messages = format!(r#"{{"role":"user","content":"session {session}"}}"#);
+                for request in 0..REQUESTS {
+                    messages.push_str(&format!(r#",{{"role":"assistant","content":"{request}"}}"#));
+                    let body = format!(r#"{{"model":"m","messages":[{messages}]}}"#);
+                    client.send("POST", "/v1/messages", &[], body.as_bytes());
+                    let response = client.response().expect("a response");
+                    assert_eq!(String::from_utf8_lossy(&response.body), body);
+                }
+            });
+        }
+    });
+    let totals = proxy.proxy.totals();
+    assert_eq!((totals.requests, totals.failures), ((SESSIONS * REQUESTS) as u64, 0));
+}
+
+#[test]
+fn a_slow_reader_holds_up_no_one_and_gets_everything() {
+    const CHUNKS: usize = 1_000;
+    const CHUNK: usize = 64 << 10;
+    let written = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&written);
+    let service = Service::start(move |_, message, stream| {
+        if message.header("x-long").is_none() {
+            return send(stream, 200, "application/json", "{}");
+        }
+        let head = "HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).expect("it is read");
+        let chunk = format!("{CHUNK:x}\r\n{}\r\n", "x".repeat(CHUNK));
+        for _ in 0..CHUNKS {
+            stream.write_all(chunk.as_bytes()).expect("it is read");
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        stream.write_all(b"0\r\n\r\n").expect("it is read");
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Running::start(&service.url(), folder.path(), |options| options);
+    let mut slow = proxy.connect();
+    slow.send("POST", "/v1/messages", &[("x-long", "1")], ODD.as_bytes());
+    slow.head();
+    for _ in 0..20 {
+        let response = proxy.post("/v1/messages", &[], ODD);
+        assert_eq!(response.body, b"{}");
+    }
+    // What is not read is not collected in memory: the service waits.
+    let written = written.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(written < CHUNKS / 2, "{written} chunks were taken from the service");
+    let mut length = 0;
+    while let Some(chunk) = slow.chunk().filter(|chunk| !chunk.is_empty()) {
+        length += chunk.len();
+    }
+    assert_eq!(length, CHUNKS * CHUNK);
+}
+
+#[test]
+fn a_client_that_goes_ends_the_request_to_the_service() {
+    let (broken, is_broken) = std::sync::mpsc::channel();
+    let broken = std::sync::Mutex::new(broken);
+    let service = Service::start(move |_, _, stream| {
+        let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\
+            transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n";
+        stream.write_all(head.as_bytes()).expect("it is read");
+        // A stream without an end, unless the other side has gone.
+        while stream.write_all(b"9\r\ndata: 2\n\n\r\n").is_ok() {}
+        broken.lock().expect("no test panicked").send(()).expect("the test waits");
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Running::start(&service.url(), folder.path(), |options| options);
+    let mut client = proxy.connect();
+    client.send("POST", "/v1/messages", &[], ODD.as_bytes());
+    client.head();
+    assert_eq!(client.chunk().as_deref(), Some(b"data: 1\n\n".as_slice()));
+    drop(client);
+    is_broken.recv_timeout(std::time::Duration::from_secs(60)).expect("the service sees the end");
+}
