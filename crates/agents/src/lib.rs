@@ -63,7 +63,7 @@ pub use find::{
     FoundSessions, SessionMatch, agent_of, all, check_places, companions, companions_at, files_of,
     folders, forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
 };
-pub use model_address::{Launch, LaunchFile, ModelAddress};
+pub use model_address::{Launch, LaunchFile, McpArguments, ModelAddress};
 pub use process::is_running;
 pub use resume::{resume_line, shell_word};
 pub use session_file::SessionFile;

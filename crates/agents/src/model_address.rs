@@ -12,7 +12,13 @@ pub struct ModelAddress {
     pub path: &'static str,
     /// Returns what the run is given so that it uses this base URL.
     pub launch: fn(url: &str) -> Launch,
+    /// How the run is given an MCP server. `None` if the agent has no option for that.
+    pub mcp: Option<McpArguments>,
 }
+
+/// Returns the arguments that give a run the MCP server with this command line: a program and its
+/// arguments.
+pub type McpArguments = fn(command: &[&str]) -> Vec<String>;
 
 /// What a run of an agent is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +55,23 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
         defaults: vec![("ENABLE_TOOL_SEARCH", "true")],
         ..Launch::default()
     },
+    // With a space in place of `=`, the option would also take the arguments behind it.
+    mcp: Some(|command| {
+        let (program, arguments) = (quoted(command[0]), quoted_list(&command[1..]));
+        let server = format!(r#"{{"command":{program},"args":[{arguments}]}}"#);
+        vec![format!(r#"--mcp-config={{"mcpServers":{{"epitome":{server}}}}}"#)]
+    }),
 };
+
+/// A text as a string of JSON and of TOML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Texts as the elements of an array of JSON and of TOML.
+fn quoted_list(texts: &[&str]) -> String {
+    texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",")
+}
 
 /// Codex. The base URL of its own provider can be set on the command line.
 pub(crate) const CODEX: ModelAddress = ModelAddress {
@@ -60,6 +82,11 @@ pub(crate) const CODEX: ModelAddress = ModelAddress {
         arguments: vec!["-c".into(), format!("openai_base_url={url:?}")],
         ..Launch::default()
     },
+    mcp: Some(|command| {
+        let (program, arguments) = (quoted(command[0]), quoted_list(&command[1..]));
+        let server = format!("{{command={program},args=[{arguments}]}}");
+        vec!["-c".into(), format!("mcp_servers.epitome={server}")]
+    }),
 };
 
 /// Gemini CLI with an API key. With a Google account it uses another service.
@@ -71,6 +98,7 @@ pub(crate) const GEMINI: ModelAddress = ModelAddress {
         variables: vec![("GOOGLE_GEMINI_BASE_URL", url.to_owned())],
         ..Launch::default()
     },
+    mcp: None,
 };
 
 /// Qwen Code.
@@ -82,6 +110,7 @@ pub(crate) const QWEN: ModelAddress = ModelAddress {
         variables: vec![("OPENAI_BASE_URL", url.to_owned())],
         ..Launch::default()
     },
+    mcp: None,
 };
 
 /// OpenCode: the base URLs of the three providers are settings in a variable.
@@ -97,6 +126,7 @@ pub(crate) const OPENCODE: ModelAddress = ModelAddress {
         let settings = format!(r#"{{"provider":{{{}}}}}"#, providers.join(","));
         Launch { variables: vec![("OPENCODE_CONFIG_CONTENT", settings)], ..Launch::default() }
     },
+    mcp: None,
 };
 
 /// pi: an extension sets the base URLs of the three providers.
@@ -107,14 +137,22 @@ pub(crate) const PI: ModelAddress = ModelAddress {
     launch: |url| {
         let providers = [("anthropic", ""), ("openai", "/v1"), ("google", "/v1beta")];
         let register = |(name, path)| {
-            format!("  pi.registerProvider(\"{name}\", {{ baseUrl: \"{url}{path}\" }});\n")
+            format!("  pi.registerProvider(\"{name}\", {{ baseUrl: url + \"{path}\" }});\n")
         };
         let text = providers.map(register).concat();
-        let text = format!("export default function (pi) {{\n{text}}}\n");
+        // Node.js keeps what it compiled: without the address, that is the same in every run.
+        let text = format!(
+            "export default function (pi) {{\n  const url = process.env.{PI_URL};\n{text}}}\n"
+        );
         let file = LaunchFile { option: "--extension", suffix: ".js", text };
-        Launch { file: Some(file), ..Launch::default() }
+        let variables = vec![(PI_URL, url.to_owned())];
+        Launch { variables, file: Some(file), ..Launch::default() }
     },
+    mcp: None,
 };
+
+/// The variable in which the extension finds the base URL.
+const PI_URL: &str = "EPITOME_PROXY";
 
 #[cfg(test)]
 mod tests {
@@ -126,6 +164,8 @@ mod tests {
         for address in [CLAUDE, CODEX, GEMINI, QWEN, OPENCODE, PI] {
             let launch = (address.launch)("http://127.0.0.1:4000");
             written.push_str(&format!("{}: {launch:#?}\n", address.program));
+            let command = ["C:\\bin\\epitome", "mcp", "--home", "a \"b\""];
+            written.push_str(&format!("{:#?}\n", address.mcp.map(|mcp| mcp(&command))));
         }
         insta::assert_snapshot!(written);
     }

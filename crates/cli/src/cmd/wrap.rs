@@ -53,6 +53,11 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
 
+    /// Do not give the agent the tools of `epitome mcp`, with which its model reads what was
+    /// shortened (Claude Code and Codex)
+    #[arg(long)]
+    pub no_mcp: bool,
+
     #[command(flatten)]
     pub shortening: Shortening,
 }
@@ -72,6 +77,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let launch = (address.launch)(&format!("{}{path}", server.address()));
     let file = launch.file.as_ref().map(written).transpose()?;
     let mut command = command(args, &address, &launch, file.as_ref());
+    give_recall(app, args, &address, &mut command);
+    command.args(&args.arguments);
     let proxy = server.proxy();
     let status = serve_while(server, &mut command)?;
     // The file is removed before the program ends.
@@ -131,8 +138,26 @@ fn command(
     if let (Some(file), Some(LaunchFile { option, .. })) = (file, &launch.file) {
         command.arg(option).arg(file.path());
     }
-    command.args(&args.arguments);
     command
+}
+
+/// Gives the agent what its model needs to read what was shortened: this program in the search
+/// path, and its tools, if the agent takes a server by an option. A dry run shortens nothing.
+fn give_recall(app: &App, args: &Args, address: &ModelAddress, command: &mut Command) {
+    let Ok(program) = std::env::current_exe() else { return };
+    if args.shortening.dry_run {
+        return;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(program.parent().map(Into::into));
+    if let Ok(path) = std::env::join_paths(folders) {
+        command.env("PATH", path);
+    }
+    let (Some(program), Some(home)) = (program.to_str(), app.config.home.to_str()) else { return };
+    if let Some(mcp) = address.mcp.filter(|_| !args.no_mcp) {
+        command.args(mcp(&[program, "mcp", "--home", home]));
+    }
 }
 
 /// A list of exceptions with the address of this machine in it.
