@@ -62,6 +62,16 @@ impl Facts {
     }
 }
 
+/// The provider that an agent sends its requests to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// One that only the settings in the home know.
+    Scripted,
+    /// Its own, which users have, at the address of the model server: `epitome wrap` changes the
+    /// address of that one.
+    Own,
+}
+
 /// An agent that this crate can install and drive. To add one, write a file for it and add it to
 /// [`AGENTS`](crate::AGENTS).
 pub trait Agent: Debug + Sync {
@@ -99,6 +109,12 @@ pub trait Agent: Debug + Sync {
     /// Environment variables that only this agent needs.
     fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
         Vec::new()
+    }
+
+    /// The base URL that `epitome wrap` is given in an option, for an agent whose base URL is not
+    /// in a variable.
+    fn upstream(&self, _url: &str) -> Option<String> {
+        None
     }
 
     /// The session files in the home, the one written last at the end.

@@ -1,7 +1,7 @@
 //! Codex: the `codex` program of `@openai/codex`.
 
 use crate::action::Action;
-use crate::agent::{Agent, Facts, records};
+use crate::agent::{Agent, Facts, Provider, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
 use anyhow::Context;
@@ -31,6 +31,7 @@ pub(crate) enum Tools {
 #[derive(Debug)]
 pub(crate) struct Codex {
     pub(crate) tools: Tools,
+    pub(crate) provider: Provider,
 }
 
 impl Codex {
@@ -59,6 +60,21 @@ impl Codex {
         }
     }
 
+    /// The settings of the provider: those of a table come last in the file.
+    fn provider(&self, url: &str) -> (String, String) {
+        match self.provider {
+            Provider::Own => (format!("openai_base_url = \"{url}/v1\"\n"), String::new()),
+            Provider::Scripted => {
+                let table = format!(
+                    "\n[model_providers.{PROVIDER}]\nname = \"{PROVIDER}\"\nbase_url = \
+                     \"{url}/v1\"\nwire_api = \"responses\"\nrequest_max_retries = \
+                     0\nstream_max_retries = 0\n"
+                );
+                (format!("model_provider = \"{PROVIDER}\"\n"), table)
+            }
+        }
+    }
+
     fn shell(&self, project: &Path, command: &str) -> ToolCall {
         let input = json!({ "cmd": command, "workdir": project, "yield_time_ms": 20_000,
             "max_output_tokens": 30_000 });
@@ -81,23 +97,16 @@ impl Agent for Codex {
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
         let (model, project) = (self.model(), home.project().display().to_string());
         let prompt = home.write(".codex/prompt.md", PROMPT.as_bytes())?.display().to_string();
+        let (provider, table) = self.provider(url);
         let config = format!(
             r#"model = "{model}"
-model_provider = "{PROVIDER}"
-approval_policy = "never"
+{provider}approval_policy = "never"
 sandbox_mode = "danger-full-access"
 model_reasoning_effort = "medium"
 model_reasoning_summary = "auto"
 check_for_update_on_startup = false
 model_instructions_file = "{prompt}"
-
-[model_providers.{PROVIDER}]
-name = "{PROVIDER}"
-base_url = "{url}/v1"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-
+{table}
 [analytics]
 enabled = false
 
@@ -126,6 +135,17 @@ trust_level = "trusted"
         }
         command.args(["--", prompt]);
         Ok(command)
+    }
+
+    fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
+        match self.provider {
+            Provider::Scripted => Vec::new(),
+            Provider::Own => vec![("CODEX_API_KEY", "unused".to_owned())],
+        }
+    }
+
+    fn upstream(&self, url: &str) -> Option<String> {
+        Some(format!("{url}/v1"))
     }
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {

@@ -16,6 +16,7 @@ pub struct Home {
     _guard: TempDir,
     path: PathBuf,
     project: PathBuf,
+    temporary: PathBuf,
 }
 
 impl Home {
@@ -30,7 +31,9 @@ impl Home {
         let path = fs::canonicalize(guard.path())?.join("home");
         let project = path.join("project");
         fs::create_dir_all(&project)?;
-        Ok(Self { _guard: guard, path, project })
+        let temporary = path.join("tmp");
+        fs::create_dir(&temporary)?;
+        Ok(Self { _guard: guard, path, project, temporary })
     }
 
     /// The home folder.
@@ -41,6 +44,11 @@ impl Home {
     /// The project's folder, where the agent works.
     pub fn project(&self) -> &Path {
         &self.project
+    }
+
+    /// The folder of temporary files.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
     }
 
     /// Writes a file below the home, with its folders.

@@ -14,6 +14,8 @@ use std::process::Command;
 const NODE: &str = "node@22.23.3";
 /// A package that pi loads when it reads an image.
 const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
+/// A package that pi loads when it runs an extension.
+const PI_EXTENSIONS: &str = "jiti@2.7.0";
 /// A Chromium for serverless machines: its libraries and fonts are included.
 const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const TYPESCRIPT: &str = "typescript@7.0.2";
@@ -40,8 +42,8 @@ pub fn cache() -> PathBuf {
 ///
 /// If `npm` is missing, or the registry is unreachable and pi is not installed yet.
 pub fn pi(package: &str) -> anyhow::Result<PathBuf> {
-    let folder = once("pi", &[package, PI_IMAGES], &|folder| {
-        // The bundle in the package is complete: its dependencies are not needed.
+    let folder = once("pi", &[package, PI_IMAGES, PI_EXTENSIONS], &|folder| {
+        // The bundle in the package needs none of its other dependencies.
         run_npm(folder, &["pack", "--silent", package])?;
         let archive = fs::read_dir(folder)?
             .filter_map(Result::ok)
@@ -49,7 +51,7 @@ pub fn pi(package: &str) -> anyhow::Result<PathBuf> {
             .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
             .context("`npm pack` left no archive")?;
         checked(Command::new("tar").arg("xzf").arg(archive).current_dir(folder))?;
-        run_npm(folder, &["install", "--no-audit", "--no-fund", PI_IMAGES])
+        run_npm(folder, &["install", "--no-audit", "--no-fund", PI_IMAGES, PI_EXTENSIONS])
     })?;
     Ok(folder.join("package/dist/bundle/cli.js"))
 }

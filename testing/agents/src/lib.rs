@@ -32,22 +32,39 @@ pub mod wrap;
 
 use anyhow::Context as _;
 
+use crate::agent::Provider;
 pub use action::Action;
 pub use agent::{Agent, Facts, Way};
 pub use home::{Home, RECORDED_HOME};
 pub use process::Finished;
 pub use sandbox::{Placed, Sandbox};
 
+const OPENCODE: &str = "opencode-ai@1.18.33";
+
 /// All agents, in the order of display.
 pub static AGENTS: &[&dyn Agent] = &[
-    &pi::Pi { api: pi::Api::Anthropic },
-    &pi::Pi { api: pi::Api::Chat },
+    &pi::Pi { api: pi::Api::Anthropic, provider: Provider::Scripted },
+    &pi::Pi { api: pi::Api::Chat, provider: Provider::Scripted },
     &claude::Claude,
-    &codex::Codex { tools: codex::Tools::Single },
-    &codex::Codex { tools: codex::Tools::Scripts },
+    &codex::Codex { tools: codex::Tools::Single, provider: Provider::Scripted },
+    &codex::Codex { tools: codex::Tools::Scripts, provider: Provider::Scripted },
     &gemini::Gemini,
-    &opencode::Opencode { name: "opencode", package: "opencode-ai@1.18.33" },
-    &opencode::Opencode { name: "kilo", package: "@kilocode/cli@7.7.7" },
+    &opencode::Opencode { name: "opencode", package: OPENCODE, provider: Provider::Scripted },
+    &opencode::Opencode {
+        name: "kilo",
+        package: "@kilocode/cli@7.7.7",
+        provider: Provider::Scripted,
+    },
+    &qwen::Qwen,
+];
+
+/// The agents that `epitome wrap` is tried with: each with a provider whose address `wrap` changes.
+pub static WRAPPED: &[&dyn Agent] = &[
+    &claude::Claude,
+    &codex::Codex { tools: codex::Tools::Single, provider: Provider::Own },
+    &pi::Pi { api: pi::Api::Anthropic, provider: Provider::Own },
+    &gemini::Gemini,
+    &opencode::Opencode { name: "opencode", package: OPENCODE, provider: Provider::Own },
     &qwen::Qwen,
 ];
 

@@ -5,7 +5,7 @@
 //! with SQL of this crate; a recorded session is imported with `opencode import`.
 
 use crate::action::Action;
-use crate::agent::{Agent, Facts, records};
+use crate::agent::{Agent, Facts, Provider, records};
 use crate::home::Home;
 use crate::install;
 use crate::process::run;
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
+/// A model of a provider that it knows by itself.
+const OWN_MODEL: &str = "anthropic/claude-sonnet-4-6";
 const SESSION: &str = "{\"table\":\"session\",";
 
 /// Selects the rows of the session `?1`: the part of a line before the JSON, and the JSON.
@@ -47,12 +49,21 @@ pub(crate) struct Opencode {
     pub(crate) name: &'static str,
     /// As in [`Facts::package`].
     pub(crate) package: &'static str,
+    pub(crate) provider: Provider,
 }
 
 impl Opencode {
     fn program(&self) -> anyhow::Result<Command> {
         let program = Path::new(".bin").join(self.name);
         Ok(Command::new(install::npm(&[self.package])?.join(program)))
+    }
+
+    /// The model, with its provider.
+    fn model(&self) -> String {
+        match self.provider {
+            Provider::Scripted => format!("{PROVIDER}/{MODEL}"),
+            Provider::Own => OWN_MODEL.to_owned(),
+        }
     }
 
     fn config(&self) -> String {
@@ -89,18 +100,21 @@ impl Agent for Opencode {
             "modalities": { "input": ["text", "image"], "output": ["text"] },
             "options": { "thinking": { "type": "adaptive" } },
         });
-        let provider = json!({
-            "npm": "@ai-sdk/anthropic", "name": PROVIDER,
-            "options": { "baseURL": format!("{url}/v1"), "apiKey": "unused" },
-            "models": { MODEL: model },
-        });
-        let name = format!("{PROVIDER}/{MODEL}");
+        let options = json!({ "baseURL": format!("{url}/v1"), "apiKey": "unused" });
+        let providers = match self.provider {
+            Provider::Scripted => json!({ PROVIDER: {
+                "npm": "@ai-sdk/anthropic", "name": PROVIDER, "options": options,
+                "models": { MODEL: model },
+            } }),
+            Provider::Own => json!({ "anthropic": { "options": options } }),
+        };
+        let name = self.model();
         let config = json!({
             "$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
             "model": name, "small_model": name, "permission": { "*": "allow" },
             // Its own compaction would send requests for which no script has a step.
             "compaction": { "auto": false, "prune": false },
-            "provider": { PROVIDER: provider },
+            "provider": providers,
         });
         home.write(self.config(), config.to_string().as_bytes())?;
         Ok(())
@@ -117,7 +131,7 @@ impl Agent for Opencode {
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = self.program()?;
-        command.args(["run", "--model", &format!("{PROVIDER}/{MODEL}")]);
+        command.args(["run", "--model", &self.model()]);
         if let Some(id) = resume {
             command.args(["--session", id]);
         }
@@ -141,6 +155,10 @@ impl Agent for Opencode {
         ]
         .map(|name| (name, "1".to_owned()))
         .into()
+    }
+
+    fn upstream(&self, url: &str) -> Option<String> {
+        Some(url.to_owned())
     }
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! pi: `dist/bundle/cli.js` of `@earendil-works/pi-coding-agent`, run by node.
 
 use crate::action::Action;
-use crate::agent::{Agent, Facts, Way, records};
+use crate::agent::{Agent, Facts, Provider, Way, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
 use crate::project::Scale;
@@ -13,6 +13,8 @@ use std::process::Command;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
+/// A model of a provider that pi knows by itself.
+const OWN_MODEL: &str = "anthropic/claude-sonnet-4-6";
 const WINDOW: usize = 1_000_000;
 const TOOLS: &str = "read,bash,edit,write";
 
@@ -27,6 +29,17 @@ pub(crate) enum Api {
 #[derive(Debug)]
 pub(crate) struct Pi {
     pub(crate) api: Api,
+    pub(crate) provider: Provider,
+}
+
+impl Pi {
+    /// The model, with its provider.
+    fn model(&self) -> String {
+        match self.provider {
+            Provider::Scripted => format!("{PROVIDER}/{MODEL}"),
+            Provider::Own => OWN_MODEL.to_owned(),
+        }
+    }
 }
 
 impl Agent for Pi {
@@ -48,9 +61,12 @@ impl Agent for Pi {
             "contextWindow": WINDOW, "maxTokens": 32_000,
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
         });
-        let provider =
-            json!({ "baseUrl": base, "apiKey": "unused", "api": api, "models": [model] });
-        let models = json!({ "providers": { PROVIDER: provider } });
+        let models = match self.provider {
+            Provider::Scripted => json!({ "providers": { PROVIDER: {
+                "baseUrl": base, "apiKey": "unused", "api": api, "models": [model],
+            } } }),
+            Provider::Own => json!({ "providers": { "anthropic": { "baseUrl": base } } }),
+        };
         home.write(".pi/agent/models.json", models.to_string().as_bytes())?;
         // Its own compaction and its retries would send requests for which no script has a step.
         let settings = json!({ "compaction": { "enabled": false }, "retry": { "enabled": false } });
@@ -70,10 +86,7 @@ impl Agent for Pi {
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = Command::new(install::node()?);
-        command
-            .arg(install::pi(self.facts().package)?)
-            .args(["-p", "--model"])
-            .arg(format!("{PROVIDER}/{MODEL}"));
+        command.arg(install::pi(self.facts().package)?).args(["-p", "--model", &self.model()]);
         command.args(["--thinking", "medium", "--tools", TOOLS]);
         if let Some(id) = resume {
             command.args(["--session", id]);
@@ -86,8 +99,12 @@ impl Agent for Pi {
         ["PI_OFFLINE", "PI_SKIP_VERSION_CHECK"]
             .map(|name| (name, "1".to_owned()))
             .into_iter()
-            .chain([("PI_TELEMETRY", "0".to_owned())])
+            .chain([("PI_TELEMETRY", "0".to_owned()), ("ANTHROPIC_API_KEY", "unused".to_owned())])
             .collect()
+    }
+
+    fn upstream(&self, url: &str) -> Option<String> {
+        Some(url.to_owned())
     }
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {

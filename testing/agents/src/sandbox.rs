@@ -6,6 +6,9 @@ use crate::home::Home;
 use crate::process::{Finished, run};
 use anyhow::Context;
 use model_server::ToolCall;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -61,8 +64,8 @@ impl Sandbox {
         self.turn(None, prompt)
     }
 
-    /// Starts a session behind `epitome wrap`, with the archive in `archive`, and waits for the end
-    /// of the turn.
+    /// Starts a session behind `epitome wrap` with these options and the archive in `archive`, and
+    /// waits for the end of the turn.
     ///
     /// # Errors
     ///
@@ -71,14 +74,32 @@ impl Sandbox {
         &self,
         epitome: &Path,
         archive: &Path,
+        options: &[&str],
         prompt: &str,
     ) -> anyhow::Result<Finished> {
         let agent = self.agent.command(None, prompt)?;
+        let mut arguments: Vec<&OsStr> = agent.get_args().collect();
+        let mut program = agent.get_program().to_owned();
+        if program.as_encoded_bytes().ends_with(b"/node") {
+            // The arguments of `wrap` must come after the script.
+            program = self.script(&program, arguments.remove(0))?.into();
+        }
         let mut command = Command::new(epitome);
-        command.args(["wrap", self.agent.name(), "--program"]).arg(agent.get_program());
-        command.arg("--").args(agent.get_args());
+        command.args(["wrap", self.agent.name()]).args(options).arg("--program").arg(program);
+        if let Some(upstream) = self.agent.upstream(&self.url) {
+            command.args(["--upstream", &upstream]);
+        }
+        command.arg("--").args(arguments);
         self.dress(&mut command);
         run(command.env("EPITOME_HOME", archive), TURN)
+    }
+
+    /// A program that runs a script with node.
+    fn script(&self, node: &OsStr, script: &OsStr) -> anyhow::Result<PathBuf> {
+        let text = format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", node.display(), script.display());
+        let path = self.home.write("agent.sh", text.as_bytes())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(path)
     }
 
     /// Resumes the session `id` with `prompt` and waits for the end of the turn.
@@ -158,6 +179,7 @@ impl Sandbox {
             .current_dir(self.home.project())
             .env_clear()
             .env("HOME", self.home.path())
+            .env("TMPDIR", self.home.temporary())
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
             .envs([("USER", "dev"), ("LOGNAME", "dev"), ("SHELL", "/bin/sh"), ("TERM", "dumb")])
             .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("NO_COLOR", "1")])

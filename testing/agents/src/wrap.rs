@@ -5,15 +5,23 @@ use crate::agent::Agent;
 use crate::sandbox::Sandbox;
 use anyhow::{Context, ensure};
 use model_server::{Exchange, Outcome, Script, Server, Step};
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
 /// The beginning of every stub.
 const STUB: &str = "[epitome k";
-/// The file that the session prints twice.
+/// A file that the session prints twice.
 const LOG: &str = "build.log";
+/// A file with more tokens than a new result may have.
+const LONG: &str = "sums.log";
+/// Bytes of JSON per token, about.
+const BYTES_PER_TOKEN: usize = 4;
+/// The beginning of every address of this machine.
+const HERE: &str = "http://127.0.0.1:";
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -28,6 +36,9 @@ pub struct Report {
     pub last: (usize, usize),
     /// Stubs in the last request through the proxy.
     pub stubs: usize,
+    /// Bytes by which the tools of `epitome mcp` make the first request longer, for an agent that
+    /// is given them.
+    pub tools: Option<usize>,
     /// What `epitome wrap` says at the end.
     pub said: String,
 }
@@ -37,52 +48,153 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// If a request is refused, the first requests differ, nothing is shortened, or a request does not
-/// begin with the one before it.
+/// If a request is refused, the first requests differ, nothing is shortened, a request does not
+/// begin with the one before it, the line at the end is wrong, or something is left behind.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
     crate::project::write(sandbox.home(), agent.facts().scale)?;
-    std::fs::write(sandbox.home().project().join(LOG), log())?;
+    fs::write(sandbox.home().project().join(LOG), log())?;
+    fs::write(sandbox.home().project().join(LONG), sums())?;
     let archive = tempfile::tempdir()?;
     let prompt = "Why does the build fail?";
 
     server.play(script(&sandbox));
     let done = sandbox.new_session(prompt)?;
     ensure!(done.success(), "directly: {:?} {} {}", done.status, done.stdout, done.stderr);
-    let direct = played(&server.exchanges())?;
+    let before = server.exchanges();
+    let direct = played(&before)?;
+    let known = addresses(sandbox.home().path());
 
     server.play(script(&sandbox));
-    let done = sandbox.new_wrapped_session(epitome, archive.path(), prompt)?;
+    let options = if takes_mcp(agent) { &["--no-mcp"][..] } else { &[] };
+    let done = sandbox.new_wrapped_session(epitome, archive.path(), options, prompt)?;
     ensure!(done.success(), "wrapped: {:?} {} {}", done.status, done.stdout, done.stderr);
-    let all = played(&server.exchanges())?;
-    let wrapped = &all[direct.len()..];
+    let after = server.exchanges();
+    let wrapped = played(&after[before.len()..])?;
     ensure!(wrapped.len() == direct.len(), "{} and {} requests", direct.len(), wrapped.len());
 
     let said = done.stderr.lines().find_map(|line| line.strip_prefix("epitome: "));
+    let said = said.with_context(|| format!("no line at the end: {}", done.stderr))?;
+    let size = |exchange: Option<&&Exchange>| exchange.map_or(0, |it| it.text.len());
+    let tools = match takes_mcp(agent) {
+        true => Some(tools(&server, &sandbox, epitome, direct[0])?),
+        false => None,
+    };
     let report = Report {
         agent: agent.name(),
+        tools,
         requests: wrapped.len(),
         first: (size(direct.first()), size(wrapped.first())),
         last: (size(direct.last()), size(wrapped.last())),
-        stubs: wrapped.last().map_or(0, |body| body.to_string().matches(STUB).count()),
-        said: said.context("no line at the end")?.to_owned(),
+        stubs: wrapped.last().map_or(0, |last| last.text.matches(STUB).count()),
+        said: said.to_owned(),
     };
-    check(&report, &direct, wrapped)?;
+    check_requests(&report, &direct, &wrapped)?;
+    check_line(&report, &after[before.len()..])?;
+    check_nothing_left(sandbox.home().path(), &known)?;
     Ok(report)
 }
 
+/// Whether `wrap` gives an agent the tools of `epitome mcp`.
+fn takes_mcp(agent: &dyn Agent) -> bool {
+    ["claude", "codex"].contains(&agent.name())
+}
+
+/// The bytes by which the tools make a first request longer: at most 900 tokens.
+fn tools(
+    server: &Server,
+    sandbox: &Sandbox,
+    epitome: &Path,
+    direct: &Exchange,
+) -> anyhow::Result<usize> {
+    let archive = tempfile::tempdir()?;
+    let before = server.exchanges().len();
+    server.play(Script::new([Step::text("It does not fail.")]));
+    let done = sandbox.new_wrapped_session(epitome, archive.path(), &[], "Why does it fail?")?;
+    ensure!(done.success(), "with tools: {:?} {} {}", done.status, done.stdout, done.stderr);
+    let exchanges = server.exchanges();
+    let first = *played(&exchanges[before..])?.first().context("no request")?;
+    ensure!(first.text.contains("epitome"), "the tools are not offered");
+    let more = first.text.len().saturating_sub(direct.text.len());
+    ensure!(more <= 900 * BYTES_PER_TOKEN, "the tools take {more} bytes");
+    Ok(more)
+}
+
 /// Whether the same was sent, but for results that are shortened once.
-fn check(report: &Report, direct: &[Value], wrapped: &[Value]) -> anyhow::Result<()> {
+fn check_requests(
+    report: &Report,
+    direct: &[&Exchange],
+    wrapped: &[&Exchange],
+) -> anyhow::Result<()> {
     let (before, after) = report.first;
     ensure!(before.abs_diff(after) * 100 <= before, "the first requests differ: {report:?}");
-    ensure!(direct[0]["tools"] == wrapped[0]["tools"], "other tools behind a base URL");
-    ensure!(report.stubs > 0 && report.last.1 < report.last.0, "nothing was shortened: {report:?}");
+    let tools = |exchange: &Exchange| exchange.body["tools"].clone();
+    ensure!(tools(direct[0]) == tools(wrapped[0]), "other tools behind a base URL");
+    ensure!(report.stubs >= 2 && report.last.1 < report.last.0, "it was not shortened: {report:?}");
     for (earlier, later) in wrapped.iter().zip(&wrapped[1..]) {
-        let (earlier, later) = (messages(earlier), messages(later));
-        ensure!(later.starts_with(&earlier), "a request does not begin with the one before it");
+        let (earlier, later) = (messages(&earlier.text)?, messages(&later.text)?);
+        let first = earlier.iter().zip(&later).position(|(one, other)| one != other);
+        ensure!(
+            first.is_none() && later.len() > earlier.len(),
+            "a request does not begin with the one before it, but for marks: message {first:?}"
+        );
     }
     Ok(())
+}
+
+/// Whether the line at the end says how many requests arrived for a response, and what was done.
+fn check_line(report: &Report, exchanges: &[Exchange]) -> anyhow::Result<()> {
+    let said = &report.said;
+    let is_read = |it: &&Exchange| matches!(it.outcome, Outcome::Played { .. } | Outcome::Canned);
+    let requests = exchanges.iter().filter(is_read).count();
+    let plural = if requests == 1 { "" } else { "s" };
+    let counted = format!("{requests} request{plural}, ");
+    ensure!(said.starts_with(&counted), "{requests} requests arrived: {said}");
+    let shortened = format!("; {} results shortened, 0 cuts", report.stubs);
+    ensure!(said.contains(&shortened), "{} results were shortened: {said}", report.stubs);
+    ensure!(said.contains(" tokens fewer; "), "nothing is said to be saved: {said}");
+    ensure!(!said.contains("error"), "{said}");
+    Ok(())
+}
+
+/// The addresses of this machine in the files of a home.
+fn addresses(home: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for path in files(home) {
+        let bytes = fs::read(&path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        for (at, here) in text.match_indices(HERE) {
+            let port = text[at + here.len()..].chars().take_while(char::is_ascii_digit);
+            found.insert(format!("{here}{}", port.collect::<String>()));
+        }
+    }
+    found
+}
+
+/// Whether no file has the address of the proxy, and no file of the run is left.
+fn check_nothing_left(home: &Path, before: &BTreeSet<String>) -> anyhow::Result<()> {
+    let after = addresses(home);
+    let left: Vec<&String> = after.difference(before).collect();
+    ensure!(left.is_empty(), "the address of the proxy is left in the home: {left:?}");
+    for path in files(home) {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        ensure!(!name.starts_with(b"epitome-"), "{} is left", path.display());
+    }
+    Ok(())
+}
+
+/// All files below a folder. Links are not followed.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => found.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => found.push(entry.path()),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    found
 }
 
 /// A log whose second printing is worth shortening.
@@ -94,51 +206,71 @@ fn log() -> String {
     log
 }
 
-/// The model prints the log twice, and answers.
+/// A log of many tokens: each line has a number that no other line has.
+fn sums() -> String {
+    let mut log = String::new();
+    for n in 0_u64..400 {
+        let sum = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let _ = writeln!(log, "part {n}: {sum:016x} {:016x}", sum.rotate_left(23) ^ n);
+    }
+    log
+}
+
+/// The model prints one log twice and another one once, and answers.
 fn script(sandbox: &Sandbox) -> Script {
-    let print = Action::Shell { command: format!("cat {LOG}"), why: "Print the log".to_owned() };
-    let call = |thinking: &str| Step {
-        thinking: Some(thinking.to_owned()),
-        calls: vec![sandbox.call(&print)],
-        ..Step::default()
+    let print = |file: &str, thinking: &str| {
+        // On a busy machine Qwen Code loses the output of a command that ends at once.
+        let command = format!("cat {file} && sleep 1");
+        let print = Action::Shell { command, why: "Print the log".to_owned() };
+        let thinking = Some(thinking.to_owned());
+        Step { thinking, calls: vec![sandbox.call(&print)], ..Step::default() }
     };
-    let steps = [call("Look at it."), call("Look again."), Step::text("It does not fail.")];
+    let steps = [
+        print(LOG, "Look at it."),
+        print(LOG, "Look again."),
+        print(LONG, "Look at the sums."),
+        Step::text("It does not fail."),
+    ];
     Script::new(steps)
 }
 
 /// The requests of the main conversation.
-fn played(exchanges: &[Exchange]) -> anyhow::Result<Vec<Value>> {
-    let mut bodies = Vec::new();
+fn played(exchanges: &[Exchange]) -> anyhow::Result<Vec<&Exchange>> {
+    let mut requests = Vec::new();
     for exchange in exchanges {
         match &exchange.outcome {
             Outcome::Refused(why) => anyhow::bail!("refused: {why}"),
-            Outcome::Played { .. } => bodies.push(exchange.body.clone()),
+            Outcome::Played { .. } => requests.push(exchange),
             Outcome::Canned | Outcome::Other => {}
         }
     }
-    ensure!(!bodies.is_empty(), "the agent sent nothing");
-    Ok(bodies)
+    ensure!(!requests.is_empty(), "the agent sent nothing: {:?}", paths(exchanges));
+    Ok(requests)
 }
 
-fn size(body: Option<&Value>) -> usize {
-    body.map_or(0, |body| body.to_string().len())
+fn paths(exchanges: &[Exchange]) -> Vec<&str> {
+    exchanges.iter().map(|exchange| exchange.path.as_str()).collect()
 }
 
-/// The messages of a request without marks for the cache, which move.
-fn messages(body: &Value) -> Vec<Value> {
-    let list = ["messages", "input", "contents"].into_iter().find_map(|key| body[key].as_array());
-    let mut list = list.cloned().unwrap_or_default();
-    list.iter_mut().for_each(without_marks);
-    list
+/// The list of messages of a body, under the name that its API has for it.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow, alias = "input", alias = "contents")]
+    messages: Vec<&'a RawValue>,
 }
 
-fn without_marks(value: &mut Value) {
-    match value {
-        Value::Object(object) => {
-            object.remove("cache_control");
-            object.values_mut().for_each(without_marks);
-        }
-        Value::Array(list) => list.iter_mut().for_each(without_marks),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+/// The messages of a request, byte for byte but for marks for the cache, which move.
+fn messages(text: &str) -> anyhow::Result<Vec<String>> {
+    let body: Body<'_> = serde_json::from_str(text).context("a body has messages")?;
+    Ok(body.messages.iter().map(|message| without_marks(message.get())).collect())
+}
+
+/// A message without `cache_control`: its value is an object without a brace in a text.
+fn without_marks(message: &str) -> String {
+    let mut left = message.to_owned();
+    while let Some(start) = left.find(r#","cache_control":{"#) {
+        let Some(end) = left[start..].find('}') else { break };
+        left.replace_range(start..=start + end, "");
     }
+    left
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, Way, carry, keep, past, sdk, wrap};
+use agents::{AGENTS, Agent, WRAPPED, Way, carry, keep, past, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -16,9 +16,6 @@ use xtask::{cargo, print, say};
 const PAGE: &str = "docs/agents.md";
 const BEGIN: &str = "<!-- begin of the table: cargo lab e2e --write -->\n";
 const END: &str = "<!-- end of the table -->";
-
-/// The agents that are given their base URL by a variable here, and are run behind the proxy.
-const WRAPPED: [&str; 1] = ["claude"];
 
 /// The text between the table of resumes and that of ports.
 const CARRIED: &str =
@@ -95,19 +92,28 @@ pub(crate) fn write() -> anyhow::Result<()> {
 
 /// Runs agents behind `epitome wrap`.
 fn wrapped(epitome: &Path) -> anyhow::Result<()> {
-    let columns =
-        ["agent", "requests", "first", "through the proxy", "last", "through it", "stubs"];
+    let columns = [
+        "agent",
+        "version",
+        "requests",
+        "first",
+        "through the proxy",
+        "last",
+        "through it",
+        "stubs",
+        "more with tools",
+    ];
     let mut table = Table::new(&columns);
-    let agents: Vec<_> =
-        WRAPPED.iter().map(|name| agents::named(name)).collect::<Result<_, _>>()?;
     table.try_all(
-        &agents,
+        WRAPPED,
         |agent| agent.name().to_owned(),
         |agent| {
-            let wrap::Report { agent, requests, first, last, stubs, .. } =
+            let version = agent.facts().version();
+            let wrap::Report { agent, requests, first, last, stubs, tools, .. } =
                 wrap::run(*agent, epitome)?;
             let cells = [requests, first.0, first.1, last.0, last.1, stubs].map(|n| n.to_string());
-            Ok(format!("{agent} | {}", cells.join(" | ")))
+            let tools = tools.map(|bytes| bytes.to_string()).unwrap_or_default();
+            Ok(format!("{agent} | {version} | {} | {tools}", cells.join(" | ")))
         },
     );
     table.finish().map(drop)

@@ -208,13 +208,13 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
             (status, headers, text, Outcome::Refused(status.to_string()), false)
         }
         Some(Answer::Silence) | None => {
-            state.stage.record(path, body.clone(), Outcome::Other);
+            state.stage.record(path, body.clone(), &bytes, Outcome::Other);
             // This ends when the client closes the connection.
             std::io::copy(&mut reader, &mut std::io::sink())?;
             return Ok(());
         }
     };
-    state.stage.record(path, body.clone(), outcome);
+    state.stage.record(path, body.clone(), &bytes, outcome);
     let mut out = format!("HTTP/1.1 {status} As Told\r\nContent-Length: {}\r\n", text.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         out.push_str("Content-Type: application/json\r\n");

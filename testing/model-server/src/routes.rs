@@ -17,7 +17,7 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
     let path = url.split('?').next().unwrap_or_default();
     let post = *request.method() == Method::Post;
     let (reply, outcome) = route(path, post, &body, stage);
-    stage.record(path, body, outcome);
+    stage.record(path, body, &bytes, outcome);
     let header = Header::from_bytes("content-type", reply.content_type)
         .expect("a fixed header is well formed");
     let response =

@@ -12,6 +12,8 @@ pub struct Exchange {
     pub path: String,
     /// The request's body, or null when it had none or it was not JSON.
     pub body: Value,
+    /// The request's body as it arrived.
+    pub text: String,
     /// How it was answered.
     pub outcome: Outcome,
 }
@@ -108,8 +110,9 @@ impl Stage {
     }
 
     /// Records an exchange.
-    pub(crate) fn record(&self, path: &str, body: Value, outcome: Outcome) {
-        let exchange = Exchange { path: path.to_owned(), body, outcome };
+    pub(crate) fn record(&self, path: &str, body: Value, bytes: &[u8], outcome: Outcome) {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let exchange = Exchange { path: path.to_owned(), body, text, outcome };
         self.state().exchanges.push(exchange);
     }
 
