@@ -42,7 +42,10 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: DOC },
     Step { name: "features", run: Function(features) },
     Step { name: "tables", run: Commands(&["cargo lab recipes --check"]) },
-    Step { name: "chaos", run: Commands(&["cargo lab chaos --minutes 1"]) },
+    Step {
+        name: "chaos",
+        run: Commands(&["cargo lab chaos --minutes 1", "cargo lab chaos --only proxy --cases 20"]),
+    },
     Step { name: "fuzz", run: Function(fuzz) },
     Step { name: "deny", run: Function(deny) },
     Step { name: "e2e", run: Commands(&["cargo lab e2e"]) },

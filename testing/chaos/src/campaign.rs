@@ -10,7 +10,7 @@ use crate::damage::Archived;
 use crate::subject::subjects;
 use crate::task::Task;
 use crate::violation::Kind;
-use crate::{call, damage, disk, hostile, kill, mutant, writer};
+use crate::{call, damage, disk, hostile, kill, mutant, proxy, writer};
 
 /// The settings of a campaign.
 #[derive(Clone, Debug)]
@@ -46,19 +46,22 @@ pub enum Part {
     Writer,
     /// Hostile homes.
     Home,
+    /// A proxy that is killed.
+    Proxy,
 }
 
 impl Part {
     /// All parts, with their shares of the time.
-    const ALL: [(Part, u32); 8] = [
+    const ALL: [(Part, u32); 9] = [
         (Part::Kill, 22),
-        (Part::Call, 34),
+        (Part::Call, 30),
         (Part::Disk, 8),
         (Part::Archive, 8),
         (Part::Mutant, 12),
         (Part::Session, 7),
         (Part::Writer, 4),
         (Part::Home, 5),
+        (Part::Proxy, 4),
     ];
 
     /// Its name on the command line.
@@ -72,6 +75,7 @@ impl Part {
             Part::Session => "session",
             Part::Writer => "writer",
             Part::Home => "home",
+            Part::Proxy => "proxy",
         }
     }
 }
@@ -87,6 +91,7 @@ impl fmt::Display for Part {
             Part::Session => "damaged sessions, with the program",
             Part::Writer => "agents that write meanwhile",
             Part::Home => "hostile homes",
+            Part::Proxy => "a proxy that is killed amid requests",
         };
         f.write_str(what)
     }
@@ -174,6 +179,8 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     let sessions = mutant::Program::new(program)?;
     let writers = writer::Writers::new(program)?;
     let homes = hostile::Homes::new(program)?;
+    let conversation =
+        is_chosen(Part::Proxy).then(|| proxy::Conversation::new(program)).transpose()?;
     let mut running = Vec::new();
     for (part, share) in Part::ALL.into_iter().filter(|(part, _)| is_chosen(*part)) {
         let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match part {
@@ -191,6 +198,10 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
             Part::Session => Box::new(|seed| sessions.case(seed)),
             Part::Writer => Box::new(|seed| writers.case(seed)),
             Part::Home => Box::new(|seed| homes.case(seed)),
+            Part::Proxy => match &conversation {
+                Some(conversation) => Box::new(|seed| conversation.case(seed)),
+                None => continue,
+            },
         };
         let figures = Figures { part, cases: 0, hits: 0, violations: [0; 4] };
         running.push(Running { figures, share, spent: Duration::ZERO, case });

@@ -19,6 +19,7 @@ mod kill;
 mod machine;
 mod mutant;
 mod numbers;
+mod proxy;
 mod subject;
 mod task;
 mod used;
