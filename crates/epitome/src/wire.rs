@@ -5,6 +5,13 @@
 //! and all before it. Texts that are no longer sent are in the same line, so that they are on disk
 //! before the shortened message is sent, and `epitome show` finds them. A last line that was torn
 //! when the machine went down is dropped.
+//!
+//! [`ledger`] is what each request cost, [`stats`] sums that up, and [`comparison`] puts
+//! conversations that pass unchanged next to the others.
+
+pub mod comparison;
+pub mod ledger;
+pub mod stats;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -67,6 +74,10 @@ pub struct CutLine {
     pub messages: Vec<Decision>,
     /// Bytes of the original request that was cut.
     pub bytes: u64,
+    /// Tokens that it saves in each request, in addition to earlier decisions; 0 if an older
+    /// epitome made it.
+    #[serde(default)]
+    pub saved: u64,
 }
 
 /// A line of the memo.
@@ -249,6 +260,7 @@ mod tests {
                 last: Chain::from_bytes([9; 16]),
                 messages: vec![decision, Decision::default()],
                 bytes: 90_000,
+                saved: 7,
             }),
             results: [(Chain::from_bytes([root; 16]), "x".into())].into(),
             removed: vec![RemovedText { hash, raw, about }],
