@@ -31,6 +31,21 @@ impl Api {
         APIS.iter().find_map(|api| Some((api, api.purpose(path, model)?)))
     }
 
+    /// The model that a path names, if bodies of this API do not name it.
+    ///
+    /// ```
+    /// let gemini = epitome_api::named("gemini-api").expect("an API");
+    /// let path = "/v1beta/models/gemini-3-pro:generateContent";
+    /// assert_eq!(gemini.model_in_path(path), Some("gemini-3-pro"));
+    /// ```
+    pub fn model_in_path<'p>(&self, path: &'p str) -> Option<&'p str> {
+        if self.endpoint.model_in_body {
+            return None;
+        }
+        let (_, named) = path.rsplit_once("/models/")?;
+        named.split_once(':').map(|(model, _)| model)
+    }
+
     /// What is requested at a path, if it is one of this API.
     fn purpose(&self, path: &str, model: Option<&str>) -> Option<Purpose> {
         if let Some((model, method)) = model.and_then(|named| named.split_once(':')) {

@@ -29,7 +29,7 @@ pub(crate) struct Message {
     /// array around a text that is its only content.
     pub(crate) ignored: Vec<Range<usize>>,
     /// Whether the role of the message is one of instructions or of a user.
-    is_input: bool,
+    pub(crate) is_input: bool,
 }
 
 /// The roles of instructions and of users.

@@ -1,6 +1,9 @@
 //! Access control: on an address that other machines reach, a request must have the token of this
 //! run as the first part of its path.
 
+use std::net::IpAddr;
+
+use hyper::header::{HOST, HeaderMap};
 use subtle::ConstantTimeEq as _;
 
 /// The path of a request without the token: with its query, and beginning with a slash.
@@ -16,9 +19,44 @@ pub(crate) fn without_token<'p>(token: Option<&str>, path_and_query: &'p str) ->
     (is_same && rest.starts_with('/')).then_some(rest)
 }
 
+/// Whether a request names this machine by its address. A page of another site whose name was made
+/// to lead here names that site.
+pub(crate) fn names_an_address(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let Ok(host) = host.to_str() else { return false };
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        Some(_) | None => host,
+    };
+    let name = name.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(name);
+    name == "localhost" || name.parse::<IpAddr>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_addresses_name_this_machine() {
+        for (host, expect) in [
+            ("127.0.0.1:4000", true),
+            ("127.0.0.1", true),
+            ("localhost:80", true),
+            ("[::1]:4000", true),
+            ("192.168.0.7:4000", true),
+            ("evil.example:4000", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost:evil", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().expect("a value"));
+            assert_eq!(names_an_address(&headers), expect, "{host}");
+        }
+        assert!(!names_an_address(&HeaderMap::new()));
+    }
 
     #[test]
     fn a_token_is_the_first_part_of_the_path() {

@@ -51,6 +51,16 @@ pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
+/// The name by which a client calls itself: `claude-cli` of `claude-cli/2.1 (external)`.
+pub(crate) fn client(headers: &HeaderMap) -> Option<String> {
+    const LONGEST: usize = 40;
+    let agent = headers.get(header::USER_AGENT)?.to_str().ok()?;
+    let name = agent.split(['/', ' ']).next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_plain = !name.is_empty() && name.len() <= LONGEST && name.chars().all(is_name);
+    is_plain.then(|| name.to_owned())
+}
+
 /// Whether the body is not compressed.
 pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_ENCODING).is_none_or(|value| value == "identity")
@@ -69,6 +79,21 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_is_called_as_it_says() {
+        for (agent, expect) in [
+            ("claude-cli/2.1.331 (external, cli)", Some("claude-cli")),
+            ("codex_cli_rs", Some("codex_cli_rs")),
+            ("", None),
+            ("<b>/1", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::USER_AGENT, agent.parse().expect("a value"));
+            assert_eq!(client(&headers).as_deref(), expect, "{agent}");
+        }
+        assert_eq!(client(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn only_headers_of_the_connection_are_removed() {

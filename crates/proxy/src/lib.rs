@@ -12,28 +12,38 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod account;
 mod ambiguous;
 mod body;
+mod budget;
 mod counter;
 mod decide;
 mod decode;
+mod effect;
+mod explain;
 mod guard;
 mod headers;
 mod hint;
+mod holdout;
 mod memo;
 mod meter;
+mod metrics;
 mod price;
 mod priced_cut;
 mod proxy;
+mod recall;
 mod refusal;
 mod rewrite;
 #[cfg(test)]
 mod rewrite_properties;
 mod server;
 mod splice;
+mod turn;
 mod upstream;
 
+pub use explain::{ExplainedBlock, Explainer, Explanation, Reason};
 pub use headers::BYPASS;
+pub use holdout::Holdout;
 pub use meter::Totals;
 pub use proxy::{Options, Proxy};
 pub use server::{BindError, Server};

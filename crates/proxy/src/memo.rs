@@ -1,14 +1,15 @@
 //! What was decided, in memory and on disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use epitome::wire::{Chain, CutLine, Decision, MemoFile, MemoLine};
 use epitome_error::Result;
-use epitome_model::Tokens;
+use epitome_model::{Ref, Tokens};
 use epitome_passes::SeenLines;
+use epitome_store::archive::Hash;
 
 /// Conversations whose memos are in memory at the same time. Others are read again from disk.
 const OPEN: usize = 256;
@@ -28,9 +29,11 @@ pub(crate) struct Memo {
     messages: HashMap<Chain, Arc<Decision>>,
     /// Decisions that are not on disk: these messages are sent as they are.
     unwritten: BTreeMap<Chain, Decision>,
-    cuts: HashMap<Chain, Arc<[Arc<Decision>]>>,
+    cuts: HashMap<Chain, KnownCut>,
     /// What is sent in place of results, by their id and text.
     results: HashMap<Chain, Arc<str>>,
+    /// The texts that are no longer sent.
+    removed: BTreeSet<Hash>,
     /// Input tokens of the conversation's last request, as the service counted them.
     pub(crate) input: Option<Tokens>,
     /// When the conversation's last request was sent.
@@ -48,6 +51,14 @@ pub(crate) struct Seen {
     /// The last message of that beginning.
     pub(crate) last: Option<Chain>,
     pub(crate) lines: SeenLines,
+}
+
+/// A cut that was made.
+struct KnownCut {
+    /// What is sent in place of each message.
+    messages: Arc<[Arc<Decision>]>,
+    /// Tokens that it saves in each request, in addition to earlier decisions.
+    saved: Tokens,
 }
 
 impl Memos {
@@ -97,12 +108,34 @@ impl Memo {
     /// The decisions about the longest beginning of a list that is known, one for each message.
     pub(crate) fn look_up(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
         let mut known = match chains.iter().rev().find_map(|chain| self.cuts.get(chain)) {
-            Some(cut) => cut.to_vec(),
+            Some(cut) => cut.messages.to_vec(),
             None => Vec::new(),
         };
         let rest = chains[known.len()..].iter().map_while(|chain| self.messages.get(chain));
         known.extend(rest.cloned());
         known
+    }
+
+    /// The cuts that a list contains, each with the tokens that it saves in a request.
+    pub(crate) fn cuts(&self, chains: &[Chain]) -> Vec<(Chain, Tokens)> {
+        let cuts = chains.iter().filter_map(|chain| Some((*chain, self.cuts.get(chain)?.saved)));
+        cuts.collect()
+    }
+
+    /// Whether any message of the conversation was changed.
+    pub(crate) fn is_changed(&self) -> bool {
+        !self.cuts.is_empty() || self.messages.values().any(|decision| !decision.patches.is_empty())
+    }
+
+    /// The texts that are no longer sent whose references are among these.
+    pub(crate) fn named_texts(&self, references: &[Ref]) -> Vec<Hash> {
+        let is_named = |hash: &&Hash| references.iter().any(|reference| hash.matches(reference));
+        self.removed.iter().filter(is_named).copied().collect()
+    }
+
+    /// Whether there are texts that are no longer sent.
+    pub(crate) fn has_removed(&self) -> bool {
+        !self.removed.is_empty()
     }
 
     /// What is sent in place of a result.
@@ -154,8 +187,10 @@ impl Memo {
         for (key, text) in line.results {
             self.results.entry(key).or_insert_with(|| text.into());
         }
-        if let Some(CutLine { last, messages, bytes }) = line.cut {
-            let cut = || messages.into_iter().map(Arc::new).collect();
+        self.removed.extend(line.removed.into_iter().map(|text| text.hash));
+        if let Some(CutLine { last, messages, bytes, saved }) = line.cut {
+            let messages = messages.into_iter().map(Arc::new).collect();
+            let cut = || KnownCut { messages, saved: Tokens(saved) };
             self.cuts.entry(last).or_insert_with(cut);
             self.no_cut_below(bytes as usize);
         }
@@ -189,7 +224,7 @@ mod tests {
         memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
         assert_eq!(saved(&memo.look_up(&chains)), [0, 1, 2, 3]);
         let messages = vec![decision(10), decision(11)];
-        let cut = Some(CutLine { last: chains[1], messages, bytes: 1_000 });
+        let cut = Some(CutLine { last: chains[1], messages, bytes: 1_000, saved: 20 });
         memo.keep(MemoLine { cut, ..MemoLine::default() }).expect("memory");
         assert_eq!(saved(&memo.look_up(&chains)), [10, 11, 2, 3]);
         assert_eq!(saved(&memo.look_up(&chains[..1])), [0]);
@@ -197,6 +232,8 @@ mod tests {
         let messages = [(chains[2], decision(99))].into();
         memo.keep(MemoLine { messages, ..MemoLine::default() }).expect("memory");
         assert_eq!(saved(&memo.look_up(&chains)), [10, 11, 2, 3]);
+        assert_eq!(memo.cuts(&chains), [(chains[1], Tokens(20))]);
+        assert_eq!(memo.cuts(&chains[..1]), []);
     }
 
     #[test]
@@ -206,7 +243,9 @@ mod tests {
         let memos = Memos::new(Some(folder.path().to_owned()));
         let memo = memos.of_conversation(chains[0]).expect("a disk");
         let messages = [(chains[0], Decision::default()), (chains[1], decision(1))].into();
-        let cut = Some(CutLine { last: chains[0], messages: vec![decision(7)], bytes: 1_000 });
+        let messages_of_cut = vec![decision(7)];
+        let cut = CutLine { last: chains[0], messages: messages_of_cut, bytes: 1_000, saved: 6 };
+        let cut = Some(cut);
         let line = MemoLine { messages, cut, ..MemoLine::default() };
         locked(&memo).keep(line).expect("a disk");
         let before = locked(&memo).look_up(&chains);
@@ -216,5 +255,7 @@ mod tests {
         assert_eq!(saved(&before), [7, 1]);
         let memo = locked(&memo);
         assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));
+        assert_eq!(memo.cuts(&chains), [(chains[0], Tokens(6))]);
+        assert!(memo.is_changed());
     }
 }

@@ -1,22 +1,32 @@
 //! What requests cost, by what the service itself reports, and what they would have cost
 //! unchanged.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use epitome::wire::ledger::{End, Ledger, LedgerLine};
+use epitome::wire::stats::RequestSum;
 use epitome_api::{Api, Stream};
+use epitome_error::sentence;
 use epitome_llm::Catalogue;
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use serde::Serialize;
+use tracing::warn;
 
+use crate::account::{Finished, Origin};
+use crate::budget::{OverBudget, Spending, check_price};
 use crate::decode::Decoder;
+use crate::effect::Effect;
 use crate::memo::locked;
-use crate::rewrite::{Effect, Rewritten};
+use crate::metrics::{self, Labels};
+use crate::recall::named_references;
+use crate::rewrite::{BYTES_PER_TOKEN, Rewritten};
 
 /// Maximum bytes of a response that are kept to be read at its end.
 const LONGEST: usize = 16 << 20;
@@ -42,6 +52,12 @@ pub struct Totals {
     pub shortened: u64,
     /// Cuts between requests.
     pub cuts: u64,
+    /// What requests without a count cost, estimated by their length; in no other cost.
+    pub estimated_cost: MicroDollars,
+    /// Requests that were refused because of the budget.
+    pub refused: u64,
+    /// Finished requests that could not be written to the ledger.
+    pub unwritten: u64,
     /// Requests that passed unchanged because of an error of epitome.
     pub failures: u64,
     /// The last such error.
@@ -51,20 +67,69 @@ pub struct Totals {
 /// Adds up what requests cost.
 pub(crate) struct Meter {
     prices: Catalogue,
+    origin: Origin,
+    /// Where finished requests are written; `None` in a dry run.
+    ledger: Option<Ledger>,
     totals: Mutex<Totals>,
+    /// Finished requests by what they have in common.
+    sums: Mutex<BTreeMap<Labels, RequestSum>>,
+    /// What the run may cost.
+    budget: Option<MicroDollars>,
 }
 
 impl Meter {
-    pub(crate) fn new(prices: Catalogue) -> Meter {
-        Meter { prices, totals: Mutex::default() }
+    pub(crate) fn new(prices: Catalogue, origin: Origin, ledger: Option<Ledger>) -> Meter {
+        let (totals, sums) = (Mutex::default(), Mutex::default());
+        Meter { prices, origin, ledger, totals, sums, budget: None }
+    }
+
+    /// Keeps a budget, if there is one.
+    pub(crate) fn with_budget(self, budget: Option<MicroDollars>) -> Meter {
+        Meter { budget, ..self }
+    }
+
+    /// Checks whether a request may start.
+    ///
+    /// # Errors
+    ///
+    /// [`OverBudget::Spent`]; such a request is counted.
+    pub(crate) fn check_budget(&self) -> Result<(), OverBudget> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        let Totals { cost: counted, estimated_cost: estimated, .. } = self.totals();
+        let checked = Spending { counted, estimated }.check(budget);
+        checked.inspect_err(|_| self.change(|totals| totals.refused += 1))
+    }
+
+    /// Checks whether the cost of a request will be known, if there is a budget.
+    ///
+    /// # Errors
+    ///
+    /// [`OverBudget::NoPrice`]; such a request is counted.
+    pub(crate) fn check_price(&self, model: Option<&str>) -> Result<(), OverBudget> {
+        let checked = self.budget.map_or(Ok(()), |_| check_price(&self.prices, model));
+        checked.inspect_err(|_| self.change(|totals| totals.refused += 1))
     }
 
     pub(crate) fn totals(&self) -> Totals {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The finished requests as Prometheus text.
+    pub(crate) fn metrics(&self) -> String {
+        let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        metrics::render(sums.iter())
+    }
+
     fn change(&self, change: impl FnOnce(&mut Totals)) {
         change(&mut self.totals.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Estimates what a request cost that was answered without a count of tokens.
+    fn add_uncounted(&self, effect: &Effect) {
+        let input = Tokens(effect.bytes / BYTES_PER_TOKEN);
+        let usage = TokenUsage { input, ..TokenUsage::default() };
+        let cost = effect.model.as_deref().and_then(|model| self.prices.cost(model, &usage));
+        self.change(|totals| totals.estimated_cost += cost.unwrap_or_default());
     }
 
     /// Counts a request that passes unchanged because of an error.
@@ -75,56 +140,57 @@ impl Meter {
         });
     }
 
-    /// Counts a request that is about to be sent.
-    pub(crate) fn begin(self: &Arc<Self>, api: &'static Api, request: Rewritten) -> Observer {
+    /// Counts a request that is about to be sent; `client` is the name by which its client calls
+    /// itself.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        api: &'static Api,
+        request: Rewritten,
+        client: Option<String>,
+    ) -> Observer {
         let effect = &request.effect;
         self.change(|totals| {
             totals.requests += 1;
             totals.shortened += effect.shortened;
-            totals.cuts += u64::from(effect.cut > Tokens(0));
+            totals.cuts += u64::from(effect.cut.is_some());
         });
         Observer {
             meter: Arc::clone(self),
             api,
             request,
+            client,
+            status: None,
+            end: End::Unreachable,
             decoder: Decoder::Plain,
-            received: Received::Whole(Vec::new()),
+            received: Received::Nothing,
         }
     }
 
-    /// Adds the usage that a response reported.
-    fn add(&self, effect: &Effect, usage: TokenUsage) {
-        let model = effect.model.as_deref().unwrap_or_default();
-        let cost = |usage| self.prices.cost(model, &usage);
-        let costs = cost(usage).zip(cost(unchanged(effect, usage)));
-        self.change(|totals| {
-            totals.metered += 1;
-            totals.usage += usage;
-            totals.saved += effect.saved_before + effect.saved_now;
-            match costs {
-                Some((cost, unchanged)) => {
-                    totals.cost = MicroDollars(totals.cost.0 + cost.0);
-                    totals.unchanged_cost = MicroDollars(totals.unchanged_cost.0 + unchanged.0);
+    /// Adds a request that has ended.
+    fn add(&self, line: &LedgerLine) {
+        if let Some(usage) = line.usage {
+            self.change(|totals| {
+                totals.metered += 1;
+                totals.usage += usage;
+                totals.saved += line.saved;
+                match line.cost.zip(line.unchanged_cost) {
+                    Some((cost, unchanged)) => {
+                        totals.cost += cost;
+                        totals.unchanged_cost += unchanged;
+                    }
+                    None => totals.without_price += 1,
                 }
-                None => totals.without_price += 1,
-            }
-        });
-    }
-}
-
-/// The usage that the unchanged request would have had. What was saved before would have been read
-/// from the cache, what is new would have been written to it; a cut also made the provider write
-/// again what it would have read. Without a cache all of it would have been input.
-fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
-    let saved = effect.saved_before + effect.saved_now;
-    if usage.cached + usage.cache_written == Tokens(0) {
-        return TokenUsage { input: usage.input + saved, ..usage };
-    }
-    let written_again = effect.cut.min(usage.cache_written);
-    TokenUsage {
-        cached: usage.cached + effect.saved_before + written_again,
-        cache_written: usage.cache_written - written_again + effect.saved_now,
-        ..usage
+            });
+        }
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.entry(Labels::from_line(line)).or_default().add(line);
+        drop(sums);
+        let written = self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.append(line));
+        if let Err(err) = written {
+            let failure = sentence(&err);
+            warn!(failure, "a request is not in the ledger");
+            self.change(|totals| totals.unwritten += 1);
+        }
     }
 }
 
@@ -133,6 +199,9 @@ pub(crate) struct Observer {
     meter: Arc<Meter>,
     api: &'static Api,
     request: Rewritten,
+    client: Option<String>,
+    status: Option<StatusCode>,
+    end: End,
     decoder: Decoder,
     received: Received,
 }
@@ -141,24 +210,29 @@ pub(crate) struct Observer {
 enum Received {
     Whole(Vec<u8>),
     Events(Box<Stream>),
-    /// The response cannot be read.
+    /// The response is not read.
     Nothing,
 }
 
 impl Observer {
-    /// Prepares for a response with these headers; `None` if it reports no usage.
-    pub(crate) fn of_response(
-        mut self,
-        status: StatusCode,
-        headers: &HeaderMap,
-    ) -> Option<Observer> {
+    /// Prepares for a response with these headers. One with an error reports no usage, and one of
+    /// an unknown encoding cannot be read.
+    pub(crate) fn of_response(mut self, status: StatusCode, headers: &HeaderMap) -> Observer {
+        self.status = Some(status);
+        self.end = End::Interrupted;
+        let Some(decoder) = Decoder::for_headers(headers).filter(|_| status.is_success()) else {
+            return self;
+        };
+        self.decoder = decoder;
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if kind.is_some_and(|kind| kind.contains("event-stream")) {
-            let stream = Stream::new(self.api, self.api.endpoint.framing);
-            self.received = Received::Events(Box::new(stream));
-        }
-        self.decoder = Decoder::for_headers(headers)?;
-        status.is_success().then_some(self)
+        self.received = match kind.is_some_and(|kind| kind.contains("event-stream")) {
+            true => {
+                let stream = Stream::new(self.api, self.api.endpoint.framing);
+                Received::Events(Box::new(stream))
+            }
+            false => Received::Whole(Vec::new()),
+        };
+        self
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -188,12 +262,28 @@ impl Drop for Observer {
             Received::Events(stream) => stream.finish(&mut |_| ()).ok().map(String::into_bytes),
             Received::Nothing => None,
         };
-        let usage = body.and_then(|body| self.api.response(&body).ok()?.usage);
-        if let Some(usage) = usage {
-            if let Some(conversation) = &self.request.conversation {
-                locked(conversation).input = Some(usage.all_input());
+        let response = body.and_then(|body| self.api.response(&body).ok());
+        let usage = response.as_ref().and_then(|response| response.usage);
+        let mut recalled = Vec::new();
+        if let Some(conversation) = &self.request.conversation {
+            let mut memo = locked(conversation);
+            memo.input = usage.map(|usage| usage.all_input()).or(memo.input);
+            if let Some(response) = response.filter(|_| memo.has_removed()) {
+                recalled = memo.named_texts(&named_references(&response));
             }
-            self.meter.add(&self.request.effect, usage);
+        }
+        let finished = Finished {
+            api: self.api,
+            effect: &self.request.effect,
+            client: self.client.take(),
+            status: self.status.map(|status| status.as_u16()),
+            end: self.end,
+            usage,
+            recalled,
+        };
+        self.meter.add(&finished.line(&self.meter.origin, &self.meter.prices));
+        if usage.is_none() && self.status.is_some_and(|status| status.is_success()) {
+            self.meter.add_uncounted(&self.request.effect);
         }
     }
 }
@@ -202,6 +292,15 @@ impl Drop for Observer {
 pub(crate) struct Observed<B> {
     pub(crate) body: B,
     pub(crate) observer: Option<Observer>,
+}
+
+impl<B> Observed<B> {
+    /// The response is whole: it is counted before the client sees the end.
+    fn finish(&mut self) {
+        if let Some(mut observer) = self.observer.take() {
+            observer.end = End::Complete;
+        }
+    }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Observed<B> {
@@ -215,12 +314,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Observed<B> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
+                let is_last = self.body.is_end_stream();
                 if let (Some(observer), Some(data)) = (&mut self.observer, frame.data_ref()) {
                     observer.push(data);
                 }
+                if is_last {
+                    // A body of a declared length is not polled again.
+                    self.finish();
+                }
             }
-            // Counted before the client sees the end.
-            Poll::Ready(None) => drop(self.observer.take()),
+            Poll::Ready(None) => self.finish(),
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}
         }
         polled
@@ -251,36 +354,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_request_would_have_read_and_written_more() {
-        let effect = |before, now, cut| Effect {
-            saved_before: Tokens(before),
-            saved_now: Tokens(now),
-            cut: Tokens(cut),
-            ..Effect::default()
-        };
-        for (effect, sent, expect) in [
-            (effect(0, 0, 0), usage(5, 100, 20), usage(5, 100, 20)),
-            (effect(70, 30, 0), usage(5, 100, 20), usage(5, 170, 50)),
-            (effect(70, 30, 0), usage(500, 0, 0), usage(600, 0, 0)),
-            // A cut wrote 80 tokens again that the cache had.
-            (effect(70, 0, 80), usage(5, 100, 90), usage(5, 250, 10)),
-            (effect(70, 0, 80), usage(5, 100, 20), usage(5, 190, 0)),
-        ] {
-            assert_eq!(unchanged(&effect, sent), expect, "{effect:?}");
-        }
-    }
-
-    #[test]
     fn a_streamed_response_is_read_as_it_passes() {
-        let meter = Arc::new(Meter::new(Catalogue::built_in()));
+        let meter = Meter::new(Catalogue::built_in(), Origin::default(), None);
+        let meter = Arc::new(meter);
         let effect = Effect { model: Some("claude-haiku-4-5".into()), ..Effect::default() };
         let effect = Effect { saved_before: Tokens(1_000_000), shortened: 2, ..effect };
         let api = epitome_api::named("anthropic").expect("an API");
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "text/event-stream; charset=utf-8".parse().expect("a value"));
         let request = Rewritten { effect, ..Rewritten::default() };
-        let observer = meter.begin(api, request).of_response(StatusCode::OK, &headers);
-        let mut observer = observer.expect("it is read");
+        let mut observer = meter.begin(api, request, None).of_response(StatusCode::OK, &headers);
         let usage_at_start = json!({"input_tokens": 3, "cache_read_input_tokens": 40,
             "cache_creation_input_tokens": 5, "output_tokens": 1});
         let events = [

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use epitome::wire::ledger::Ledger;
 use epitome_api::{Api, Purpose};
 use epitome_llm::Catalogue;
-use epitome_model::Counter;
+use epitome_model::{Counter, MicroDollars};
 use epitome_passes::Recipe;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -16,10 +17,15 @@ use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use hyper::{Method, Request, Response};
 use tracing::warn;
 
-use crate::guard::without_token;
+use crate::account::Origin;
+use crate::effect::Effect;
+use crate::explain::Explainer;
+use crate::guard::{names_an_address, without_token};
 use crate::headers::{self, BYPASS};
+use crate::holdout::Holdout;
 use crate::meter::{Meter, Observed, Observer, Totals};
-use crate::refusal::{Refusal, ResponseBody};
+use crate::metrics;
+use crate::refusal::{Refusal, ResponseBody, text_response};
 use crate::rewrite::{Rewriter, Rewritten};
 use crate::upstream::{Route, Upstream, client};
 
@@ -45,13 +51,36 @@ pub struct Options {
     pub dry_run: bool,
     /// The prices of models.
     pub prices: Catalogue,
+    /// The agent whose requests these are, if it is known.
+    pub agent: Option<String>,
+    /// The name of this run in the ledger.
+    pub run: String,
+    /// The share of conversations that pass unchanged, for comparison.
+    pub holdout: Holdout,
+    /// What the run may cost at list prices. Requests are refused once it is spent.
+    pub budget: Option<MicroDollars>,
+    /// Takes the explanations of changed requests, if they are wanted.
+    pub explainer: Option<Explainer>,
 }
 
 impl Options {
     /// Settings without a token, for the providers' own services.
     pub fn new(recipe: Recipe, counter: &'static dyn Counter, folder: PathBuf) -> Options {
         let prices = Catalogue::built_in();
-        Options { upstream: None, token: None, recipe, counter, folder, dry_run: false, prices }
+        Options {
+            upstream: None,
+            token: None,
+            recipe,
+            counter,
+            folder,
+            dry_run: false,
+            prices,
+            agent: None,
+            run: String::new(),
+            holdout: Holdout::default(),
+            budget: None,
+            explainer: None,
+        }
     }
 }
 
@@ -62,6 +91,7 @@ pub struct Proxy {
     client: reqwest::Client,
     rewriter: Arc<Rewriter>,
     meter: Arc<Meter>,
+    explainer: Option<Explainer>,
     is_dry_run: bool,
 }
 
@@ -77,17 +107,19 @@ impl Proxy {
             None => Route::ByRequest,
         };
         let client = client(&route)?;
+        let Options { token, recipe, counter, folder, dry_run: is_dry_run, prices, .. } = options;
         // A dry run leaves nothing behind.
-        let folder = Some(options.folder).filter(|_| !options.dry_run);
-        let rewriter = Arc::new(Rewriter::new(
-            folder,
-            options.recipe,
-            options.counter,
-            options.prices.clone(),
-        ));
-        let meter = Arc::new(Meter::new(options.prices));
-        let Options { token, dry_run: is_dry_run, .. } = options;
-        Ok(Proxy { token, route, client, rewriter, meter, is_dry_run })
+        let folder = Some(folder).filter(|_| !is_dry_run);
+        let ledger = folder.as_deref().map(Ledger::new);
+        let origin = Origin { run: options.run, agent: options.agent };
+        let rewriter = Rewriter::new(folder, recipe, counter, prices.clone());
+        let explainer = options.explainer;
+        let rewriter =
+            rewriter.with_holdout(options.holdout).with_explanations(explainer.is_some());
+        let rewriter = Arc::new(rewriter);
+        let meter = Meter::new(prices, origin, ledger).with_budget(options.budget);
+        let meter = Arc::new(meter);
+        Ok(Proxy { token, route, client, rewriter, meter, explainer, is_dry_run })
     }
 
     /// What was sent so far, and what it cost.
@@ -113,15 +145,23 @@ impl Proxy {
             return Err(Refusal::Upgrade);
         }
         let path = target.split('?').next().unwrap_or_default();
+        if head.method == Method::GET && path == metrics::PATH {
+            return self.metrics(&head.headers);
+        }
         let url = self.route.url(target, &head.headers).ok_or(Refusal::NoService)?;
+        if Api::of_path(path).is_some_and(|(_, purpose)| purpose == Purpose::Answer) {
+            self.meter.check_budget().map_err(Refusal::Budget)?;
+        }
         let readable = readable(&head.method, path, &head.headers);
         let mut headers = headers::of_request(&head.headers);
         let mut observer = None;
         let body = match readable {
             Some((api, purpose)) => {
-                let (body, rewritten) = self.rewritten(api, whole(body).await?).await;
+                let (body, mut rewritten) = self.rewritten(api, whole(body).await?).await;
                 if purpose == Purpose::Answer {
-                    observer = Some(self.meter.begin(api, rewritten));
+                    let model = api.model_in_path(path).map(str::to_owned);
+                    rewritten.effect.model = rewritten.effect.model.take().or(model);
+                    observer = Some(self.begin(api, rewritten, headers::client(&head.headers))?);
                 }
                 // The client of the service writes it again.
                 headers.remove(CONTENT_LENGTH);
@@ -140,6 +180,29 @@ impl Proxy {
 }
 
 impl Proxy {
+    /// What was sent so far, for Prometheus.
+    fn metrics(&self, headers: &HeaderMap) -> Result<Response<ResponseBody>, Refusal> {
+        if self.token.is_none() && !names_an_address(headers) {
+            return Err(Refusal::Host);
+        }
+        Ok(text_response(metrics::MEDIA_TYPE, self.meter.metrics()))
+    }
+
+    /// Counts a request that is about to be sent, unless its cost cannot be known and has to be.
+    fn begin(
+        &self,
+        api: &'static Api,
+        request: Rewritten,
+        client: Option<String>,
+    ) -> Result<Observer, Refusal> {
+        let model = request.effect.model.as_deref();
+        self.meter.check_price(model).map_err(Refusal::Budget)?;
+        if let (Some(take), Some(explanation)) = (&self.explainer, &request.explanation) {
+            take(explanation);
+        }
+        Ok(self.meter.begin(api, request, client))
+    }
+
     /// The body as it is sent, and what that saves. After any error of ours it is the original.
     async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
         let rewriter = Arc::clone(&self.rewriter);
@@ -148,17 +211,21 @@ impl Proxy {
             tokio::task::spawn_blocking(move || rewriter.rewrite(api, &body, Instant::now())).await;
         let failure = match rewritten {
             Ok(Ok(mut rewritten)) => {
-                if let Some(failure) = rewritten.effect.failure.take() {
-                    self.report(api, failure);
+                if let Some(failure) = &rewritten.effect.failure {
+                    self.report(api, failure.clone());
                 }
                 let body = rewritten.body.take().filter(|_| !self.is_dry_run);
-                return (body.unwrap_or(original), rewritten);
+                let body = body.unwrap_or(original);
+                rewritten.effect.bytes = body.len() as u64;
+                return (body, rewritten);
             }
             Ok(Err(err)) => epitome_error::sentence(&err),
             Err(_) => "a panic".to_owned(),
         };
-        self.report(api, failure);
-        (original, Rewritten::default())
+        self.report(api, failure.clone());
+        let bytes = original.len() as u64;
+        let effect = Effect { bytes, failure: Some(failure), ..Effect::default() };
+        (original, Rewritten { effect, ..Rewritten::default() })
     }
 }
 
@@ -198,7 +265,7 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Refusal> {
 fn passed_on(response: reqwest::Response, observer: Option<Observer>) -> Response<ResponseBody> {
     let response: Response<reqwest::Body> = response.into();
     let (mut head, body) = response.into_parts();
-    let observer = observer.and_then(|it| it.of_response(head.status, &head.headers));
+    let observer = observer.map(|it| it.of_response(head.status, &head.headers));
     head.headers = headers::passed_on(&head.headers);
     let body = Observed { body, observer };
     Response::from_parts(head, body.map_err(Into::into).boxed_unsync())

@@ -9,6 +9,8 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
+use crate::budget::OverBudget;
+
 /// The body of a response that is passed on as it arrives.
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
 
@@ -17,6 +19,8 @@ pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sy
 pub(crate) enum Refusal {
     /// The request does not have the token.
     Token,
+    /// The request names another machine.
+    Host,
     /// The request asks for a WebSocket or another protocol.
     Upgrade,
     /// Nothing says for which service the request is.
@@ -27,18 +31,22 @@ pub(crate) enum Refusal {
     Incomplete,
     /// The service cannot be reached, for this reason.
     Unreachable(String),
+    /// The run would cost more than it may.
+    Budget(OverBudget),
 }
 
 impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
-            Refusal::Token => StatusCode::FORBIDDEN,
+            Refusal::Token | Refusal::Host => StatusCode::FORBIDDEN,
             // After this status, Codex sends its requests over HTTP.
             Refusal::Upgrade => StatusCode::UPGRADE_REQUIRED,
             Refusal::NoService => StatusCode::NOT_FOUND,
             Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Incomplete => StatusCode::BAD_REQUEST,
             Refusal::Unreachable(_) => StatusCode::BAD_GATEWAY,
+            // Clients do not try again.
+            Refusal::Budget(_) => StatusCode::PAYMENT_REQUIRED,
         }
     }
 
@@ -48,6 +56,7 @@ impl Refusal {
                 "use the whole address that `epitome proxy` printed: it has the token of this run"
                     .to_owned()
             }
+            Refusal::Host => "name this machine by its address".to_owned(),
             Refusal::Upgrade => {
                 "epitome proxy passes no WebSocket on: send the request over HTTP".to_owned()
             }
@@ -59,18 +68,26 @@ impl Refusal {
             Refusal::Unreachable(why) => {
                 format!("epitome proxy cannot reach the model service: {why}")
             }
+            Refusal::Budget(why) => format!("epitome proxy: {why}"),
         }
     }
 
-    /// The response, in the form of errors that clients of all APIs show.
+    /// The response, in the form of errors that clients of all APIs show: Anthropic's `type`,
+    /// OpenAI's `error`, Google's `code`.
     pub(crate) fn into_response(self) -> Response<ResponseBody> {
-        let error = json!({"type": "epitome_proxy", "message": self.message()});
+        let code = self.status().as_u16();
+        let error = json!({"type": "epitome_proxy", "message": self.message(), "code": code});
         let body = json!({"type": "error", "error": error}).to_string();
-        let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
-        let mut response = Response::new(body.boxed_unsync());
+        let mut response = text_response("application/json", body);
         *response.status_mut() = self.status();
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(CONTENT_TYPE, json);
         response
     }
+}
+
+/// A response with a text of this media type.
+pub(crate) fn text_response(media_type: &'static str, text: String) -> Response<ResponseBody> {
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
+use epitome::wire::ledger::Group;
 use epitome::wire::{Chain, CutLine, Decision, MemoLine};
 use epitome_api::Api;
 use epitome_error::{Result, sentence};
@@ -15,10 +16,14 @@ use epitome_passes::Recipe;
 use crate::body::Messages;
 use crate::counter::CachingCounter;
 use crate::decide::New;
+use crate::effect::{Effect, NewCut};
+use crate::explain::{Explained, Explanation};
+use crate::holdout::Holdout;
 use crate::memo::{Memo, Memos, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
 use crate::priced_cut::{Cut, Cuttable};
 use crate::splice::{spliced, splices};
+use crate::turn::begins_turn;
 
 /// Rewrites the bodies of requests.
 pub(crate) struct Rewriter {
@@ -26,23 +31,9 @@ pub(crate) struct Rewriter {
     recipe: Recipe,
     counter: CachingCounter,
     prices: Catalogue,
-}
-
-/// What rewriting did to one body.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Effect {
-    /// The model that the body names.
-    pub(crate) model: Option<String>,
-    /// Tokens that earlier decisions save in this request.
-    pub(crate) saved_before: Tokens,
-    /// Tokens that new decisions save in this request.
-    pub(crate) saved_now: Tokens,
-    /// The number of results that were shortened for the first time.
-    pub(crate) shortened: u64,
-    /// Tokens that the provider has to write to its cache again because of a cut; 0 without one.
-    pub(crate) cut: Tokens,
-    /// Why new messages are sent as they are, or a cut was not made, if that is an error.
-    pub(crate) failure: Option<String>,
+    holdout: Holdout,
+    /// Whether changed requests are explained.
+    explains: bool,
 }
 
 /// A body as it is sent.
@@ -53,10 +44,12 @@ pub(crate) struct Rewritten {
     pub(crate) effect: Effect,
     /// The memo of the body's conversation.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
+    /// What was done to its blocks, if it was changed.
+    pub(crate) explanation: Option<Explanation>,
 }
 
 /// Bytes of JSON per token, about: for requests of which the service has counted none yet.
-const BYTES_PER_TOKEN: u64 = 4;
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Rewriter {
     /// Without a folder, decisions are only kept in memory.
@@ -68,7 +61,18 @@ impl Rewriter {
     ) -> Rewriter {
         let memos = Memos::new(folder);
         let counter = CachingCounter::new(counter);
-        Rewriter { memos, recipe, counter, prices }
+        let holdout = Holdout::default();
+        Rewriter { memos, recipe, counter, prices, holdout, explains: false }
+    }
+
+    /// Holds out a share of the conversations.
+    pub(crate) fn with_holdout(self, holdout: Holdout) -> Rewriter {
+        Rewriter { holdout, ..self }
+    }
+
+    /// Explains changed requests, if `explains`.
+    pub(crate) fn with_explanations(self, explains: bool) -> Rewriter {
+        Rewriter { explains, ..self }
     }
 
     /// Rewrites the body of a request to an API; `now` is when it is sent.
@@ -86,11 +90,22 @@ impl Rewriter {
             return Ok(Rewritten::default());
         };
         let chains = messages.chains(body, api.name);
-        let conversation = self.memos.of_conversation(messages.root(&chains))?;
+        let root = messages.root(&chains);
+        let conversation = self.memos.of_conversation(root)?;
         let mut memo = locked(&conversation);
         let mut decisions = memo.look_up(&chains);
         let known = decisions.len();
-        let mut effect = Effect { model: messages.model.clone(), ..Effect::default() };
+        let mut effect = Effect {
+            model: messages.model.clone(),
+            session: Some(root),
+            begins_turn: known < chains.len() && begins_turn(api, body, &messages),
+            ..Effect::default()
+        };
+        if self.holdout.has(root) && !memo.is_changed() {
+            memo.leave(&chains[known..]);
+            effect.group = Group::Holdout;
+            return Ok(Rewritten { effect, ..Rewritten::default() });
+        }
         let request = Request { api, body, messages: &messages, chains: &chains };
         if known < messages.all.len() {
             match self.decide(&request, &mut memo, &mut decisions) {
@@ -112,11 +127,20 @@ impl Rewriter {
             }
         }
         effect.saved_before = saved(&decisions) - effect.saved_now;
+        effect.cuts = memo.cuts(&chains);
         memo.last = Some(now);
         drop(memo);
         let splices = splices(&messages, &decisions)?;
-        let body = (!splices.is_empty()).then(|| spliced(body, &splices).into());
-        Ok(Rewritten { body, effect, conversation: Some(conversation) })
+        let conversation = Some(conversation);
+        if splices.is_empty() {
+            return Ok(Rewritten { effect, conversation, ..Rewritten::default() });
+        }
+        effect.treatment = effect.treatment_of_changed();
+        let explained = Explained { api, body, messages: &messages, splices: &splices, known };
+        let explain = || explained.explain(&effect, &self.recipe, &self.counter);
+        let explanation = self.explains.then(explain);
+        let body = Some(spliced(body, &splices).into());
+        Ok(Rewritten { body, effect, conversation, explanation })
     }
 
     /// Decides about the messages that are new, and keeps that. Returns the number of results that
@@ -158,15 +182,14 @@ impl Rewriter {
         memo.may_cut(bytes) && trigger.is_some_and(|trigger| tokens >= Tokens(trigger))
     }
 
-    /// Cuts, if that is worth it, and keeps the decisions. Returns the tokens that the provider
-    /// has to write again: 0 without a cut.
+    /// Cuts, if that is worth it, and keeps the decisions.
     fn cut(
         &self,
         request: &Request<'_>,
         memo: &mut Memo,
         decisions: &mut Vec<Arc<Decision>>,
         now: Instant,
-    ) -> Result<Tokens> {
+    ) -> Result<Option<NewCut>> {
         let Request { api, body, messages, chains } = *request;
         let model = messages.model.as_deref().unwrap_or_default();
         let price = self.prices.named(model).map_or(USUAL, |known| known.price);
@@ -175,13 +198,16 @@ impl Rewriter {
         let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };
         let cut = cuttable.cut(&self.recipe, &self.counter);
         memo.no_cut_below(body.len());
-        let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(Tokens(0)) };
-        let messages = made.clone();
+        let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(None) };
+        let Some(&last) = chains.last() else { return Ok(None) };
+        let before: u64 = decisions.iter().map(|decision| decision.saved).sum();
+        let after: u64 = made.iter().map(|decision| decision.saved).sum();
+        let saved = after.saturating_sub(before);
         let bytes = body.len() as u64;
-        let cut = chains.last().map(|&last| CutLine { last, messages, bytes });
+        let cut = Some(CutLine { last, messages: made.clone(), bytes, saved });
         memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
         *decisions = made.into_iter().map(Arc::new).collect();
-        Ok(rewritten)
+        Ok(Some(NewCut { id: last, rewritten, is_warm }))
     }
 }
 

@@ -289,7 +289,7 @@ impl World {
         let rewritten = self.rewriter.rewrite(original.api, &body, self.now).expect("it is read");
         assert_eq!(rewritten.effect.failure, None);
         let made = rewritten.body.unwrap_or_else(|| body.clone());
-        let is_cut = rewritten.effect.cut > Tokens(0);
+        let is_cut = rewritten.effect.cut.is_some();
         self.has_cut |= is_cut;
         let made = Talk::parse(original.api, &made);
         check_untouched(original, &made, self.has_cut);

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use epitome::wire::ledger::Treatment;
 use epitome_api::named;
 use epitome_model::Stub;
 use epitome_passes::built_in;
@@ -309,7 +310,12 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
         let messages = long(name, 30);
         let whole = body(api, &messages);
         let rewritten = rewriter.rewrite(api, &whole, Instant::now()).expect("it is rewritten");
-        assert!(rewritten.effect.cut > Tokens(0), "{name}");
+        assert!(rewritten.effect.cut.is_some(), "{name}");
+        let made = rewritten.effect.cut.expect("a cut");
+        let cuts = rewritten.effect.cuts;
+        let saved = rewritten.effect.saved_before + rewritten.effect.saved_now;
+        assert_eq!((cuts.as_slice(), made.is_warm), ([(made.id, saved)].as_slice(), true));
+        assert_eq!(rewritten.effect.treatment, Treatment::Cut);
         let cut = rewritten.body.expect("it is cut");
         assert!(cut.len() < whole.len() / 2, "{name}: {} of {}", cut.len(), whole.len());
         let text = String::from_utf8_lossy(&cut);
@@ -326,8 +332,30 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
         let shared = cut.len() - r#"], "stream":true}"#.len();
         assert!(longer[..shared] == cut[..shared], "{name}");
         let again = cutting(Some(folder.path().to_owned()));
-        assert!(sent(&again, api, &more) == longer, "{name}");
+        let later = again.rewrite(api, &body(api, &more), Instant::now()).expect("rewritten");
+        assert!(later.body.expect("it is cut") == longer, "{name}");
+        assert_eq!((later.effect.cuts, later.effect.cut), (cuts, None), "{name}");
+        assert_eq!(later.effect.treatment, Treatment::Known, "{name}");
     }
+}
+
+#[test]
+fn a_conversation_that_is_held_out_is_not_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let api = api("anthropic");
+    let share = Holdout::from_percent(100).expect("a share");
+    let all = |folder: Option<PathBuf>| cutting(folder).with_holdout(share);
+    let messages = long("anthropic", 30);
+    let whole = body(api, &messages);
+    let held_out = all(None).rewrite(api, &whole, Instant::now()).expect("it is read");
+    assert_eq!((held_out.body, held_out.effect.group), (None, Group::Holdout));
+    // One that was changed before stays changed, or the provider's cache would be lost.
+    let treated = sent(&cutting(Some(folder.path().to_owned())), api, &messages);
+    assert!(treated != whole);
+    let again = all(Some(folder.path().to_owned()));
+    let again = again.rewrite(api, &whole, Instant::now()).expect("it is read");
+    assert!(again.body.expect("it is changed") == treated);
+    assert_eq!(again.effect.group, Group::Treated);
 }
 
 #[test]
@@ -347,5 +375,5 @@ fn reasoning_that_is_bound_to_its_prefix_forbids_a_cut() {
         .replace(r#""model": "m""#, r#""model": "claude-fable-5-1""#);
     let bound = Bytes::from(bound);
     let rewritten = rewriter.rewrite(api, &bound, Instant::now()).expect("it is read");
-    assert_eq!((rewritten.body, rewritten.effect.cut), (None, Tokens(0)));
+    assert_eq!((rewritten.body, rewritten.effect.cut), (None, None));
 }

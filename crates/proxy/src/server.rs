@@ -18,6 +18,8 @@ use crate::proxy::{Options, Proxy};
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(120);
+/// How long the end may take.
+const END: Duration = Duration::from_secs(1);
 /// The pause after the system refused a connection for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -105,7 +107,8 @@ impl Server {
             serve(listener, self.proxy, end).await;
             Ok(())
         });
-        runtime.shutdown_background();
+        // Requests that are cut off are still written to the ledger.
+        runtime.shutdown_timeout(END);
         done
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::exchange::{Running, Service};
 
 /// A request whose last message is a long result.
-fn request() -> (String, String) {
+pub fn request() -> (String, String) {
     let log: String = (0..3_000).map(|n| format!("line {n} of the log of a build\n")).collect();
     let call =
         json!({"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make"}});
@@ -23,7 +23,7 @@ fn request() -> (String, String) {
     (body.to_string(), log)
 }
 
-fn last_result(body: &str) -> String {
+pub fn last_result(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("JSON");
     let text = body["messages"][2]["content"][0]["content"].as_str();
     text.expect("a text").to_owned()

@@ -232,7 +232,19 @@ impl Client {
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
-        let mut head = format!("{method} {}{path} HTTP/1.1\r\nhost: proxy.local\r\n", self.prefix);
+        self.send_to("proxy.local", method, path, headers, body);
+    }
+
+    /// Sends a request that names this host.
+    pub fn send_to(
+        &mut self,
+        host: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) {
+        let mut head = format!("{method} {}{path} HTTP/1.1\r\nhost: {host}\r\n", self.prefix);
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

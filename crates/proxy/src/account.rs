@@ -1,0 +1,212 @@
+//! What a request cost, and what it would have cost unchanged.
+
+use epitome::wire::ledger::{End, LedgerLine, MadeCut, UsedCut, now};
+use epitome_api::Api;
+use epitome_llm::Catalogue;
+use epitome_model::{TokenUsage, Tokens};
+use epitome_store::archive::Hash;
+
+use crate::effect::{Effect, NewCut};
+
+/// Where requests come from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The run of the proxy.
+    pub(crate) run: String,
+    /// The agent that is wrapped.
+    pub(crate) agent: Option<String>,
+}
+
+/// A request that has ended.
+pub(crate) struct Finished<'r> {
+    pub(crate) api: &'static Api,
+    pub(crate) effect: &'r Effect,
+    /// The name by which the client calls itself.
+    pub(crate) client: Option<String>,
+    pub(crate) status: Option<u16>,
+    pub(crate) end: End,
+    /// The tokens that the service counted.
+    pub(crate) usage: Option<TokenUsage>,
+    /// The removed texts that the model asks for.
+    pub(crate) recalled: Vec<Hash>,
+}
+
+impl Finished<'_> {
+    /// The line of the request in the ledger.
+    pub(crate) fn line(self, origin: &Origin, prices: &Catalogue) -> LedgerLine {
+        let Finished { api, effect, client, status, end, usage, recalled } = self;
+        let model = effect.model.as_deref();
+        let cost = |usage: TokenUsage| prices.cost(model?, &usage);
+        let unchanged = usage.map(|usage| unchanged(effect, usage));
+        let saved_by = |cut: &(_, Tokens)| {
+            let &(id, tokens) = cut;
+            let of_cut = |usage| {
+                let without = with_saved(usage, tokens, effect.has_cold_cut());
+                Some(cost(without)? - cost(usage)?)
+            };
+            UsedCut { id, tokens, saved: usage.and_then(of_cut) }
+        };
+        let made = |cut: NewCut| {
+            let NewCut { id, rewritten, is_warm } = cut;
+            let price = usage.and_then(|usage| {
+                let read = written_again(usage, if is_warm { rewritten } else { Tokens(0) });
+                Some(cost(usage)? - cost(read)?)
+            });
+            MadeCut { id, rewritten, price }
+        };
+        LedgerLine {
+            time: now(),
+            run: origin.run.clone(),
+            agent: origin.agent.clone().or(client),
+            api: api.name.to_owned(),
+            model: effect.model.clone(),
+            session: effect.session,
+            group: effect.group,
+            treatment: effect.treatment,
+            turn: effect.begins_turn,
+            status,
+            end,
+            usage,
+            unchanged,
+            cost: usage.and_then(cost),
+            unchanged_cost: unchanged.and_then(cost),
+            saved: effect.saved_before + effect.saved_now,
+            shortened: effect.shortened,
+            cut: effect.cut.map(made),
+            cuts: effect.cuts.iter().map(saved_by).collect(),
+            recalled,
+            failed: effect.failure.is_some(),
+            ..LedgerLine::default()
+        }
+    }
+}
+
+/// The usage that the unchanged request would have had. What was saved before would have been read
+/// from the cache, what is new would have been written to it; a cut of a warm cache also made the
+/// provider write again what it would have read. Without a cache all of it would have been input.
+pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
+    let is_cold = effect.has_cold_cut();
+    let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);
+    let writes = usage.cache_written > Tokens(0);
+    let usage = written_again(usage, rewritten);
+    with_new(with_saved(usage, effect.saved_before, is_cold), effect.saved_now, writes)
+}
+
+/// The usage if these tokens had been read from the cache instead of written to it. Providers that
+/// report no writes count them as input.
+fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
+    let TokenUsage { input, cached, cache_written, output } = usage;
+    if cache_written > Tokens(0) {
+        let tokens = tokens.min(cache_written);
+        let cache_written = cache_written - tokens;
+        TokenUsage { cached: cached + tokens, cache_written, input, output }
+    } else {
+        let tokens = tokens.min(input);
+        TokenUsage { cached: cached + tokens, input: input - tokens, cache_written, output }
+    }
+}
+
+/// The usage with tokens of messages that were sent before: in the cache, if there is one and it is
+/// warm.
+fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
+    if usage.cached == Tokens(0) || is_cold {
+        return with_new(usage, tokens, usage.cache_written > Tokens(0));
+    }
+    TokenUsage { cached: usage.cached + tokens, ..usage }
+}
+
+/// The usage with tokens that the cache does not have; `writes` if the provider reports what it
+/// writes to it.
+fn with_new(usage: TokenUsage, tokens: Tokens, writes: bool) -> TokenUsage {
+    if writes {
+        return TokenUsage { cache_written: usage.cache_written + tokens, ..usage };
+    }
+    TokenUsage { input: usage.input + tokens, ..usage }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome::wire::Chain;
+    use epitome_model::MicroDollars;
+
+    use super::*;
+
+    fn usage(input: u64, cached: u64, cache_written: u64) -> TokenUsage {
+        TokenUsage {
+            input: Tokens(input),
+            cached: Tokens(cached),
+            cache_written: Tokens(cache_written),
+            output: Tokens(10),
+        }
+    }
+
+    fn cut(rewritten: u64, is_warm: bool) -> NewCut {
+        NewCut { id: Chain::from_bytes([7; 16]), rewritten: Tokens(rewritten), is_warm }
+    }
+
+    #[test]
+    fn an_unchanged_request_would_have_read_and_written_more() {
+        let effect = |before, now, cut| Effect {
+            saved_before: Tokens(before),
+            saved_now: Tokens(now),
+            cut,
+            ..Effect::default()
+        };
+        for (effect, sent, expect) in [
+            (effect(0, 0, None), usage(5, 100, 20), usage(5, 100, 20)),
+            (effect(70, 30, None), usage(5, 100, 20), usage(5, 170, 50)),
+            (effect(70, 30, None), usage(500, 0, 0), usage(600, 0, 0)),
+            // A provider that reports no writes counts what is new as input.
+            (effect(70, 30, None), usage(20, 100, 0), usage(50, 170, 0)),
+            // With a cold cache everything is written.
+            (effect(70, 30, None), usage(5, 0, 120), usage(5, 0, 220)),
+            // A cut wrote 80 tokens again that the cache had.
+            (effect(70, 0, Some(cut(80, true))), usage(5, 100, 90), usage(5, 250, 10)),
+            (effect(70, 0, Some(cut(80, true))), usage(5, 100, 20), usage(5, 190, 0)),
+            (effect(70, 0, Some(cut(80, true))), usage(90, 100, 0), usage(10, 250, 0)),
+            // With a cold cache they had to be written in any case.
+            (effect(70, 0, Some(cut(80, false))), usage(5, 100, 90), usage(5, 100, 160)),
+        ] {
+            assert_eq!(unchanged(&effect, sent), expect, "{effect:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_price_of_a_cut_and_what_it_saves() {
+        let api = epitome_api::named("anthropic").expect("an API");
+        let line = |model: &str, is_warm| {
+            let cut = cut(1_000_000, is_warm);
+            let effect = Effect {
+                model: Some(model.into()),
+                cut: Some(cut),
+                cuts: vec![(cut.id, Tokens(2_000_000))],
+                saved_before: Tokens(2_000_000),
+                ..Effect::default()
+            };
+            let usage = Some(usage(0, 10, 3_000_000));
+            let finished = Finished {
+                api,
+                effect: &effect,
+                client: Some("claude-cli".into()),
+                status: Some(200),
+                end: End::Complete,
+                usage,
+                recalled: Vec::new(),
+            };
+            finished.line(&Origin::default(), &Catalogue::built_in())
+        };
+        // $1.00 a million tokens of input: 1.25 written, 0.10 read.
+        let warm = line("claude-haiku-4-5", true);
+        assert_eq!(warm.agent.as_deref(), Some("claude-cli"));
+        assert_eq!(warm.cut.expect("a cut").price, Some(MicroDollars(1_150_000)));
+        assert_eq!(warm.cuts[0].saved, Some(MicroDollars(200_000)));
+        let costs = warm.cost.zip(warm.unchanged_cost).expect("a price");
+        assert_eq!(costs.0 - costs.1, MicroDollars(950_000));
+        let cold = line("claude-haiku-4-5", false);
+        assert_eq!(cold.cut.expect("a cut").price, Some(MicroDollars(0)));
+        assert_eq!(cold.cuts[0].saved, Some(MicroDollars(2_500_000)));
+        let unknown = line("a model of tomorrow", true);
+        assert_eq!((unknown.cost, unknown.unchanged_cost), (None, None));
+        assert_eq!((unknown.cut.expect("a cut").price, unknown.cuts[0].saved), (None, None));
+    }
+}

@@ -1,0 +1,61 @@
+//! What was done to a request.
+
+use epitome::wire::Chain;
+use epitome::wire::ledger::{Group, Treatment};
+use epitome_model::Tokens;
+
+/// What rewriting did to one body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// The model that the body names.
+    pub(crate) model: Option<String>,
+    /// Bytes of the body as it is sent.
+    pub(crate) bytes: u64,
+    /// Tokens that earlier decisions save in this request.
+    pub(crate) saved_before: Tokens,
+    /// Tokens that new decisions save in this request.
+    pub(crate) saved_now: Tokens,
+    /// Results that were shortened for the first time.
+    pub(crate) shortened: u64,
+    /// The cut that was made.
+    pub(crate) cut: Option<NewCut>,
+    /// The cuts that are in the request, each with the tokens that it saves.
+    pub(crate) cuts: Vec<(Chain, Tokens)>,
+    /// The conversation.
+    pub(crate) session: Option<Chain>,
+    /// Whether the conversation is changed at all.
+    pub(crate) group: Group,
+    /// What was done to the request.
+    pub(crate) treatment: Treatment,
+    /// Whether the user begins a turn with it.
+    pub(crate) begins_turn: bool,
+    /// Why new messages are sent as they are, or a cut was not made, if that is an error.
+    pub(crate) failure: Option<String>,
+}
+
+/// A cut that was made in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewCut {
+    /// The name of the cut: the chain of the last message that it covers.
+    pub(crate) id: Chain,
+    /// Tokens that the provider has to write to its cache again.
+    pub(crate) rewritten: Tokens,
+    /// Whether the provider's cache held the request as it was.
+    pub(crate) is_warm: bool,
+}
+
+impl Effect {
+    /// Whether a cut was made that cost nothing, because the cache was cold.
+    pub(crate) fn has_cold_cut(&self) -> bool {
+        self.cut.is_some_and(|cut| !cut.is_warm)
+    }
+
+    /// What was done to a request that is sent changed.
+    pub(crate) fn treatment_of_changed(&self) -> Treatment {
+        match self.cut {
+            Some(_) => Treatment::Cut,
+            None if self.shortened > 0 => Treatment::Shortened,
+            None => Treatment::Known,
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What was done to each block of a request, and why.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use epitome::wire::Chain;
+use epitome::wire::ledger::{Treatment, now};
+use epitome_api::Api;
+use epitome_model::{
+    At, Block, Call, Counter, Output, Part, Role, Span, Stub, Tokens, Transcript, decode,
+};
+use epitome_passes::{Recipe, View, only_text};
+use jiff::Timestamp;
+
+use crate::body::Messages;
+use crate::effect::Effect;
+use crate::splice::{BodySplice, spliced};
+
+/// Takes the explanations of changed requests.
+pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
+
+/// What was done to a request that was changed. Its texts are those of the conversation: neither
+/// redacted nor escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// When it was sent.
+    pub time: Timestamp,
+    /// The name of the API.
+    pub api: &'static str,
+    /// The model that the request names.
+    pub model: Option<String>,
+    /// The conversation, by the hash of its first message.
+    pub session: Option<Chain>,
+    /// What was done to it.
+    pub treatment: Treatment,
+    /// The number of messages at its beginning that were decided about before.
+    pub known: usize,
+    /// Tokens that were not sent, by decisions before this request.
+    pub saved_before: Tokens,
+    /// Tokens that were not sent, by decisions about this request.
+    pub saved_now: Tokens,
+    /// Tokens that the provider has to write to its cache again, if a cut was made.
+    pub rewritten: Option<Tokens>,
+    /// The blocks of the messages that were decided about: those that are new, or in a cut all.
+    pub blocks: Vec<ExplainedBlock>,
+}
+
+/// What was done to a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedBlock {
+    /// The number of its message, from 1.
+    pub message: usize,
+    /// A description: `result of Bash make`.
+    pub what: String,
+    /// Tokens of the block.
+    pub before: Tokens,
+    /// Tokens of what is sent.
+    pub after: Tokens,
+    /// Why.
+    pub reason: Reason,
+    /// The first line of the text that is sent in its place.
+    pub stub: Option<String>,
+}
+
+/// Why a block is sent as it is, or is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A new result is longer than the recipe allows, or has lines that the context has.
+    Ingest,
+    /// The same result was shortened before.
+    AsBefore,
+    /// A pass of the recipe made it smaller in a cut.
+    Pass,
+    /// The text of the user, or instructions.
+    OfUser,
+    /// The text of the model.
+    OfModel,
+    /// Reasoning is sent exactly as it is.
+    Reasoning,
+    /// The block is of an unknown kind.
+    Unknown,
+    /// The arguments of a call are changed in a cut alone.
+    Call,
+    /// A result with pictures or several parts is changed in a cut alone.
+    SeveralParts,
+    /// A result with a text of the user.
+    ResultOfUser,
+    /// A result has fewer tokens than the recipe allows.
+    Short,
+    /// The result of a rule file: it sets rules for the agent.
+    Rules,
+    /// The recipe keeps it, or no pass makes it smaller.
+    Kept,
+}
+
+impl Reason {
+    /// The reason in a few words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Reason::Ingest => "ingest: longer than the recipe allows, or in the context already",
+            Reason::AsBefore => "as it was sent before",
+            Reason::Pass => "a pass of the recipe, in a cut",
+            Reason::OfUser => "text of the user or of the agent's instructions",
+            Reason::OfModel => "text of the model",
+            Reason::Reasoning => "reasoning is exact or absent",
+            Reason::Unknown => "of an unknown kind",
+            Reason::Call => "arguments are shortened in a cut only",
+            Reason::SeveralParts => "a result of several parts is shortened in a cut only",
+            Reason::ResultOfUser => "a result with a text of the user",
+            Reason::Short => "a new result that the recipe allows",
+            Reason::Rules => "a rule file",
+            Reason::Kept => "kept by the recipe, or not smaller by any pass",
+        }
+    }
+}
+
+/// A request about which everything was decided.
+pub(crate) struct Explained<'r> {
+    pub(crate) api: &'static Api,
+    pub(crate) body: &'r [u8],
+    pub(crate) messages: &'r Messages,
+    pub(crate) splices: &'r [BodySplice<'r>],
+    /// The messages at its beginning that were decided about before.
+    pub(crate) known: usize,
+}
+
+impl Explained<'_> {
+    /// Explains the request.
+    pub(crate) fn explain(
+        &self,
+        effect: &Effect,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Explanation {
+        Explanation {
+            time: now(),
+            api: self.api.name,
+            model: effect.model.clone(),
+            session: effect.session,
+            treatment: effect.treatment,
+            known: self.known,
+            saved_before: effect.saved_before,
+            saved_now: effect.saved_now,
+            rewritten: effect.cut.map(|cut| cut.rewritten),
+            blocks: self.blocks(effect.treatment, recipe, counter),
+        }
+    }
+
+    /// The blocks that were decided about, in order.
+    fn blocks(
+        &self,
+        treatment: Treatment,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Vec<ExplainedBlock> {
+        let source = &self.body.to_vec();
+        let transcript = (self.api.format.read)(source, &mut ());
+        let view = View::new(&transcript, source, counter).with_rule_files(&recipe.rule_files);
+        let mut blocks = Vec::new();
+        for (item, entry) in transcript.context() {
+            let start = transcript.items[item].record().span.start as usize;
+            let Some(message) = self.messages.index_at(start) else { continue };
+            if message < self.known && treatment != Treatment::Cut {
+                continue;
+            }
+            for (idx, block) in entry.blocks.iter().enumerate() {
+                let Some(span) = span_of(block) else { continue };
+                let range = span.start as usize..span.end as usize;
+                let changes: Vec<&BodySplice<'_>> = self.changes_in(&range).collect();
+                let (before, after) = self.tokens(&range, &changes, counter);
+                let reason = match changes.is_empty() {
+                    true => reason_to_leave(&view, treatment, entry.role, block),
+                    false => self.reason_to_change(treatment, message),
+                };
+                blocks.push(ExplainedBlock {
+                    message: message + 1,
+                    what: describe(&view, &transcript, At::Block { item, block: idx }, entry.role),
+                    before,
+                    after,
+                    reason,
+                    stub: changes.iter().find_map(|(_, with)| first_line(with)),
+                });
+            }
+        }
+        blocks
+    }
+
+    /// The replacements in a range.
+    fn changes_in<'s>(&'s self, range: &Range<usize>) -> impl Iterator<Item = &'s BodySplice<'s>> {
+        let (start, end) = (range.start, range.end);
+        self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
+    }
+
+    /// The tokens of a range, as it came and as it is sent.
+    fn tokens(
+        &self,
+        range: &Range<usize>,
+        changes: &[&BodySplice<'_>],
+        counter: &dyn Counter,
+    ) -> (Tokens, Tokens) {
+        let raw = &self.body[range.clone()];
+        let before = counter.count(&decode(raw));
+        if changes.is_empty() {
+            return (before, before);
+        }
+        let moved =
+            changes.iter().map(|(at, with)| (at.start - range.start..at.end - range.start, *with));
+        let sent = spliced(raw, &moved.collect::<Vec<_>>());
+        (before, counter.count(&decode(&sent)))
+    }
+
+    fn reason_to_change(&self, treatment: Treatment, message: usize) -> Reason {
+        match treatment {
+            Treatment::Cut if message < self.known => Reason::Pass,
+            Treatment::Cut | Treatment::Shortened => Reason::Ingest,
+            Treatment::Known | Treatment::Passed => Reason::AsBefore,
+        }
+    }
+}
+
+fn reason_to_leave(view: &View<'_>, treatment: Treatment, role: Role, block: &Block) -> Reason {
+    let is_cut = treatment == Treatment::Cut;
+    match block {
+        Block::Text(_) | Block::Summary(_) | Block::Image(_) => match role {
+            Role::Assistant => Reason::OfModel,
+            Role::User | Role::System | Role::Tool => Reason::OfUser,
+        },
+        Block::Thinking(_) => Reason::Reasoning,
+        Block::Call(_) if is_cut => Reason::Kept,
+        Block::Call(_) => Reason::Call,
+        Block::Repeated(again) => result_reason(view, &again.output, is_cut),
+        Block::Output(output) => result_reason(view, output, is_cut),
+        _ => Reason::Unknown,
+    }
+}
+
+fn result_reason(view: &View<'_>, output: &Output, is_cut: bool) -> Reason {
+    let call = view.call_of(output);
+    let is_rules =
+        |call: &Call| view.file_of(call).is_some_and(|path| view.rule_files().has(&path));
+    if output.from_user {
+        Reason::ResultOfUser
+    } else if call.is_some_and(is_rules) {
+        Reason::Rules
+    } else if is_cut {
+        Reason::Kept
+    } else if only_text(output).is_none() {
+        Reason::SeveralParts
+    } else {
+        Reason::Short
+    }
+}
+
+/// The bytes of a block in the body.
+fn span_of(block: &Block) -> Option<Span> {
+    let span = match block {
+        Block::Text(text) | Block::Summary(text) => text.span()?,
+        Block::Thinking(thinking) => thinking.whole,
+        Block::Call(call) => call.arguments,
+        Block::Output(output) => output.whole,
+        Block::Repeated(again) => again.output.whole,
+        Block::Image(image) => image.data,
+        Block::Opaque(span) => *span,
+        _ => return None,
+    };
+    (!span.is_empty()).then_some(span)
+}
+
+fn describe(view: &View<'_>, transcript: &Transcript, at: At, role: Role) -> String {
+    let At::Block { item, block } = at else { return view.describe(at) };
+    let entry = transcript.items[item].entry();
+    match entry.and_then(|entry| entry.blocks.get(block)) {
+        Some(Block::Text(_)) => match role {
+            Role::Assistant => "text of the model".to_owned(),
+            Role::User | Role::Tool => "text of the user".to_owned(),
+            Role::System => "instructions".to_owned(),
+        },
+        Some(Block::Summary(_)) => "summary".to_owned(),
+        Some(Block::Call(call)) => format!("call of {}", view.describe_call(Some(call))),
+        Some(Block::Output(output)) => {
+            let pictures = output.parts.iter().filter(|part| matches!(part, Part::Image(_)));
+            let with = if pictures.count() > 0 { ", with a picture" } else { "" };
+            format!("result of {}{with}", view.describe_call(view.call_of(output)))
+        }
+        Some(_) | None => view.describe(at),
+    }
+}
+
+/// The first line of a text that is sent, if it is a stub.
+fn first_line(with: &str) -> Option<String> {
+    let text = decode(with.as_bytes());
+    Stub::parse(&text)?;
+    text.lines().next().map(str::to_owned)
+}
