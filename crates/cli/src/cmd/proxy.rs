@@ -1,15 +1,26 @@
 //! `epitome proxy`: makes requests to models smaller on their way.
 
+mod explain;
+mod stats;
+
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use epitome::models::catalogue;
 use epitome::recipes;
-use epitome_model::Tokens;
-use epitome_proxy::{BindError, Options, Server, Totals, Upstream};
+use epitome::wire::ledger::Ledger;
+use epitome::wire::stats::{StatsBy, report};
+use epitome_model::{MicroDollars, Tokens};
+use epitome_proxy::{BindError, Holdout, Options, Server, Totals, Upstream};
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use self::explain::explainer;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
+use crate::session;
 use crate::text::{BOLD, DIM, count};
 
 const EXAMPLES: &str = "\
@@ -17,6 +28,7 @@ Examples:
   epitome proxy                                  then: ANTHROPIC_BASE_URL=ADDRESS claude
   epitome proxy --listen 127.0.0.1:8089 --dry-run
   epitome proxy --upstream https://gateway.example/anthropic
+  epitome proxy --stats --by model --since 30d
   curl -H 'x-epitome-bypass: 1' …                passes this request unchanged";
 
 /// Make the requests of an agent to its model smaller on their way
@@ -42,6 +54,38 @@ pub struct Args {
 
     #[command(flatten)]
     pub shortening: Shortening,
+
+    #[command(flatten)]
+    pub stats: Stats,
+}
+
+/// The options that start something.
+const OF_A_RUN: [&str; 8] =
+    ["listen", "upstream", "token", "recipe", "dry_run", "holdout", "explain", "budget"];
+
+/// What was sent through the proxy so far.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct Stats {
+    /// Start nothing, and show what was sent through the proxy so far, and what that cost
+    #[arg(long, conflicts_with_all = OF_A_RUN)]
+    pub stats: bool,
+
+    /// The rows of the table: day, model or agent
+    #[arg(long, value_name = "BY", default_value = "day", value_parser = by(), requires = "stats")]
+    pub by: StatsBy,
+
+    /// Only requests of at most this age: 7d, 12h, 2w
+    #[arg(long, value_name = "AGE", value_parser = session::parse_age, requires = "stats")]
+    pub since: Option<Duration>,
+}
+
+fn by() -> impl clap::builder::TypedValueParser<Value = StatsBy> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+
+    PossibleValuesParser::new(StatsBy::ALL.map(StatsBy::name)).map(|name| {
+        let named = StatsBy::ALL.into_iter().find(|by| by.name() == name);
+        named.expect("the parser accepts no other name")
+    })
 }
 
 /// How requests are shortened.
@@ -54,15 +98,59 @@ pub struct Shortening {
     /// Change nothing, and report what would be changed
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Per cent of the conversations that pass unchanged, so that `epitome proxy --stats` can
+    /// compare the others with them
+    #[arg(long, value_name = "PERCENT", value_parser = parse_holdout, default_value = "0")]
+    pub holdout: Holdout,
+
+    /// Report what was done to each block of a changed request, and why, in this file (`-` for
+    /// standard error)
+    #[arg(long, value_name = "FILE")]
+    pub explain: Option<PathBuf>,
+
+    /// Refuse requests once this run has cost so many dollars at list prices; those to a model
+    /// without a known price, too
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
+    pub budget: Option<MicroDollars>,
+}
+
+/// Reads an amount like `2.50` or `$2.50`.
+fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
+    let wrong = || "an amount in dollars, like 2.50".to_owned();
+    let amount = text.strip_prefix('$').unwrap_or(text);
+    let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
+        return Err(wrong());
+    }
+    let dollars: u64 = whole.parse().map_err(|_| wrong())?;
+    let millionths: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    let amount = dollars.checked_mul(1_000_000).and_then(|it| it.checked_add(millionths));
+    amount.filter(|amount| *amount > 0).map(MicroDollars).ok_or_else(wrong)
+}
+
+fn parse_holdout(text: &str) -> std::result::Result<Holdout, String> {
+    let percent = text.parse().ok().and_then(Holdout::from_percent);
+    percent.ok_or_else(|| "a number from 0 to 100".to_owned())
 }
 
 impl Shortening {
-    /// The settings of a proxy.
-    pub fn options(&self, app: &App) -> Result<Options> {
+    /// The settings of a proxy, for an agent if it is known which one.
+    pub fn options(&self, app: &App, agent: Option<&str>) -> Result<Options> {
         let settings = app.settings()?;
         let recipe = recipes::resolve_live(&app.config, settings, self.recipe.as_deref())?;
         let options = Options::new(recipe, app.counter(), app.config.wire_memo());
-        Ok(Options { dry_run: self.dry_run, ..options })
+        Ok(Options {
+            dry_run: self.dry_run,
+            prices: catalogue(&app.config)?,
+            agent: agent.map(str::to_owned),
+            run: app.config.begin_run("proxy").id,
+            holdout: self.holdout,
+            budget: self.budget,
+            explainer: self.explain.as_deref().map(|path| explainer(app, path)).transpose()?,
+            ..options
+        })
     }
 }
 
@@ -72,7 +160,10 @@ struct Address<'a> {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let options = args.shortening.options(app)?;
+    if args.stats.stats {
+        return show_stats(app, &args.stats);
+    }
+    let options = args.shortening.options(app, None)?;
     let upstream = args.upstream.clone();
     let token = args.token.clone();
     let server = bind(args.listen, Options { upstream, token, ..options })?;
@@ -87,6 +178,24 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     server.run_until(stopped()).map_err(failed)?;
     app.note(&format!("{DIM}{}{DIM:#}", summary(&proxy.totals(), args.shortening.dry_run)));
     Ok(())
+}
+
+fn show_stats(app: &App, args: &Stats) -> Result<()> {
+    let since = args.since.map(|age| {
+        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+        app.config.now().saturating_sub(age).unwrap_or(Timestamp::MIN)
+    });
+    let read = Ledger::new(&app.config.wire_memo()).read(since)?;
+    let report = report(&read, args.by);
+    if app.global.json {
+        return app.print_json(&report);
+    }
+    if report.rows.is_empty() {
+        app.print("no requests\n")?;
+        app.note(&format!("{DIM}`epitome wrap claude` sends some through the proxy{DIM:#}"));
+        return Ok(());
+    }
+    app.page(&stats::render(&report, catalogue(&app.config)?.date()))
 }
 
 /// What requests cost and what that saved, on one line: `14 requests, 412.2k input tokens (380.1k
@@ -110,6 +219,17 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
         let shortened = count(totals.shortened, "result");
         let cuts = count(totals.cuts, "cut");
         parts.push(format!("{shortened} {would}shortened, {cuts}"));
+    }
+    if totals.without_price > 0 {
+        let requests = count(totals.without_price, "request");
+        parts.push(format!("{requests} of unknown price"));
+    }
+    if totals.refused > 0 {
+        let refused = count(totals.refused, "request");
+        parts.push(format!("{refused} refused because of the budget"));
+    }
+    if totals.unwritten > 0 {
+        parts.push(format!("{} not in the ledger", count(totals.unwritten, "request")));
     }
     if let Some(failure) = &totals.last_failure {
         let failures = count(totals.failures, "request");
@@ -173,9 +293,28 @@ async fn stopped() {
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{MicroDollars, TokenUsage};
+    use epitome_model::TokenUsage;
 
     use super::*;
+
+    #[test]
+    fn amounts_of_money_are_read() {
+        for (text, expect) in [
+            ("2", Some(2_000_000)),
+            ("$2.5", Some(2_500_000)),
+            ("0.000001", Some(1)),
+            ("0", None),
+            ("", None),
+            ("$", None),
+            ("2,50", None),
+            ("-1", None),
+            ("0.0000001", None),
+            ("99999999999999999999", None),
+            ("18446744073709.9", None),
+        ] {
+            assert_eq!(parse_dollars(text).ok(), expect.map(MicroDollars), "{text}");
+        }
+    }
 
     #[test]
     fn a_summary_says_what_was_counted_and_by_whom() {

@@ -72,7 +72,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let address = named(&args.agent_name).and_then(|agent| agent.model_address());
     let address = address.ok_or_else(|| Failure::usage("this agent takes no base URL"))?;
     let (upstream, path) = upstream(app, args, &address)?;
-    let options = Options { upstream, ..args.shortening.options(app)? };
+    let options = args.shortening.options(app, Some(&args.agent_name))?;
+    let options = Options { upstream, ..options };
     let server = bind(([127, 0, 0, 1], 0).into(), options)?;
     let launch = (address.launch)(&format!("{}{path}", server.address()));
     let file = launch.file.as_ref().map(written).transpose()?;

@@ -26,6 +26,7 @@ mod numbers;
 mod pipe;
 mod port;
 mod program;
+mod proxy;
 mod read_only;
 mod readme;
 mod redact;
