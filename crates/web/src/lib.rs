@@ -4,9 +4,9 @@
 //! port of 127.0.0.1 and generates a token, without which no request is answered; [`Server::run`]
 //! serves requests until it is stopped. `docs/serve.md` describes the pages.
 //!
-//! Each page is a module: the list, the overview, a session, and the plan of a compaction. Only the
-//! module `change` writes. Requests are async; reading sessions runs on separate threads, with the
-//! same library calls as in the program.
+//! Each page is a module: the list, the overview, the proxy, a session, and the plan of a
+//! compaction. Only the module `change` writes. Requests are async; reading sessions runs on
+//! separate threads, with the same library calls as in the program.
 //!
 //! ```
 //! use epitome::{Config, Settings};
@@ -48,6 +48,7 @@ mod page;
 mod page_cache;
 mod plan;
 mod problem;
+mod proxy;
 mod query;
 mod seeker;
 mod server;

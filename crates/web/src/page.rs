@@ -26,6 +26,7 @@ const ICON: &str = "data:image/svg+xml,%3Csvg%20xmlns=%22http://www.w3.org/2000/
 pub(crate) enum Here {
     Sessions,
     Overview,
+    Proxy,
     /// A page of one session.
     Session,
 }
@@ -90,6 +91,7 @@ pub(crate) fn bar(root: &str, here: Here) -> Markup {
             a.place href={ (root) "overview" } aria-current=[is_here(Here::Overview)] {
                 "Overview"
             }
+            a.place href={ (root) "proxy" } aria-current=[is_here(Here::Proxy)] { "Proxy" }
             span.search {}
             button #theme type="button" aria-label="Switch between light and dark" { "◐" }
         }

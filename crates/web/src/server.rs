@@ -17,7 +17,7 @@ use crate::guard::{Guard, guard};
 use crate::options::Options;
 use crate::query::encoded;
 use crate::viewer::Viewer;
-use crate::{asset, change, hits, list, losses, overview, plan, session, tail};
+use crate::{asset, change, hits, list, losses, overview, plan, proxy, session, tail};
 
 /// The maximum length of a form in bytes.
 const FORM: usize = 16 << 10;
@@ -115,6 +115,7 @@ fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
         .route("/{token}/page.js", get(asset::page_script))
         .route("/{token}/viewer.js", get(asset::viewer_script))
         .route("/{token}/overview", get(overview::page))
+        .route("/{token}/proxy", get(proxy::page))
         .route("/{token}/search", get(hits::page))
         .route("/{token}/s/{key}/at", get(session::at))
         .route("/{token}/s/{key}/tail", get(tail::tail))

@@ -5,6 +5,7 @@ mod hits;
 mod list;
 mod numbers;
 mod overview;
+mod proxy;
 mod security;
 mod session;
 mod world;
