@@ -76,7 +76,10 @@ impl Context {
         // Messages that the model has not seen are digested as well if they exceed half of the
         // target: if they were kept whole, they would leave no room for the context that they refer
         // to.
-        let end = self.end_of_old(least, rule.tail(&view, target), least);
+        //
+        // A kept part that has to begin with reasoning and is longer than that is digested, too:
+        // its lines are worth more than a digest that it leaves no room for.
+        let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));
         let said = |old: &[usize], kept: &[usize]| {

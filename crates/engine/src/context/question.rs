@@ -154,7 +154,8 @@ impl Context {
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let end = |end: usize| self.end_of_old(self.half_of(end), end, 0);
+        let longest = self.half_of_a_request();
+        let end = |end: usize| self.end_of_old(self.half_of(end), end, 0, longest);
         let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
         let writer = self.setup.writer.clone().unwrap_or_else(|| Writer {
             window: self.setup.window.unwrap_or(WINDOW),
@@ -173,15 +174,20 @@ impl Context {
     }
 
     /// The index in the context at which the part ends that a summary or a digest may replace. It
-    /// is near `end` and, if possible, not before `least`; see [`with_reasoning`]. The last
-    /// response stays with its results if one of its calls has none. It stays as well if the model
-    /// has not seen its results, the recipe keeps such results, and it begins at or after `unseen`.
-    pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
+    /// is near `end` and, if possible, not before `least`; see [`with_reasoning`]. If only an index
+    /// before `least` is possible, and more than `longest` tokens would be kept, everything is
+    /// replaced. The last response stays with its results if one of its calls has none. It stays as
+    /// well if the model has not seen its results, the recipe keeps such results, and it begins at
+    /// or after `unseen`.
+    pub(super) fn end_of_old(
+        &self,
+        least: usize,
+        end: usize,
+        unseen: usize,
+        longest: Tokens,
+    ) -> usize {
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();
-        // The last response stays, with its results, until it has all of them. Results that the
-        // model has not seen stay as well, if the recipe keeps them and their response begins at or
-        // after `unseen`.
         let last = LastResponse::from_transcript(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
         let is_unseen = newest == Some(Role::Tool) && last.begins >= unseen;
@@ -190,19 +196,21 @@ impl Context {
         let most = if stays { last.begins } else { transcript.context.len() };
         match with_reasoning(transcript, source, least, end.min(most), most) {
             CutPlace::At(end) => end,
-            CutPlace::Before(end) if last.open.is_empty() && !self.is_half(end) => {
+            CutPlace::Before(end) if last.open.is_empty() && self.tokens_from(end) > longest => {
                 transcript.context.len()
             }
             CutPlace::Before(end) => end,
         }
     }
 
-    /// Whether the context from `begin` on has at most half of the tokens that a request may have.
-    /// If the window is unknown: at most half of the context's tokens.
-    fn is_half(&self, begin: usize) -> bool {
-        let weights = self.transcript().context[begin..].iter().map(|&item| self.counts.item(item));
-        let all = self.machine.usable().unwrap_or(self.counts.total().tokens);
-        weights.sum::<Tokens>().0 <= all.0 / 2
+    /// The tokens of the context from an index on.
+    fn tokens_from(&self, begin: usize) -> Tokens {
+        self.transcript().context[begin..].iter().map(|&item| self.counts.item(item)).sum()
+    }
+
+    /// Half of the tokens that a request may have; of the context's, if the window is unknown.
+    fn half_of_a_request(&self) -> Tokens {
+        Tokens(self.machine.usable().unwrap_or(self.counts.total().tokens).0 / 2)
     }
 
     /// The index in the context that divides the tokens before `end` into halves.

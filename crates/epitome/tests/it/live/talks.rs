@@ -195,6 +195,19 @@ fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
     }
 }
 
+#[test]
+fn a_digest_in_a_turn_that_hardly_thinks_reaches_its_target() {
+    let recipe = built_in("epitome").expect("a recipe");
+    let setup = Setup::new(recipe).with_window(Tokens(200_000)).with_counter(Estimate::new());
+    let mut context = Context::in_memory(setup);
+    read_in_one_turn(&mut context, 60, &|n| (format!("{n}.rs"), 40), &|n| n == 1);
+    let before = context.usage().tokens;
+    context.compact_to(None, Some(Tokens(4_000))).expect("memory is written");
+    let after = context.usage().tokens;
+    assert!(before > Tokens(12_000) && after <= Tokens(4_000), "{before} became {after}");
+    assert_eq!(faults_while_thinking(&context), []);
+}
+
 /// A turn with so many responses that read a file, some of them with reasoning.
 fn read_in_one_turn(
     context: &mut Context,
