@@ -205,7 +205,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         // A diff and a list of losses are previews.
         dry_run: how.dry_run || how.diff || how.losses,
         diff: how.diff,
-        losses: if how.losses { LossesShown::All } else { LossesShown::InShort },
+        losses: match (how.losses, all) {
+            (true, _) => LossesShown::All,
+            (false, false) => LossesShown::InShort,
+            // A table of sessions has no room for them.
+            (false, true) => LossesShown::No,
+        },
         vacuum: how.vacuum,
         account: &account,
         filter: all.then_some(filter),
