@@ -70,6 +70,7 @@ mod live_settings;
 pub mod losses;
 mod numbers;
 mod pins;
+mod price;
 mod recipe;
 mod repeats;
 mod results;
@@ -107,6 +108,7 @@ pub use numbers::{
 pub use pins::{
     Pin, PinKind, PinSource, fitted, names as names_of_pins, pinned_text, pins, room_beside,
 };
+pub use price::{CachePrices, PricedCut, is_worth};
 pub use recipe::{
     BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in, overflow_recipes,
 };

@@ -16,6 +16,10 @@ pub struct Live {
     pub warn: u64,
     /// Whether a compaction is prepared in the background before it is due.
     pub background: bool,
+    /// Whether a compaction also starts, below the trigger, as soon as it is worth its price: what
+    /// it saves in the requests until the context is as long again must be worth twice what the
+    /// provider's cache costs. It needs a target in tokens.
+    pub priced: bool,
     /// The tool with which the model requests a compaction.
     pub tool: ToolRule,
 }
@@ -35,6 +39,7 @@ impl Default for Live {
             reserve: 16_000,
             warn: 70,
             background: false,
+            priced: false,
             tool: ToolRule::default(),
         }
     }

@@ -11,16 +11,12 @@ use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::{Format, Loaded, Spliced, named};
 use epitome_llm::Price;
 use epitome_model::{Counter, Role, Source, Span, Tokens, Transcript};
-use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
+use epitome_passes::{CachePrices, PassSettings, PerKind, PricedCut, Recipe, Stages, is_worth};
 use epitome_store::archive::Hash;
 
 use crate::body::Messages;
 use crate::hint::{HINT, with_hint};
-use crate::price::{PricedCut, is_worth};
 use crate::splice::{narrowed, refused, sent, text};
-
-/// Requests that are expected to follow at least.
-const LEAST: u64 = 10;
 
 /// A request all of whose messages were decided about.
 pub(crate) struct Cuttable<'r> {
@@ -63,13 +59,20 @@ impl Cuttable<'_> {
         let Some((first, _)) = planned.splices.first() else { return Ok(None) };
         let behind = planned.bytes_after.0 - first.span.start;
         let rewritten = planned.tokens_after.0 * behind / planned.bytes_after.0.max(1);
+        let before = planned.plan.tokens_before;
+        let saved = before - planned.tokens_after;
+        // The conversation grows as it has grown so far, by its own messages.
+        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
+        let growth = (before.0 + removed) / responses(&request.transcript).max(1);
         let priced = PricedCut {
-            saved: planned.plan.tokens_before - planned.tokens_after,
+            saved,
             rewritten: Tokens(rewritten),
-            requests: responses(&request.transcript).max(LEAST),
+            requests: saved.0 / growth.max(1),
             is_warm: self.is_warm,
         };
-        if !is_worth(priced, self.price) {
+        let Price { input, cached, written, output: _ } = *self.price;
+        let prices = CachePrices { read: cached, written: written.max(input) };
+        if !is_worth(priced, prices) {
             return Ok(None);
         }
         let removed = removed_pieces(&planned, counter).into_iter().map(|(span, about)| {

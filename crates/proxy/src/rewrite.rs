@@ -176,10 +176,18 @@ impl Rewriter {
 
     /// Whether a request is so long that a cut is tried.
     fn is_due(&self, memo: &Memo, bytes: usize) -> bool {
-        let trigger = self.recipe.live_trigger().tokens;
+        let Some(least) = self.least_to_cut() else { return false };
         // The service's own count of the request before, or a guess for the first one.
         let tokens = memo.input.unwrap_or(Tokens(bytes as u64 / BYTES_PER_TOKEN));
-        memo.may_cut(bytes) && trigger.is_some_and(|trigger| tokens >= Tokens(trigger))
+        memo.may_cut(bytes) && tokens >= least
+    }
+
+    /// The tokens from which on a cut is tried: the trigger of the recipe, or a quarter more than
+    /// its target, if it prices compactions.
+    fn least_to_cut(&self) -> Option<Tokens> {
+        let target = self.recipe.target.live.and_then(|target| target.tokens);
+        let priced = target.filter(|_| self.recipe.live.priced).map(|target| target / 4 * 5);
+        self.recipe.live_trigger().tokens.into_iter().chain(priced).min().map(Tokens)
     }
 
     /// Cuts, if that is worth it, and keeps the decisions.

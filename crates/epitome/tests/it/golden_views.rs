@@ -289,7 +289,7 @@ fn clear_tool_uses() {
 #[test]
 fn epitome() {
     assert_snapshot!(golden("epitome", 40_000, false), @r#"
-    keep {"results":3,"share":25,"tokens":20000,"unanswered":true}; when "trigger"; trigger {"percent":80,"tokens":86000}; target {"percent":45,"tokens":36000}; reserve 16000; summary over {"percent":70}, 8000 tokens
+    keep {"results":3,"share":25,"tokens":20000,"unanswered":true}; when "trigger"; trigger {"percent":80}; target {"percent":45,"tokens":36000}; reserve 16000; summary over {"percent":70}, 8000 tokens
     37.4k of 24.0k tokens before, 10.8k after
 
     system    summary [Digest of the conversation so far, with⋯⋯at line 24↵</pinned> (22580 chars)

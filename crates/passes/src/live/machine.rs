@@ -12,6 +12,7 @@ use epitome_model::Tokens;
 use super::{Event, EventReason, Missed};
 use crate::level::{ContextSize, Level, Target};
 use crate::live_settings::{Live, When};
+use crate::price::{CachePrices, PricedCut, is_worth};
 use crate::summary::WrittenSummary;
 use crate::{ContextKind, Recipe};
 
@@ -61,10 +62,20 @@ pub struct Machine {
     breaker: Breaker,
     /// The size of the context when a compaction was undone, in tokens as epitome counts them.
     held_at: Option<Tokens>,
+    growth: Option<Growth>,
     events: Vec<Event>,
 }
 
 /// What was done since the last request. Not a stage of a recipe.
+/// How a context has grown since its last compaction, or since the machine first saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Growth {
+    /// Tokens at its beginning.
+    from: Tokens,
+    /// Requests since then.
+    requests: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing.
@@ -111,6 +122,7 @@ impl Machine {
             misfit_at: None,
             breaker: Breaker::default(),
             held_at: None,
+            growth: None,
             events: Vec::new(),
         }
     }
@@ -212,6 +224,8 @@ impl Machine {
             Stage::Done => NextStep::Send,
         };
         if step == NextStep::Send {
+            let growth = self.growth.get_or_insert(Growth { from: gauge.tokens, requests: 0 });
+            growth.requests += 1;
             self.stage = Stage::Idle;
             self.warn(gauge);
         }
@@ -389,7 +403,26 @@ impl Machine {
         if full && (may || self.misfits(gauge)) {
             return Some(EventReason::Hard);
         }
-        (may && self.is_reached(&self.trigger, gauge)).then_some(EventReason::Trigger)
+        let is_due = self.is_reached(&self.trigger, gauge) || self.is_worth_its_price(gauge);
+        (may && is_due).then_some(EventReason::Trigger)
+    }
+
+    /// Whether the recipe prices compactions, and one is worth its price: everything behind the
+    /// prompt is written to the provider's cache again, and the context is as long again after as
+    /// many requests as its growth so far says.
+    fn is_worth_its_price(&self, gauge: &ContextSize) -> bool {
+        let (Some(growth), Some(target)) = (self.growth, self.target_tokens()) else {
+            return false;
+        };
+        let saved = gauge.tokens - target;
+        // A context that is a little above its target is not worth a digest.
+        if !self.live.priced || saved.0 * 4 < target.0 {
+            return false;
+        }
+        let per_request = (gauge.tokens - growth.from).0 / growth.requests.max(1);
+        let requests = saved.0 / per_request.max(1);
+        let cut = PricedCut { saved, rewritten: target, requests, is_warm: true };
+        is_worth(cut, CachePrices::USUAL)
     }
 
     /// Whether to prepare a compaction now: the recipe wants it, no compaction is due yet, and the
@@ -397,7 +430,8 @@ impl Machine {
     /// Returns true only once, until the context is far from its trigger again.
     pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
-            || self.is_reached(&self.trigger, &a_seventh_larger(gauge));
+            || self.is_reached(&self.trigger, &a_seventh_larger(gauge))
+            || self.is_worth_its_price(&a_seventh_larger(gauge));
         if !is_near {
             self.prepared = false;
             return false;
@@ -554,6 +588,7 @@ impl Machine {
     /// Ends the attempt in any case, and has the breaker judge it once.
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
+        self.growth = Some(Growth { from: now.tokens, requests: 0 });
         self.aim = None;
         self.must_fit = None;
         let tokens = now.tokens;

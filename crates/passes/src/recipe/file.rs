@@ -170,6 +170,7 @@ mod tests {
             reserve = 1
             warn = 2
             background = true
+            priced = true
             tool = { min_tokens = 3 }
             [stages]
             ingest = { cap = 9 }
@@ -205,7 +206,7 @@ mod tests {
             exempt_tools: vec!["X".into()],
             keep: Keep { turns: Some(2), ..Keep::default() },
             rule_files: RuleFiles::with_patterns(vec!["RULES.md".into()]),
-            live: Live { when, reserve: 1, warn: 2, background: true, tool },
+            live: Live { when, reserve: 1, warn: 2, background: true, priced: true, tool },
             ..recipe(PerKind { stored, live })
         };
         assert_eq!(parsed(text), expect);
@@ -273,7 +274,7 @@ mod tests {
             let expect = Recipe {
                 trigger: PerKind { stored: Level::default(), live: level(None, None, Some(90)) },
                 target: PerKind { stored: None, live: chars },
-                live: Live { when, reserve: 1, warn: 2, background: false, tool },
+                live: Live { when, reserve: 1, warn: 2, background: false, priced: false, tool },
                 ..recipe(PerKind { stored, live })
             };
             assert_eq!(parsed(&text), expect, "{ingest}");

@@ -530,3 +530,25 @@ fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window()
         }
     }
 }
+
+/// Twelve requests of 1,000 tokens each, from 20,000 on, with a target of 10,000.
+#[test]
+fn a_compaction_starts_when_it_is_worth_its_price() {
+    let mut recipe = with_target(Target::of_tokens(Tokens(10_000)), Recipe::default());
+    recipe.live.priced = true;
+    let mut machine = Machine::new(&recipe, None);
+    let mut compacted_at = Vec::new();
+    let mut tokens = 1_000;
+    for _ in 0..60 {
+        let step = machine.step(&gauge(tokens));
+        if step == NextStep::Run(EventReason::Trigger) {
+            compacted_at.push(tokens);
+            machine.ran(EventReason::Trigger, Tokens(tokens), &gauge(10_000), tiers());
+            assert_eq!(machine.step(&gauge(10_000)), NextStep::Send);
+            tokens = 10_000;
+        }
+        tokens += 1_000;
+    }
+    // The least x with x² / 1,000 * 0.1 > 2 * 10,000 * 1.15 is 15,166.
+    assert_eq!(compacted_at, [26_000, 26_000, 26_000]);
+}

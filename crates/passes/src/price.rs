@@ -1,0 +1,103 @@
+//! Whether a compaction is worth what it costs at the provider's cache.
+
+use epitome_model::{MicroDollars, Tokens};
+
+/// The saving of a compaction must be this many times its price. The longer a context waits, the
+/// more a compaction saves: at twice its price, what is paid for waiting and for compacting is
+/// least over a long conversation.
+const MARGIN: u128 = 2;
+
+/// What a provider charges for tokens at its cache, per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachePrices {
+    /// A token that is read from the cache.
+    pub read: MicroDollars,
+    /// A token that is not in the cache, and is written to it.
+    pub written: MicroDollars,
+}
+
+impl CachePrices {
+    /// Prices in the proportion that most providers have: reading costs 0.1 of an input token, and
+    /// writing 1.25.
+    pub const USUAL: CachePrices =
+        CachePrices { read: MicroDollars(100_000), written: MicroDollars(1_250_000) };
+}
+
+/// A compaction that may be made before the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PricedCut {
+    /// Tokens that this request and each later one is shorter by.
+    pub saved: Tokens,
+    /// Tokens behind the first change, which the provider has to write to its cache again.
+    pub rewritten: Tokens,
+    /// Requests that are expected before the context is as long again.
+    pub requests: u64,
+    /// Whether the cache still holds the context as it was.
+    pub is_warm: bool,
+}
+
+/// Whether what a compaction saves is worth what it costs.
+///
+/// With a warm cache it costs the difference between writing and reading what is behind the first
+/// change, and saves the reading of what is removed, in every request. With a cold cache all of it
+/// has to be written in any case, and a compaction saves from the first request on.
+///
+/// ```
+/// use epitome_model::Tokens;
+/// use epitome_passes::{CachePrices, PricedCut, is_worth};
+///
+/// let cut = PricedCut {
+///     saved: Tokens(60_000),
+///     rewritten: Tokens(30_000),
+///     requests: 12,
+///     is_warm: true,
+/// };
+/// assert!(is_worth(cut, CachePrices::USUAL));
+/// assert!(!is_worth(PricedCut { requests: 11, ..cut }, CachePrices::USUAL));
+/// ```
+pub fn is_worth(cut: PricedCut, prices: CachePrices) -> bool {
+    let PricedCut { saved, rewritten, requests, is_warm } = cut;
+    if !is_warm {
+        return saved > Tokens(0);
+    }
+    let later = dollars(saved, prices.read).saturating_mul(u128::from(requests));
+    let cost = dollars(rewritten, prices.written - prices.read);
+    later > cost.saturating_mul(MARGIN)
+}
+
+/// The price of tokens, in millionths of a micro-dollar.
+fn dollars(tokens: Tokens, price: MicroDollars) -> u128 {
+    u128::from(tokens.0) * u128::from(price.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_worth_it_when_enough_requests_follow() {
+        let cut = |saved, rewritten, requests, is_warm| PricedCut {
+            saved: Tokens(saved),
+            rewritten: Tokens(rewritten),
+            requests,
+            is_warm,
+        };
+        for (cut, expect) in [
+            // 60,000 tokens read for 0.1 save 6,000 a request; 30,000 written cost 34,500.
+            (cut(60_000, 30_000, 11, true), false),
+            (cut(60_000, 30_000, 12, true), true),
+            (cut(60_000, 90_000, 30, true), false),
+            (cut(1_000, 90_000, 500, true), false),
+            (cut(1_000, 90_000, 0, false), true),
+            (cut(0, 0, 100, true), false),
+            (cut(0, 0, 100, false), false),
+            (cut(u64::MAX, 0, u64::MAX, true), true),
+            (cut(u64::MAX, u64::MAX, 1, true), false),
+        ] {
+            assert_eq!(is_worth(cut, CachePrices::USUAL), expect, "{cut:?}");
+        }
+        // Without a price for the cache every request saves the whole price of input.
+        let plain = CachePrices { read: MicroDollars(9), written: MicroDollars(9) };
+        assert!(is_worth(cut(1_000, 90_000, 1, true), plain));
+    }
+}
