@@ -34,7 +34,8 @@ fn the_model_is_given_a_way_to_read_what_was_shortened() {
     let printed = |options: &[&str]| {
         let line = [&["wrap", "claude", "--program", &agent], options, &["--", "-p", "Hi"]];
         let printed = world.run(&line.concat());
-        printed.lines().map(str::to_owned).collect::<Vec<_>>()
+        // The first line is the command.
+        printed.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let lines = printed(&[]);
     assert!(
