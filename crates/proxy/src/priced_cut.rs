@@ -151,11 +151,29 @@ fn cut_alone(recipe: &Recipe) -> Recipe {
     }
 }
 
-/// The number of responses in a conversation.
+/// The number of responses in a conversation: of runs of entries of the model.
 fn responses(transcript: &Transcript) -> u64 {
-    let entries = transcript.context().map(|(_, entry)| entry);
-    let mut groups: Vec<_> =
-        entries.filter(|entry| entry.role == Role::Assistant).map(|entry| &entry.group).collect();
-    groups.dedup();
-    groups.len() as u64
+    let roles: Vec<Role> = transcript.context().map(|(_, entry)| entry.role).collect();
+    let runs = roles.chunk_by(|before, after| before == after);
+    runs.filter(|run| run[0] == Role::Assistant).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_all_that_the_model_wrote_in_a_row() {
+        let body = br#"{"input":[
+            {"role":"user","content":"Go."},
+            {"type":"reasoning","summary":[],"encrypted_content":"e"},
+            {"type":"function_call","call_id":"a","name":"Read","arguments":"{}"},
+            {"type":"function_call_output","call_id":"a","output":"1"},
+            {"role":"assistant","content":"Done."},
+            {"role":"user","content":"And?"}
+        ]}"#
+        .to_vec();
+        let format = named("openai-responses").expect("a format");
+        assert_eq!(responses(&(format.read)(&body, &mut ())), 2);
+    }
 }
