@@ -38,6 +38,8 @@ pub(crate) struct Memo {
     pub(crate) input: Option<Tokens>,
     /// When the conversation's last request was sent.
     pub(crate) last: Option<Instant>,
+    /// Whether another proxy has changed the conversation before.
+    is_continued: bool,
     /// Bytes of a request below which no cut is tried again.
     next_cut: usize,
     /// What new results are compared with.
@@ -84,6 +86,7 @@ impl Memos {
             Some(folder) => {
                 let (file, lines) = MemoFile::open(folder, root)?;
                 let mut memo = Memo { file: Some(file), ..Memo::default() };
+                memo.is_continued = !lines.is_empty();
                 lines.into_iter().for_each(|line| memo.learn(line));
                 memo
             }
@@ -162,9 +165,11 @@ impl Memo {
         Ok(())
     }
 
-    /// Whether a cut of a request of this many bytes may be tried.
+    /// Whether a cut of a request of this many bytes may be tried. Not in the first request after
+    /// another proxy: that one may have sent the same request, and found a cut not worth it.
     pub(crate) fn may_cut(&self, bytes: usize) -> bool {
-        bytes >= self.next_cut
+        let is_sent_again = self.is_continued && self.last.is_none();
+        bytes >= self.next_cut && !is_sent_again
     }
 
     /// Keeps in memory alone that these messages are sent as they are.
@@ -253,7 +258,9 @@ mod tests {
         let memo = again.of_conversation(chains[0]).expect("a disk");
         assert_eq!(locked(&memo).look_up(&chains), before);
         assert_eq!(saved(&before), [7, 1]);
-        let memo = locked(&memo);
+        let mut memo = locked(&memo);
+        assert!(!memo.may_cut(1_100), "the first request");
+        memo.last = Some(Instant::now());
         assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));
         assert_eq!(memo.cuts(&chains), [(chains[0], Tokens(6))]);
         assert!(memo.is_changed());

@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response};
 use tracing::warn;
 
 use crate::account::Origin;
+use crate::body::Messages;
 use crate::effect::Effect;
 use crate::explain::Explainer;
 use crate::guard::{names_an_address, without_token};
@@ -224,7 +225,9 @@ impl Proxy {
         };
         self.report(api, failure.clone());
         let bytes = original.len() as u64;
-        let effect = Effect { bytes, failure: Some(failure), ..Effect::default() };
+        // The budget has to know it.
+        let model = Messages::find(&original, api.list).and_then(|messages| messages.model);
+        let effect = Effect { bytes, model, failure: Some(failure), ..Effect::default() };
         (original, Rewritten { effect, ..Rewritten::default() })
     }
 }

@@ -359,6 +359,21 @@ fn a_conversation_that_is_held_out_is_not_changed() {
 }
 
 #[test]
+fn the_first_request_after_a_restart_is_not_cut() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let api = api("anthropic");
+    sent(&cutting(Some(folder.path().to_owned())), api, &long("anthropic", 30));
+    let again = cutting(Some(folder.path().to_owned()));
+    let mut cuts = Vec::new();
+    for calls in [90, 91] {
+        let body = body(api, &long("anthropic", calls));
+        let rewritten = again.rewrite(api, &body, Instant::now()).expect("it is rewritten");
+        cuts.push(rewritten.effect.cut.is_some());
+    }
+    assert_eq!(cuts, [false, true]);
+}
+
+#[test]
 fn a_short_conversation_is_not_cut() {
     let api = api("anthropic");
     let rewriter = cutting(None);

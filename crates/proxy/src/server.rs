@@ -23,10 +23,14 @@ const END: Duration = Duration::from_secs(1);
 /// The pause after the system refused a connection for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The least length of a token for an address that other machines can reach, in bytes. An empty one
+/// often comes from a variable that is not set.
+const LEAST_TOKEN: usize = 16;
+
 /// Why a proxy cannot listen.
 #[derive(Debug)]
 pub enum BindError {
-    /// An address that other machines can reach needs a token.
+    /// An address that other machines can reach needs a token of at least 16 characters.
     NoToken(SocketAddr),
     /// The system refused.
     System(io::Error),
@@ -36,7 +40,7 @@ impl std::fmt::Display for BindError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BindError::NoToken(address) => {
-                write!(f, "other machines can reach {address}: such an address needs a token")
+                write!(f, "other machines can reach {address}: it needs a token of 16 characters")
             }
             BindError::System(err) => write!(f, "{err}"),
         }
@@ -70,9 +74,11 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`BindError`], when the port is in use, or the address needs a token and has none.
+    /// [`BindError`], when the port is in use, or the address needs a token and has none that is
+    /// long enough.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Server, BindError> {
-        if !address.ip().is_loopback() && options.token.is_none() {
+        let is_guarded = options.token.as_ref().is_some_and(|token| token.len() >= LEAST_TOKEN);
+        if !address.ip().is_loopback() && !is_guarded {
             return Err(BindError::NoToken(address));
         }
         let listener = TcpListener::bind(address).map_err(BindError::System)?;

@@ -420,7 +420,8 @@ impl Machine {
             return false;
         }
         let per_request = (gauge.tokens - growth.from).0 / growth.requests.max(1);
-        let requests = saved.0 / per_request.max(1);
+        // Of a context that was opened again it is not known yet how fast it grows.
+        let Some(requests) = saved.0.checked_div(per_request) else { return false };
         let cut = PricedCut { saved, rewritten: target, requests, is_warm: true };
         is_worth(cut, CachePrices::USUAL)
     }

@@ -2,6 +2,10 @@
 
 use std::io::Write;
 
+use epitome_passes::built_in;
+use epitome_proxy::{BindError, Options, Server};
+use epitome_tokens::O200k;
+
 use crate::exchange::{Running, Service, gate, rest, send};
 
 /// A body with what a program that parses and writes JSON again would change.
@@ -140,7 +144,7 @@ fn a_response_that_breaks_off_breaks_off() {
 fn a_token_is_required_where_one_is_set() {
     let service = Service::start(|_, _, stream| send(stream, 200, "application/json", "{}"));
     let folder = tempfile::tempdir().expect("a folder");
-    let with_token = |options| epitome_proxy::Options { token: Some("00ff".into()), ..options };
+    let with_token = |options| Options { token: Some("00ff".into()), ..options };
     let proxy = Running::start(&service.url(), folder.path(), with_token);
     assert!(proxy.address.ends_with("/00ff"), "{}", proxy.address);
     assert!(proxy.post("/v1/messages", &[], ODD).first.starts_with("HTTP/1.1 200"));
@@ -156,6 +160,20 @@ fn a_token_is_required_where_one_is_set() {
     std::io::Read::read_to_string(&mut stream, &mut response).expect("a response");
     assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_long_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for token in [None, Some(""), Some("0123456789abcde")] {
+        let recipe = built_in("epitome").expect("a recipe of the program");
+        let options = Options {
+            token: token.map(str::to_owned),
+            ..Options::new(recipe, &const { O200k::new() }, folder.path().to_owned())
+        };
+        let bound = Server::bind("0.0.0.0:0".parse().expect("an address"), options);
+        assert!(matches!(bound, Err(BindError::NoToken(_))), "{token:?}");
+    }
 }
 
 #[test]
