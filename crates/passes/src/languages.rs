@@ -223,7 +223,8 @@ mod tests {
         }
         for LanguagePatterns { expression, .. } in kinds {
             let room = hybrid::dfa::Config::new().cache_capacity(DFA_BYTES);
-            let automaton = hybrid::regex::Builder::new().dfa(room).build(&expression).unwrap();
+            let automaton = hybrid::regex::Builder::new().dfa(room).build(&expression);
+            let automaton = automaton.expect("an automaton");
             let mut cache = automaton.create_cache();
             for line in &lines {
                 automaton.find(&mut cache, line);
