@@ -16,6 +16,7 @@ mod account;
 mod ambiguous;
 mod body;
 mod budget;
+mod client;
 mod counter;
 mod decide;
 mod decode;

@@ -1,6 +1,5 @@
 //! What happens to one request: it is read, changed if that is worth it, and passed on.
 
-use std::error::Error as StdError;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,14 +10,15 @@ use epitome_api::{Api, Purpose};
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars};
 use epitome_passes::Recipe;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, Uri, Version};
 use tracing::warn;
 
 use crate::account::Origin;
 use crate::body::Messages;
+use crate::client::{Client, describe};
 use crate::effect::Effect;
 use crate::explain::Explainer;
 use crate::guard::{names_an_address, without_token};
@@ -26,9 +26,9 @@ use crate::headers::{self, BYPASS};
 use crate::holdout::Holdout;
 use crate::meter::{Meter, Observed, Observer, Totals};
 use crate::metrics;
-use crate::refusal::{Refusal, ResponseBody, text_response};
+use crate::refusal::{AnyBody, Refusal, text_response};
 use crate::rewrite::{Rewriter, Rewritten};
-use crate::upstream::{Route, Upstream, client};
+use crate::upstream::{Route, Upstream};
 
 /// Maximum bytes of a body that is read at once; services take 32 MB. A longer one passes
 /// unchanged as it arrives.
@@ -89,7 +89,7 @@ impl Options {
 pub struct Proxy {
     token: Option<String>,
     route: Route,
-    client: reqwest::Client,
+    client: Client,
     rewriter: Arc<Rewriter>,
     meter: Arc<Meter>,
     explainer: Option<Explainer>,
@@ -102,12 +102,12 @@ impl Proxy {
     /// # Errors
     ///
     /// If the system has no certificates.
-    pub(crate) fn new(options: Options) -> reqwest::Result<Proxy> {
+    pub(crate) fn new(options: Options) -> Result<Proxy, rustls::Error> {
         let route = match options.upstream {
             Some(upstream) => Route::One(upstream),
             None => Route::ByRequest,
         };
-        let client = client(&route)?;
+        let client = Client::new(route.proxies())?;
         let Options { token, recipe, counter, folder, dry_run: is_dry_run, prices, .. } = options;
         // A dry run leaves nothing behind.
         let folder = Some(folder).filter(|_| !is_dry_run);
@@ -133,12 +133,12 @@ impl Proxy {
     }
 
     /// Answers a request: with the response of the service, or the reason why there is none.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<ResponseBody> {
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<AnyBody> {
         let answered = self.pass(request).await;
         answered.unwrap_or_else(Refusal::into_response)
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Refusal> {
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
         let (head, body) = request.into_parts();
         let path_and_query = head.uri.path_and_query().map_or("/", |it| it.as_str());
         let target = without_token(self.token(), path_and_query).ok_or(Refusal::Token)?;
@@ -150,11 +150,15 @@ impl Proxy {
             return self.metrics(&head.headers);
         }
         let url = self.route.url(target, &head.headers).ok_or(Refusal::NoService)?;
+        let url: Uri = url.parse().map_err(|_| Refusal::BadUrl)?;
         if Api::of_path(path).is_some_and(|(_, purpose)| purpose == Purpose::Answer) {
             self.meter.check_budget().map_err(Refusal::Budget)?;
         }
         let readable = readable(&head.method, path, &head.headers);
-        let mut headers = headers::of_request(&head.headers);
+        let mut request = Request::new(());
+        *request.headers_mut() = headers::of_request(&head.headers);
+        // How the names of headers are spelt.
+        *request.extensions_mut() = head.extensions;
         let mut observer = None;
         let body = match readable {
             Some((api, purpose)) => {
@@ -164,25 +168,23 @@ impl Proxy {
                     rewritten.effect.model = rewritten.effect.model.take().or(model);
                     observer = Some(self.begin(api, rewritten, headers::client(&head.headers))?);
                 }
-                // The client of the service writes it again.
-                headers.remove(CONTENT_LENGTH);
-                Some(reqwest::Body::from(body))
+                request.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+                Full::new(body).map_err(|never| match never {}).boxed_unsync()
             }
-            None if body.is_end_stream() => None,
-            None => Some(reqwest::Body::wrap(body)),
+            None => body.map_err(Into::into).boxed_unsync(),
         };
-        let mut request = self.client.request(head.method, url).headers(headers);
-        if let Some(body) = body {
-            request = request.body(body);
-        }
-        let response = request.send().await.map_err(unreachable)?;
+        *request.method_mut() = head.method;
+        *request.uri_mut() = url.clone();
+        let sent = self.client.send(request.map(|()| body)).await;
+        let response = sent
+            .map_err(|err| Refusal::Unreachable { address: address(&url), why: describe(&err) })?;
         Ok(passed_on(response, observer))
     }
 }
 
 impl Proxy {
     /// What was sent so far, for Prometheus.
-    fn metrics(&self, headers: &HeaderMap) -> Result<Response<ResponseBody>, Refusal> {
+    fn metrics(&self, headers: &HeaderMap) -> Result<Response<AnyBody>, Refusal> {
         if self.token.is_none() && !names_an_address(headers) {
             return Err(Refusal::Host);
         }
@@ -265,23 +267,18 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Refusal> {
 
 /// The response of a service, without the headers of its connection. What it reports of the tokens
 /// it counted is read as it passes.
-fn passed_on(response: reqwest::Response, observer: Option<Observer>) -> Response<ResponseBody> {
-    let response: Response<reqwest::Body> = response.into();
+fn passed_on(response: Response<Incoming>, observer: Option<Observer>) -> Response<AnyBody> {
     let (mut head, body) = response.into_parts();
     let observer = observer.map(|it| it.of_response(head.status, &head.headers));
     head.headers = headers::passed_on(&head.headers);
+    head.version = Version::HTTP_11;
     let body = Observed { body, observer };
     Response::from_parts(head, body.map_err(Into::into).boxed_unsync())
 }
 
-/// The URL is left out: its query may contain a key.
-fn unreachable(err: reqwest::Error) -> Refusal {
-    let err = err.without_url();
-    let mut message = err.to_string();
-    let mut cause = StdError::source(&err);
-    while let Some(err) = cause {
-        message = format!("{message}: {err}");
-        cause = err.source();
-    }
-    Refusal::Unreachable(message)
+/// The scheme, the name and the port of a URL: its query may contain a key.
+fn address(url: &Uri) -> String {
+    let scheme = url.scheme_str().unwrap_or_default();
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    format!("{scheme}://{authority}")
 }

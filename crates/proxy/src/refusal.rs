@@ -11,8 +11,11 @@ use serde_json::json;
 
 use crate::budget::OverBudget;
 
-/// The body of a response that is passed on as it arrives.
-pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
+/// Any error of a connection.
+pub(crate) type AnyError = Box<dyn StdError + Send + Sync>;
+
+/// A body that is passed on as it arrives.
+pub(crate) type AnyBody = UnsyncBoxBody<Bytes, AnyError>;
 
 /// Why a request is not passed on.
 #[derive(Debug)]
@@ -29,8 +32,15 @@ pub(crate) enum Refusal {
     TooLong,
     /// The client sent less than it announced.
     Incomplete,
-    /// The service cannot be reached, for this reason.
-    Unreachable(String),
+    /// No service has such a URL.
+    BadUrl,
+    /// The service cannot be reached.
+    Unreachable {
+        /// Its scheme, name and port.
+        address: String,
+        /// The error of the connection.
+        why: String,
+    },
     /// The run would cost more than it may.
     Budget(OverBudget),
 }
@@ -43,8 +53,8 @@ impl Refusal {
             Refusal::Upgrade => StatusCode::UPGRADE_REQUIRED,
             Refusal::NoService => StatusCode::NOT_FOUND,
             Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::Incomplete => StatusCode::BAD_REQUEST,
-            Refusal::Unreachable(_) => StatusCode::BAD_GATEWAY,
+            Refusal::Incomplete | Refusal::BadUrl => StatusCode::BAD_REQUEST,
+            Refusal::Unreachable { .. } => StatusCode::BAD_GATEWAY,
             // Clients do not try again.
             Refusal::Budget(_) => StatusCode::PAYMENT_REQUIRED,
         }
@@ -65,8 +75,9 @@ impl Refusal {
                 .to_owned(),
             Refusal::TooLong => "a body without a declared length is too long".to_owned(),
             Refusal::Incomplete => "the request ends too early".to_owned(),
-            Refusal::Unreachable(why) => {
-                format!("epitome proxy cannot reach the model service: {why}")
+            Refusal::BadUrl => "the path of the request is in no URL of a service".to_owned(),
+            Refusal::Unreachable { address, why } => {
+                format!("epitome proxy cannot reach the model service {address}: {why}")
             }
             Refusal::Budget(why) => format!("epitome proxy: {why}"),
         }
@@ -74,7 +85,7 @@ impl Refusal {
 
     /// The response, in the form of errors that clients of all APIs show: Anthropic's `type`,
     /// OpenAI's `error`, Google's `code`.
-    pub(crate) fn into_response(self) -> Response<ResponseBody> {
+    pub(crate) fn into_response(self) -> Response<AnyBody> {
         let code = self.status().as_u16();
         let error = json!({"type": "epitome_proxy", "message": self.message(), "code": code});
         let body = json!({"type": "error", "error": error}).to_string();
@@ -85,7 +96,7 @@ impl Refusal {
 }
 
 /// A response with a text of this media type.
-pub(crate) fn text_response(media_type: &'static str, text: String) -> Response<ResponseBody> {
+pub(crate) fn text_response(media_type: &'static str, text: String) -> Response<AnyBody> {
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));

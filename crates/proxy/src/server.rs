@@ -148,6 +148,7 @@ async fn answer(stream: TcpStream, proxy: Arc<Proxy>) {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
+        .preserve_header_case(true)
         .serve_connection(TokioIo::new(stream), service);
     // An error of one connection does not affect the others.
     served.await.ok();

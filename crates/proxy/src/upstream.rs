@@ -1,14 +1,10 @@
 //! The services that requests are passed on to.
 
 use epitome_api::Api;
-use epitome_llm::{Provider, prepare_tls};
+use epitome_llm::Provider;
 use hyper::header::HeaderMap;
-use reqwest::Url;
-use reqwest::redirect::Policy;
-use std::time::Duration;
-
-/// Timeout of a connection. A response has none: a model may think for long.
-const CONNECT: Duration = Duration::from_secs(30);
+use hyper_util::client::proxy::matcher::Matcher;
+use url::Url;
 
 /// Why an address is not that of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +85,14 @@ pub(crate) enum Route {
 const CHATGPT: (&str, &str) = ("https://chatgpt.com/backend-api/codex", "chatgpt-account-id");
 
 impl Route {
+    /// The proxies of the environment, unless the service is on this machine.
+    pub(crate) fn proxies(&self) -> Matcher {
+        match self {
+            Route::One(upstream) if upstream.is_here() => Matcher::builder().build(),
+            Route::One(_) | Route::ByRequest => Matcher::from_env(),
+        }
+    }
+
     /// The URL for a request; `None` if nothing says which service it is for. `target` is the path
     /// with the query.
     pub(crate) fn url(&self, target: &str, headers: &HeaderMap) -> Option<String> {
@@ -124,22 +128,6 @@ fn provider(path: &str, headers: &HeaderMap) -> Option<Provider> {
         let has = |name: &str| name != "authorization" && headers.contains_key(name);
         has(endpoint.key.0) || endpoint.headers.iter().any(|(name, _)| has(name))
     })
-}
-
-/// A client that passes requests on: it follows no redirects, decodes no bodies, and uses the
-/// proxies of the environment, except to reach this machine.
-///
-/// # Errors
-///
-/// If the system has no certificates.
-pub(crate) fn client(route: &Route) -> reqwest::Result<reqwest::Client> {
-    prepare_tls();
-    let builder = reqwest::Client::builder().redirect(Policy::none()).connect_timeout(CONNECT);
-    let builder = match route {
-        Route::One(upstream) if upstream.is_here() => builder.no_proxy(),
-        Route::One(_) | Route::ByRequest => builder,
-    };
-    builder.build()
 }
 
 #[cfg(test)]

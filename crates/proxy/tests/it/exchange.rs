@@ -16,6 +16,8 @@ use tokio::sync::oneshot;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub first: String,
+    /// The headers as they were written.
+    pub lines: Vec<String>,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -24,11 +26,6 @@ impl Message {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
-    }
-
-    /// The names of its headers.
-    pub fn names(&self) -> Vec<&str> {
-        self.headers.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     fn read(from: &mut impl BufRead) -> Option<Message> {
@@ -58,8 +55,9 @@ impl Message {
             let (name, value) = line.split_once(':').expect("a header");
             (name.to_lowercase(), value.trim().to_owned())
         };
-        let headers = lines[1..].iter().map(header).collect();
-        Some(Message { first: lines[0].clone(), headers, body: Vec::new() })
+        let first = lines.remove(0);
+        let headers = lines.iter().map(header).collect();
+        Some(Message { first, lines, headers, body: Vec::new() })
     }
 }
 
