@@ -16,7 +16,7 @@
 //! ```
 //! use epitome_agents::{AGENTS, Environment, named, sessions};
 //!
-//! let environment = Environment::of_home("/home/ada".as_ref());
+//! let environment = Environment::from_home("/home/ada".as_ref());
 //! let claude = named("claude").expect("a known agent");
 //! assert!(claude.folder(&environment).ends_with("ada/.claude/projects"));
 //! assert!(sessions(&environment, Some("claude")).is_empty(), "Ada has no sessions here");
@@ -89,7 +89,7 @@ pub static AGENTS: &[&dyn Agent] = &[
 /// its path that is not an ASCII letter or digit is a dash.
 ///
 /// ```
-/// assert_eq!(epitome_agents::dashed("/home/dev/my_app"), "-home-dev-my-app");
+/// assert_eq!(epitome_agents::project_folder_name("/home/dev/my_app"), "-home-dev-my-app");
 /// ```
 pub fn dashed(path: &str) -> String {
     claude::dashed(path)

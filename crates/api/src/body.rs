@@ -1,6 +1,6 @@
 //! Converts a request body into a transcript: one item per message or element.
 
-use epitome_json::{Document, Value, whole};
+use epitome_json::{Document, Value, read_all};
 use epitome_model::{
     Block, Entry, Fault, Faults, Head, HiddenField, HiddenRecord, Item, Part, Record, Role, Source,
     Span, Transcript,
@@ -13,7 +13,7 @@ pub fn read(
     faults: &mut dyn Faults,
     each: fn(&mut Body<'_>, &Value<'_>),
 ) -> Transcript {
-    let bytes = whole(source);
+    let bytes = read_all(source);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Transcript::default();
     }
@@ -24,7 +24,7 @@ pub fn read(
             faults.report(Fault { line: 1, what });
             let span = Span { start: 0, end: bytes.len() as u64 };
             let kept = HiddenRecord { record: Record { line: 1, span }, copies: Vec::new() };
-            return Transcript { items: vec![Item::Kept(kept)], ..Transcript::default() };
+            return Transcript { items: vec![Item::Hidden(kept)], ..Transcript::default() };
         }
     };
     if std::str::from_utf8(&bytes).is_err() {
@@ -53,7 +53,7 @@ pub struct Body<'d> {
 pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> {
     match message.get("content") {
         Some(content) if content.is_text() && content.range().len() > 2 => {
-            vec![Block::Text(content.source())]
+            vec![Block::Text(content.to_source_text())]
         }
         Some(content) => content.list().iter().map(|value| Block::from(part(value))).collect(),
         None => Vec::new(),
@@ -63,7 +63,7 @@ pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> 
 /// The parts of a tool result whose content is a string or a list of parts. `part` parses one part.
 pub fn parts(content: Option<&Value<'_>>, part: fn(&Value<'_>) -> Part) -> Vec<Part> {
     match content {
-        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) if content.is_text() => vec![Part::Text(content.to_source_text())],
         Some(content) => content.list().iter().map(part).collect(),
         None => Vec::new(),
     }
@@ -87,7 +87,7 @@ impl<'d> Body<'d> {
         let Body { items, prompt, .. } = self;
         let entries = items.into_iter().enumerate().filter_map(|(idx, item)| match item {
             Item::Entry(entry) => Some((idx < prompt, *entry)),
-            Item::Kept(_) => None,
+            Item::Hidden(_) => None,
         });
         entries.collect()
     }
@@ -121,7 +121,7 @@ impl<'d> Body<'d> {
     /// Adds a record that no model sees, with its bulky parts.
     pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
         let record = self.record(record);
-        self.items.push(Item::Kept(HiddenRecord { record, copies }));
+        self.items.push(Item::Hidden(HiddenRecord { record, copies }));
     }
 
     /// Adds a message.
@@ -137,7 +137,7 @@ impl<'d> Body<'d> {
         self.items.push(Item::Entry(Box::new(entry)));
         match self.items.last_mut() {
             Some(Item::Entry(entry)) => entry,
-            Some(Item::Kept(_)) | None => unreachable!("it was just put there"),
+            Some(Item::Hidden(_)) | None => unreachable!("it was just put there"),
         }
     }
 

@@ -83,7 +83,7 @@ pub enum SummaryAs {
 
 /// The model's acknowledgement of a summary.
 pub(crate) static UNDERSTOOD: LazyLock<Block> =
-    LazyLock::new(|| Block::Text(Text::Made("Understood. I go on from the summary.".into())));
+    LazyLock::new(|| Block::Text(Text::Owned("Understood. I go on from the summary.".into())));
 
 /// The context of a transcript, arranged in the order that APIs require.
 pub struct Conversation<'t> {

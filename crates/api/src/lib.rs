@@ -18,10 +18,10 @@
 //!
 //! ```
 //! let body = br#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
-//! let api = epitome_api::named("openai-chat").expect("an API");
+//! let api = epitome_api::find_api("openai-chat").expect("an API");
 //! let transcript = (api.format.read)(&body, &mut ());
 //! assert_eq!(transcript.entries().count(), 1);
-//! let anthropic = epitome_api::named("anthropic").expect("an API");
+//! let anthropic = epitome_api::find_api("anthropic").expect("an API");
 //! let made = (anthropic.make)(&transcript, &body);
 //! let expect = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}]}"#;
 //! assert_eq!(made.body, expect);
@@ -174,7 +174,7 @@ macro_rules! api {
         const SHAPES: epitome_json::write::Shapes = epitome_json::write::Shapes {
             output: epitome_json::write::literal,
             block: $block,
-            thinking: epitome_json::write::Gone::Whole,
+            thinking: epitome_json::write::BlockRemainder::Nothing,
         };
     };
 }
@@ -188,7 +188,7 @@ pub static APIS: &[Api] =
 /// The API with this name or alias.
 ///
 /// ```
-/// let api = epitome_api::named("gemini").expect("an alias of gemini-api");
+/// let api = epitome_api::find_api("gemini").expect("an alias of gemini-api");
 /// assert_eq!(api.name, "gemini-api");
 /// ```
 pub fn named(name: &str) -> Option<&'static Api> {

@@ -124,7 +124,7 @@ impl Api {
     /// Reads one message: a JSON object, as in the list of messages of a body.
     ///
     /// ```
-    /// let api = epitome_api::named("anthropic").expect("an API");
+    /// let api = epitome_api::find_api("anthropic").expect("an API");
     /// let message = api.message(r#"{"role":"user","content":"Hi"}"#).expect("a message");
     /// assert_eq!(message.entries.len(), 1);
     /// let refused = api.message(r#"{"role":"tool","content":"Hi"}"#).map(|_| ());

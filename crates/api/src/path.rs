@@ -18,9 +18,9 @@ impl Api {
     /// ```
     /// use epitome_api::{Api, Purpose};
     ///
-    /// let (api, purpose) = Api::of_path("/v1/messages/count_tokens").expect("an endpoint");
+    /// let (api, purpose) = Api::from_path("/v1/messages/count_tokens").expect("an endpoint");
     /// assert_eq!((api.name, purpose), ("anthropic", Purpose::Count));
-    /// assert!(Api::of_path("/v1/models").is_none());
+    /// assert!(Api::from_path("/v1/models").is_none());
     /// ```
     pub fn of_path(path: &str) -> Option<(&'static Api, Purpose)> {
         // The path of Gemini's API names a model: `models/MODEL:generateContent`.
@@ -34,7 +34,7 @@ impl Api {
     /// The model that a path names, if bodies of this API do not name it.
     ///
     /// ```
-    /// let gemini = epitome_api::named("gemini-api").expect("an API");
+    /// let gemini = epitome_api::find_api("gemini-api").expect("an API");
     /// let path = "/v1beta/models/gemini-3-pro:generateContent";
     /// assert_eq!(gemini.model_in_path(path), Some("gemini-3-pro"));
     /// ```

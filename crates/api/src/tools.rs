@@ -3,7 +3,7 @@
 //! A request body does not say which agent sent it, so this table has the names of all of them.
 
 use epitome_json::Value;
-use epitome_model::{Call, Field, FieldRole, Image, Inner, ToolKind};
+use epitome_model::{Call, DecodedLiteral, Field, FieldRole, Image, ToolKind};
 
 use crate::arguments::{self, ClassifiedCall, Roles, Rule};
 
@@ -77,7 +77,7 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 
 /// Classifies a call by its name and a string: an object as JSON, or the input of a custom tool.
 fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
-    let inner = Inner::decode(literal.raw(), literal.span().start);
+    let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);
     let text = &inner.text;
     if epitome_json::check(text).is_ok() {
         let whole = 0..text.len();
@@ -85,6 +85,6 @@ fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
     }
     let kind = arguments::classify(TOOLS, name, b"{}", &(0..2), 0).kind;
     let role = if kind == ToolKind::Patch { FieldRole::Patch } else { FieldRole::Other };
-    let fields = vec![Field { name: "input".into(), role, text: literal.source() }];
+    let fields = vec![Field { name: "input".into(), role, text: literal.to_source_text() }];
     ClassifiedCall { kind, target: None, part: None, fields }
 }

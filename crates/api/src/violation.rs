@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use epitome_json::{Document, Value, whole};
+use epitome_json::{Document, Value, read_all};
 use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
 
 /// What an API refuses in a request body.
@@ -15,7 +15,7 @@ impl Invariants for BodyInvariants {
 }
 
 fn check(source: &dyn Source, invariants: fn(&mut Violations<'_>, &Value<'_>)) -> Vec<Violation> {
-    let bytes = whole(source);
+    let bytes = read_all(source);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use epitome_api::Outgoing;
-use epitome_engine::{Called, Context, Preparation};
+use epitome_engine::{Context, Preparation, ResponseCall};
 use epitome_error::Result;
 use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Retry, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
@@ -31,7 +31,7 @@ pub trait Front {
 
     /// Asks whether a call may run. Returns `None` if the answer comes later, as
     /// [`Input::Permission`].
-    fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
+    fn permit(&mut self, called: &ResponseCall, access: &Access) -> Option<Answer>;
 
     /// Whether a user is present to answer questions. An answer comes later as [`Input::Told`].
     fn is_attended(&self) -> bool;
@@ -273,7 +273,7 @@ impl Agent {
     }
 
     /// Makes the context of a task.
-    fn begin(&mut self, called: Called, front: &mut dyn Front) -> Input {
+    fn begin(&mut self, called: ResponseCall, front: &mut dyn Front) -> Input {
         let begun = match self.changes.take() {
             Some(mut changes) => {
                 let begun = changes.begin_task(self);
@@ -314,7 +314,7 @@ impl Agent {
         };
         let place = self.workplace.clone();
         let in_task = of_task.is_some();
-        let outgoing = context.as_it_is().to_model();
+        let outgoing = context.unchanged_view().to_model();
         // The log grows while the request is running, so a copy is sent.
         let transcript = outgoing.transcript.clone();
         let source = context.log().to_vec();
@@ -369,7 +369,7 @@ impl Agent {
         });
     }
 
-    fn run(&mut self, called: Called, access: Access, report: Report) {
+    fn run(&mut self, called: ResponseCall, access: Access, report: Report) {
         self.tools_running += 1;
         let progress = report.clone();
         let id = called.id.clone();

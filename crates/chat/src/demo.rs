@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use epitome::live;
-use epitome_engine::{Called, Context};
+use epitome_engine::{Context, ResponseCall};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_llm::Catalogue;
 use epitome_model::Tokens;
@@ -101,7 +101,7 @@ impl Demo<'_> {
             ],
         )?;
         let report = self.context().report();
-        let said = report.said;
+        let said = report.originals;
         let sent = report.sent;
         self.done(&format!("{said} tokens so far, of which {sent} were sent"));
         self.expect(sent.0 * 2 < said.0, "the log is shortened")
@@ -131,7 +131,7 @@ impl Demo<'_> {
         self.reopen("s06")?;
         self.command("/compact the error in pricing")?;
         let outcome = self.context().outcome();
-        let written = outcome.is_some_and(|it| it.by_tier.contains_key("summary"));
+        let written = outcome.is_some_and(|it| it.by_stage.contains_key("summary"));
         self.expect(written, "the model writes a summary")?;
         self.command("/undo")
     }
@@ -155,7 +155,7 @@ impl Demo<'_> {
 
     fn end(&mut self) -> Result<()> {
         let report = self.context().report();
-        let said = report.said;
+        let said = report.originals;
         let sent = report.sent;
         let entries = report.entries;
         self.step(&format!("{said} tokens were said; a request now sends {sent} of them."));
@@ -285,7 +285,7 @@ impl Front for Printed<'_> {
         (self.print)(&line);
     }
 
-    fn permit(&mut self, _: &Called, access: &Access) -> Option<Answer> {
+    fn permit(&mut self, _: &ResponseCall, access: &Access) -> Option<Answer> {
         (self.print)(&Line::Done(format!("  asked whether to {access}: allowed once")));
         Some(Answer::Once)
     }

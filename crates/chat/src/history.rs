@@ -9,7 +9,7 @@ use crate::machine::{Event, GO_ON};
 
 /// Returns all messages of a context, as they were before anything was shortened.
 pub fn history(context: &Context) -> Vec<Event> {
-    let outgoing = context.as_it_is();
+    let outgoing = context.unchanged_view();
     let transcript = outgoing.transcript();
     let source = outgoing.source();
     let mut events = Vec::new();

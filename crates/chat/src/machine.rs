@@ -15,7 +15,7 @@ mod task;
 use std::collections::VecDeque;
 use std::mem;
 
-use epitome_engine::{Called, Context, Next, Preparation, Recovery, Speaker};
+use epitome_engine::{Context, Next, Preparation, Recovery, ResponseCall, Speaker};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_llm::Failure;
 use epitome_model::{MicroDollars, Role, TokenUsage};
@@ -102,17 +102,17 @@ pub enum Action {
     /// Prepare a compaction ([`Preparation::work`]) with this number, in the background.
     Prepare(u64, Box<Preparation>),
     /// Find out what a call would access.
-    Check(Called),
+    Check(ResponseCall),
     /// Ask the user whether a call may run.
-    Permit(Called, Access),
+    Permit(ResponseCall, Access),
     /// Ask the user the question of a call.
-    Question(Called, Question),
+    Question(ResponseCall, Question),
     /// Make a context for the task of a call.
-    Begin(Called),
+    Begin(ResponseCall),
     /// Carry out an action for the task of a call. Its context is [`Machine::task_context`].
     Task(Box<str>, Box<Action>),
     /// Run a call. The calls of one answer may run in parallel.
-    Run(Called, Access),
+    Run(ResponseCall, Access),
     /// Stop the current request and all running calls.
     Stop,
     /// Make a change outside of the machine, which is idle if the change needs that.

@@ -134,7 +134,7 @@ impl Play {
 
     /// All texts in the model's context, one per line.
     fn texts(&self) -> Vec<String> {
-        let outgoing = self.machine.context().as_it_is();
+        let outgoing = self.machine.context().unchanged_view();
         let (transcript, source) = (outgoing.transcript(), outgoing.source());
         let text = |block: &Block| match block {
             Block::Text(text) => text.read(source).into_owned(),
@@ -158,7 +158,7 @@ impl Play {
 /// Checks that services accept a context.
 fn accepted(context: &Context) {
     assert_eq!(context.open_calls(), Vec::new());
-    let outgoing = context.as_it_is();
+    let outgoing = context.unchanged_view();
     if outgoing.transcript().context.is_empty() {
         return;
     }
@@ -470,7 +470,7 @@ fn what_was_said_is_counted_the_same_after_a_session_is_resumed() {
     let context = play.machine.context();
     let setup = Setup::new(built_in("s06").unwrap()).with_window(Tokens(200_000));
     let resumed = Context::resume(context.log().to_vec(), Box::new(Nowhere), setup).unwrap();
-    assert!(context.report().said > context.report().sent);
+    assert!(context.report().originals > context.report().sent);
     assert_eq!(resumed.report(), context.report());
 }
 
@@ -616,12 +616,12 @@ fn a_loaded_skill_stays_through_every_compaction_of_every_recipe() {
             (0..6).for_each(|n| long_turn(&mut play, round * 6 + n));
             play.input(Input::Compact(None));
             play.summarise();
-            let body = play.machine.context().as_it_is().body("anthropic").unwrap().body;
+            let body = play.machine.context().unchanged_view().body("anthropic").unwrap().body;
             assert!(body.contains(rule), "{recipe}, round {round}");
         }
         let report = play.machine.context().report();
         let outcome = play.machine.context().outcome();
-        assert!(report.sent < report.said, "{recipe}: nothing was compacted: {outcome:?}");
+        assert!(report.sent < report.originals, "{recipe}: nothing was compacted: {outcome:?}");
     }
 }
 

@@ -17,8 +17,8 @@ pub fn change(event: &Event) -> Option<String> {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
         // Some recipes make small changes before every request.
         Event::Finished { why: EventReason::Request, .. } => None,
-        Event::Finished { before, after, by_tier, no_summary, .. } => {
-            let what = tiers(by_tier);
+        Event::Finished { before, after, by_stage, no_summary, .. } => {
+            let what = tiers(by_stage);
             let instead = no_summary.as_ref().map(|why| format!(", as there is no summary: {why}"));
             let instead = instead.unwrap_or_default();
             Some(format!("context compacted ({before} → {after} tokens): {what}{instead}"))
@@ -89,7 +89,7 @@ pub fn undone(before: Tokens, after: Tokens) -> String {
 /// Describes what is shortened in a context, in a few lines.
 pub fn losses(context: &Context) -> Vec<String> {
     let report = context.report();
-    let said = report.said;
+    let said = report.originals;
     let sent = report.sent;
     let mut lines = vec![format!("of {said} tokens that were said, {sent} are sent")];
     let references = context.references();
@@ -131,8 +131,8 @@ fn unsent(texts: &[SaidText]) -> Vec<String> {
 }
 
 /// The numbers of shortened pieces by kind: `results 31, stale 12`.
-pub fn tiers(by_tier: &BTreeMap<String, u64>) -> String {
-    let parts: Vec<String> = by_tier.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
+pub fn tiers(by_stage: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = by_stage.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 

@@ -23,7 +23,7 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use epitome_engine::Called;
+use epitome_engine::ResponseCall;
 use epitome_llm::Stop;
 use epitome_model::ToolKind;
 use serde::de::DeserializeOwned;
@@ -272,7 +272,7 @@ impl Workplace {
     /// # Errors
     ///
     /// Why the call cannot be run, for the model.
-    pub fn access(&self, called: &Called) -> Result<Access, String> {
+    pub fn access(&self, called: &ResponseCall) -> Result<Access, String> {
         if let Some(tool) = self.more_tool(&called.name) {
             let name = tool.name.splitn(3, "__").nth(2).unwrap_or(&tool.name);
             return Ok(Access::Mcp { server: tool.server.clone(), tool: name.to_owned() });
@@ -290,7 +290,7 @@ impl Workplace {
     /// # Errors
     ///
     /// The error, for the model.
-    pub fn run(&self, called: &Called, access: &Access, stop: &Stop) -> Outcome {
+    pub fn run(&self, called: &ResponseCall, access: &Access, stop: &Stop) -> Outcome {
         if let (Some(tool), Some(more)) = (self.more_tool(&called.name), &self.more) {
             return more.call(tool, &called.arguments, stop);
         }
@@ -298,7 +298,7 @@ impl Workplace {
     }
 }
 
-fn find(called: &Called) -> Result<&'static Tool, String> {
+fn find(called: &ResponseCall) -> Result<&'static Tool, String> {
     named(&called.name).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
         format!("there is no tool `{}`: there are {}", called.name, names.join(", "))

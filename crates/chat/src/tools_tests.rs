@@ -54,9 +54,9 @@ impl Project {
     }
 }
 
-fn called(tool: &str, arguments: &Value) -> Called {
+fn called(tool: &str, arguments: &Value) -> ResponseCall {
     let arguments = arguments.to_string();
-    Called { id: "c1".into(), name: tool.into(), kind: ToolKind::Other, arguments }
+    ResponseCall { id: "c1".into(), name: tool.into(), kind: ToolKind::Other, arguments }
 }
 
 #[test]

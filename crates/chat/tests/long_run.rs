@@ -50,7 +50,7 @@ fn result(n: usize, part: usize) -> String {
 #[test]
 fn hundreds_of_turns_fit_into_a_small_window_and_nothing_is_lost() {
     let mut recipe = built_in("digest").expect("a built-in recipe");
-    recipe.target = PerKind::same(Some(Target::of_tokens(Tokens(12_000))));
+    recipe.target = PerKind::for_both(Some(Target::from_tokens(Tokens(12_000))));
     let mut driver = Driver::new(recipe, WINDOW);
     let (mut produced, mut compactions) = (0, 0);
     for n in 0..TURNS {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome::compaction::{CompactionPlan, ShownEdit};
+use epitome::compaction::{PreparedCompaction, ShownEdit};
 use epitome::redact::SessionScreen;
 use epitome_model::{Bytes, Counter, Source};
 use epitome_render::{DiffLine, LineChange, changed_lines, diff_lines};
@@ -18,14 +18,14 @@ const WIDTH: usize = 160;
 /// Shows every edit of a plan that changes the context: the removed text and its replacement, with
 /// secrets redacted. Edits of copies in metadata are only counted.
 pub fn render<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
     mut screen: SessionScreen<'_>,
 ) -> String {
     let mut text = String::new();
     let mut copies = 0;
     let mut of_copies = 0;
-    for ShownEdit { line, what, pass, saved, before, after } in planned.shown_edits(counter) {
+    for ShownEdit { line, what, pass, saved, before, after } in planned.describe_edits(counter) {
         if pass == "copies" {
             copies += 1;
             of_copies += before.len().saturating_sub(after.len()) as u64;

@@ -281,7 +281,7 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
 /// Parses a target: `50k` is 50,000 tokens, `60%` is a share of the window, `80000chars` is a
 /// number of characters.
 pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
-    let tokens = parse_tokens(text).map(|tokens| Target::of_tokens(Tokens(tokens)));
+    let tokens = parse_tokens(text).map(|tokens| Target::from_tokens(Tokens(tokens)));
     let target = tokens.or_else(|_| text.parse::<Target>());
     target
         .map_err(|_| format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"))

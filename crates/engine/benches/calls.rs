@@ -64,7 +64,7 @@ fn row(calls: usize) {
         );
         context.push_messages("anthropic", &[&call, &result], None).expect("memory is written");
         context.view().expect("memory is written");
-        std::hint::black_box((context.as_it_is().messages(), context.references()));
+        std::hint::black_box((context.unchanged_view().messages(), context.references()));
         std::hint::black_box(context.digested_calls());
         compactions += u64::from(!context.events().is_empty());
     }

@@ -4,6 +4,7 @@
 //! All messages are kept in an append-only log. A compaction is a line of the log as well: what is
 //! sent is the log with the edits of these lines applied. See `docs/library.md`.
 
+mod api_json;
 mod append;
 mod apply;
 mod boundary;
@@ -27,7 +28,6 @@ mod setup;
 mod size;
 mod tool;
 mod trim;
-mod wire;
 
 use std::fmt;
 
@@ -52,16 +52,16 @@ use question::{ALL_KEPT, Pending};
 use size::Bill;
 use tool::CompactionRequest;
 
+pub use api_json::{Outgoing, ResponseCall};
 pub use contents::{Content, Share};
 pub use epitome_formats::epitome::{MessagePart, Origin, Speaker};
 pub use list::ListChange;
 pub use overflow::Recovery;
 pub use prepare::Preparation;
 pub use question::Question;
-pub use recall::{Hit, RECALL, Recalled};
+pub use recall::{Hit, RECALL, RecallResult};
 pub use setup::{Report, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};
-pub use wire::{Called, Outgoing};
 
 /// The context of an agent that is running: every message so far, and what of it is sent to the
 /// model.
@@ -161,7 +161,7 @@ impl fmt::Debug for Context {
 /// What the caller does next, before a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Send the request: [`Context::view`] or [`Context::as_it_is`] returns its content.
+    /// Send the request: [`Context::view`] or [`Context::unchanged_view`] returns its content.
     Send,
     /// Ask a model this question, and pass its reply to [`Context::answer`]. Then call
     /// [`Context::step`] again: a long history takes several questions.
@@ -179,7 +179,7 @@ impl Context {
     /// let mut context = Context::in_memory(Setup::new(recipe));
     /// // An empty context: there is nothing to send, to compact or to undo.
     /// assert_eq!(context.view()?.body("anthropic")?.body, "");
-    /// assert!(context.compact(None)?.by_tier.is_empty());
+    /// assert!(context.compact(None)?.by_stage.is_empty());
     /// assert!(!context.undo()?);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
@@ -251,7 +251,7 @@ impl Context {
         context.known.reread(&context.log);
         let transcript = context.log.log().transcript();
         let source = context.log.bytes();
-        context.counts.know_all(transcript, source, &*context.setup.counter);
+        context.counts.count_all(transcript, source, &*context.setup.counter);
         context.recount();
         context.hold_after_undo();
         context
@@ -324,7 +324,7 @@ impl Context {
         while let Next::Ask(question) = self.step()? {
             self.answer(write(&question))?;
         }
-        Ok(self.as_it_is())
+        Ok(self.unchanged_view())
     }
 
     /// What to send in the next request, without doing work that is due.
@@ -336,10 +336,10 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("Hello.")?;
-    /// assert!(context.as_it_is().messages().contains("Hello."));
+    /// assert!(context.unchanged_view().messages().contains("Hello."));
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn as_it_is(&self) -> Outgoing<'_> {
+    pub fn unchanged_view(&self) -> Outgoing<'_> {
         let rule = self.setup.recipe.stages.live.summary.as_ref();
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
@@ -405,11 +405,11 @@ impl Context {
                     Ok(pending) => self.ask.pending = Some(pending),
                     // This is no failure: everything is kept, so there is nothing to summarise.
                     Err(reason) if reason == ALL_KEPT => {
-                        self.machine.unanswered(why, &gauge, reason);
+                        self.machine.report_no_summary(why, &gauge, reason);
                     }
                     Err(reason) => {
                         self.ask.request.iter_mut().for_each(|asked| asked.did_not(&reason));
-                        self.machine.answered(why, gauge.tokens, &gauge, Err(reason));
+                        self.machine.report_summary(why, gauge.tokens, &gauge, Err(reason));
                     }
                 },
             }
@@ -600,7 +600,7 @@ impl Context {
         self.hold_after_undo();
         // A full window must be compacted before the next request in spite of that.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
-            self.machine.report_held(self.tokens());
+            self.machine.report_suspended(self.tokens());
         }
         Ok(true)
     }
@@ -621,7 +621,7 @@ impl Context {
         let Some(sent) = self.log.log().undone() else { return };
         let items = self.transcript().context.iter().take(sent);
         let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
-        self.machine.hold(self.setup.overhead + then);
+        self.machine.suspend_after_undo(self.setup.overhead + then);
     }
 
     /// Returns the events since the last call, and removes them.

@@ -3,7 +3,7 @@
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
-use epitome_passes::{Digest, DigestRule, FactIndex, Old, View};
+use epitome_passes::{Digest, DigestRule, FactIndex, ReplacedHistory, View};
 
 use crate::summary::says_more_than_a_summary;
 
@@ -51,7 +51,7 @@ impl Digesting<'_, '_> {
             old.iter().partition(|item| transcript.head.prompt.contains(item));
         let stays: Tokens = kept.iter().chain(&prompt).map(|&item| tokens(item)).sum();
         let said = said(old, kept);
-        let old = Old { items: &items, read: &said, said: &said, kept };
+        let old = ReplacedHistory { items: &items, originals: &said, all_originals: &said, kept };
         let digest = rule.digest_with(index, view, &old, budget, stays + around);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         Ok(digest.map(|digest| Chosen { digest, items }))

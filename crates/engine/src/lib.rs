@@ -10,8 +10,9 @@
 //! log; without one the log is in memory. [`Context::view`] returns an [`Outgoing`]: the content of
 //! the next request, for any API.
 //!
-//! [`stored`] does the same for a stored session: a [`CompactionPlan`](stored::CompactionPlan) is
-//! planned, written, read again, verified and counted in memory.
+//! [`stored`] does the same for a stored session: a
+//! [`PreparedCompaction`](stored::PreparedCompaction) is planned, written, read again, verified and
+//! counted in memory.
 //!
 //! ```
 //! use epitome_engine::{Context, MessagePart, Setup};
@@ -43,14 +44,15 @@ pub mod stored;
 mod summary;
 
 pub use context::{
-    Called, Content, Context, Hit, ListChange, MessagePart, Next, NotDone, Origin, Outcome,
-    Outgoing, Preparation, Question, RECALL, Recalled, Recovery, Report, Setup, Share, Speaker,
-    WindowUse, compact_tool,
+    Content, Context, Hit, ListChange, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
+    Preparation, Question, RECALL, RecallResult, Recovery, Report, ResponseCall, Setup, Share,
+    Speaker, WindowUse, compact_tool,
 };
 pub use epitome_passes::history;
 pub use journal::Journal;
 pub use middle::stored_middle_cut;
 pub use overflow::{KnownBy, Overflow, overflow};
 pub use summary::{
-    StartedSummary, SummaryRequest, WINDOW, keeping, kept_end, says_more_than_a_summary,
+    StartedSummary, SummaryRequest, WINDOW, keep_rules_of, says_more_than_a_summary,
+    split_at_kept_end,
 };

@@ -24,15 +24,15 @@ use epitome_model::{
     At, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, Violation, WriteMode, weigh,
 };
 use epitome_passes::{
-    ContextKind, Kept, Options, Plan, Recipe, Side, View, add_edits, begin, recount, verify,
+    ContextKind, KeptParts, Options, Plan, Recipe, Side, View, add_edits, begin, recount, verify,
 };
 use tracing::debug_span;
 use tracing::field::Empty;
 
 pub use ingest::unanswered;
-pub use native::usual_saving;
+pub use native::default_way_saving;
 pub use note::Note;
-pub use replaced_items::{StandIn, StandsFor};
+pub use replaced_items::{ReplacedItems, ReplacementKind};
 pub use savings::{Saving, Savings};
 pub use shown_edits::ShownEdit;
 pub use summary::{check_holds_a_summary, no_summaries};
@@ -54,7 +54,7 @@ pub enum Way {
 /// A compaction of a session that has been carried out in memory and is not yet written to disk.
 ///
 /// ```
-/// use epitome_engine::stored::CompactionPlan;
+/// use epitome_engine::stored::PreparedCompaction;
 /// use epitome_formats::Loaded;
 /// use epitome_passes::built_in;
 /// use epitome_tokens::Estimate;
@@ -78,17 +78,17 @@ pub enum Way {
 /// // `bytes` is a session of pi in which a file is read nine times.
 /// let session = Loaded::read(bytes.into_bytes(), None)?;
 /// let recipe = built_in("s06").expect("a built-in recipe");
-/// let plan = CompactionPlan::new(&session, &recipe, &Estimate::new())?;
+/// let plan = PreparedCompaction::new(&session, &recipe, &Estimate::new())?;
 /// plan.check_invariants("session.jsonl".as_ref())?;
 /// assert!(plan.tokens_after < plan.plan.tokens_before);
 /// // The compacted session has nothing left to remove.
 /// let mut compacted = Vec::new();
 /// plan.spliced()?.copy_to(&mut compacted)?;
 /// let session = Loaded::read(compacted, None)?;
-/// assert!(CompactionPlan::new(&session, &recipe, &Estimate::new())?.is_empty());
+/// assert!(PreparedCompaction::new(&session, &recipe, &Estimate::new())?.is_empty());
 /// # Ok::<(), epitome_error::Error>(())
 /// ```
-pub struct CompactionPlan<'a, S> {
+pub struct PreparedCompaction<'a, S> {
     /// The original session.
     pub session: &'a Loaded<S>,
     /// The recipe that planned the edits.
@@ -98,7 +98,7 @@ pub struct CompactionPlan<'a, S> {
     /// The plan: its edits, with their token counts.
     pub plan: Plan,
     /// What a summary or a digest replaces; `None` if the plan has neither.
-    pub stands_for: Option<StandsFor>,
+    pub stands_for: Option<ReplacedItems>,
     /// The parts of the recipe that were left out, and why.
     pub notes: Vec<Note>,
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
@@ -118,14 +118,14 @@ pub struct CompactionPlan<'a, S> {
 /// What the stages of a recipe planned.
 enum Staged<'a, S> {
     /// A digest, which can be written in one way only: it is written and verified already.
-    Digest(Box<CompactionPlan<'a, S>>),
+    Digest(Box<PreparedCompaction<'a, S>>),
     /// Edits, and the parts of the recipe that are left out.
     Edits(Box<Plan>, Vec<Note>),
 }
 
-impl<'a, S: Source> CompactionPlan<'a, S> {
+impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// Makes a compaction that is written into the records. If the recipe finds nothing to do, the
-    /// result [is empty](CompactionPlan::is_empty).
+    /// result [is empty](PreparedCompaction::is_empty).
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         session: &'a Loaded<S>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
-        CompactionPlan::by(Way::Rewrite, session, recipe, counter)
+    ) -> Result<PreparedCompaction<'a, S>> {
+        PreparedCompaction::in_way(Way::Rewrite, session, recipe, counter)
     }
 
     /// Makes a compaction that is written in the given way.
@@ -146,12 +146,12 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be
     /// written; `Unsupported` if this agent has no records for [`Way::Native`]; `Refused` if this
     /// session cannot have one; the error of reading the session.
-    pub fn by(
+    pub fn in_way(
         way: Way,
         session: &'a Loaded<S>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<PreparedCompaction<'a, S>> {
         let stages = Stages { session, recipe, counter };
         let tried = stages.plan(way).and_then(|staged| match staged {
             Staged::Digest(done) => Ok(*done),
@@ -165,15 +165,15 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`CompactionPlan::by`].
-    pub fn as_usual(
+    /// The errors of [`PreparedCompaction::in_way`].
+    pub fn in_default_way(
         session: &'a Loaded<S>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<PreparedCompaction<'a, S>> {
         let mode = session.format.capabilities(&session.transcript).usual_mode(session.format);
         if mode == WriteMode::Splice {
-            return CompactionPlan::by(Way::Rewrite, session, recipe, counter);
+            return PreparedCompaction::in_way(Way::Rewrite, session, recipe, counter);
         }
         let stages = Stages { session, recipe, counter };
         let tried = stages.plan(Way::Native).and_then(|staged| match staged {
@@ -226,7 +226,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     }
 
     /// What the recipe keeps whole, and why.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &KeptParts {
         &self.plan.kept
     }
 }
@@ -269,7 +269,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             && let Some(digest) = self.digest(rule, &view, &plan, &mut notes)?
         {
             notes.extend(missed_for_pins(&digest));
-            return Ok(Staged::Digest(Box::new(CompactionPlan { notes, ..digest })));
+            return Ok(Staged::Digest(Box::new(PreparedCompaction { notes, ..digest })));
         }
         match stages.trim.and_then(|rule| self.cut(&rule, mode, &plan.kept, &mut notes)) {
             Some(cut) => plan = self.plan_behind(cut, plan),
@@ -285,7 +285,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         &self,
         plan: Plan,
         notes: Vec<Note>,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<PreparedCompaction<'a, S>> {
         match self.write(Way::Native, plan.clone(), notes.clone()) {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
             // The error is not lost: if the rewrite fails as well, its own error is returned.
@@ -299,7 +299,12 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 
     /// Writes those edits of a plan that can be expressed in the given way.
-    fn write(&self, way: Way, mut plan: Plan, notes: Vec<Note>) -> Result<CompactionPlan<'a, S>> {
+    fn write(
+        &self,
+        way: Way,
+        mut plan: Plan,
+        notes: Vec<Note>,
+    ) -> Result<PreparedCompaction<'a, S>> {
         if let (Way::Native, Some(native)) = (way, &self.session.format.native) {
             native::only_what_is_reached(native, self.session, &mut plan, self.counter)?;
         }
@@ -311,7 +316,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 
     /// Carries out a plan in memory: writes it, reads the result again, verifies and counts it.
-    fn write_and_verify(&self, way: Way, plan: Plan) -> Result<CompactionPlan<'a, S>> {
+    fn write_and_verify(&self, way: Way, plan: Plan) -> Result<PreparedCompaction<'a, S>> {
         let session = self.session;
         let Loaded { format, source, transcript, .. } = session;
         let span = debug_span!(
@@ -344,7 +349,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         };
         let bytes_after = Bytes(Source::len(&spliced));
         span.record("after", tokens_after.0);
-        Ok(CompactionPlan {
+        Ok(PreparedCompaction {
             session,
             recipe: self.recipe.clone(),
             way,
@@ -450,7 +455,7 @@ fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
 }
 
 /// A note if the target is missed because of pinned rules.
-fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
+fn missed_for_pins<S>(planned: &PreparedCompaction<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
     let after = planned.tokens_after;
     let tokens = planned.plan.pinned;

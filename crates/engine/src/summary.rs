@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
-use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
+use epitome_passes::{
+    KeptParts, Options, Recipe, ReplacedHistory, Summarising, SummaryRule, View, Writer,
+};
 
 /// The window in tokens that is assumed if a model's window is unknown.
 pub const WINDOW: Tokens = Tokens(32_000);
@@ -50,9 +52,9 @@ impl SummaryRequest<'_> {
         said: impl FnOnce(&[usize], &[usize]) -> (Vec<usize>, Vec<usize>),
     ) -> Result<Option<StartedSummary>, String> {
         let SummaryRequest { transcript, source, recipe, options, rule, writer } = self;
-        let keep = keeping(recipe);
+        let keep = keep_rules_of(recipe);
         let kept = epitome_passes::compact(transcript, source, &keep, &options).kept;
-        let end = end(kept_end(transcript, &kept).0.len());
+        let end = end(split_at_kept_end(transcript, &kept).0.len());
         let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {
             return Ok(None);
@@ -62,21 +64,24 @@ impl SummaryRequest<'_> {
         let (read, said) = said(&items, kept);
         let view =
             View::new(transcript, source, options.counter).with_rule_files(&recipe.rule_files);
-        let old = Old { items: &items, read: &read, said: &said, kept };
+        let old = ReplacedHistory { items: &items, originals: &read, all_originals: &said, kept };
         let writing = Summarising::begin(&view, &old, &rule, writer)?;
         Ok(Some(StartedSummary { kept: kept.to_vec(), items, writing }))
     }
 }
 
 /// A recipe with nothing but the rules for what `recipe` keeps.
-pub fn keeping(recipe: &Recipe) -> Recipe {
+pub fn keep_rules_of(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
 /// The context in two parts: the items that a summary replaces, and the end that is kept.
 /// Everything after the last item that is not in `kept` is kept, and no call is separated from its
 /// results.
-pub fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
+pub fn split_at_kept_end<'t>(
+    transcript: &'t Transcript,
+    kept: &KeptParts,
+) -> (&'t [usize], &'t [usize]) {
     let context = &transcript.context;
     let mut end =
         context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);

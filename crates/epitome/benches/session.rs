@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use epitome::archive::{Generation, Hash, WayBack};
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome::storage::{Blobs, RestoreTarget, Spliced, restore};
 use epitome::{Error, Loaded};
 use epitome_model::{Counter, Source, Tokens};
@@ -68,7 +68,7 @@ fn plan(bencher: Bencher<'_, '_>, counter: &dyn Counter) {
     let bencher = bencher.counter(BytesCount::of_slice(bytes()));
     bencher.bench(|| {
         let planned =
-            CompactionPlan::new(&session, &recipe, counter).expect("the edits can be written");
+            PreparedCompaction::new(&session, &recipe, counter).expect("the edits can be written");
         planned.splices.len()
     });
 }
@@ -77,7 +77,7 @@ fn plan(bencher: Bencher<'_, '_>, counter: &dyn Counter) {
 fn write(bencher: Bencher<'_, '_>) {
     let (session, recipe) = (session(), recipe());
     let planned =
-        CompactionPlan::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
+        PreparedCompaction::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
     let spliced = planned.spliced().expect("the splices lie apart");
     bencher.counter(BytesCount::of_slice(bytes())).bench(|| {
         let mut hasher = Hasher(blake3::Hasher::new());
@@ -90,7 +90,7 @@ fn write(bencher: Bencher<'_, '_>) {
 fn back(bencher: Bencher<'_, '_>) {
     let (session, recipe) = (session(), recipe());
     let planned =
-        CompactionPlan::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
+        PreparedCompaction::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
     let spliced = planned.spliced().expect("the splices lie apart");
     let removed = planned.splices.iter().map(|(splice, _)| {
         let raw = session.source.at(splice.span).into_owned();

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         largest = largest.max(context.usage().tokens);
     }
     let report = context.report();
-    println!("all messages: {} tokens; the largest request: {largest}", report.said);
+    println!("all messages: {} tokens; the largest request: {largest}", report.originals);
     for event in context.events() {
         println!("{}", serde_json::to_string(&event)?);
     }

@@ -13,7 +13,7 @@ use epitome_model::{
 use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
 
-use crate::compact::CompactionPlan;
+use crate::compact::PreparedCompaction;
 use crate::config::Config;
 use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
 use crate::session::Loaded;
@@ -38,7 +38,7 @@ pub fn calibration<S: Source>(
 /// Like [`calibration`], for a session that is going to be compacted. The counts of the plan are
 /// used again, so `counter` must be the one that the plan was made with.
 pub(crate) fn calibration_of_plan<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     config: &Config,
     path: &Path,
     counter: &dyn Counter,
@@ -178,7 +178,7 @@ fn requests(
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{Block, Entry, Item, Role, Text, Usage};
+    use epitome_model::{Block, Entry, Item, RecordedUsage, Role, Text};
     use epitome_tokens::Estimate;
 
     use super::*;
@@ -187,11 +187,11 @@ mod tests {
     fn a_response_is_one_request_whichever_of_its_records_has_the_usage() {
         let source: &[u8] = b"";
         let counter = Estimate::new();
-        let usage = |input| Some(Usage { input, ..Usage::default() });
+        let usage = |input| Some(RecordedUsage { input, ..RecordedUsage::default() });
         let said = |group: Option<&str>, usage| Entry {
             role: if group.is_some() { Role::Assistant } else { Role::User },
             group: group.map(Into::into),
-            blocks: vec![Block::Text(Text::Made("word".into()))],
+            blocks: vec![Block::Text(Text::Owned("word".into()))],
             usage,
             ..Entry::default()
         };

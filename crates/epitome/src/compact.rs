@@ -13,7 +13,7 @@ use epitome_passes::View;
 use tracing::{debug_span, info_span};
 
 pub use epitome_engine::stored::{
-    CompactionPlan, Note, Saving, Savings, ShownEdit, StandsFor, Way,
+    Note, PreparedCompaction, ReplacedItems, Saving, Savings, ShownEdit, Way,
 };
 pub use size::pack_len;
 
@@ -32,7 +32,7 @@ use crate::store::{self, write_new};
 /// `Invariant` if the compaction would violate one; `Refused` if the result could not be restored
 /// exactly; the errors of the archive and of replacing. The session is unchanged then.
 pub fn apply(
-    planned: &CompactionPlan<'_, &FileSource>,
+    planned: &PreparedCompaction<'_, &FileSource>,
     file: &store::Session,
     archive: &Archive,
     counter: &dyn Counter,
@@ -56,7 +56,7 @@ pub fn apply(
 ///
 /// The errors of [`apply`]; `Disk` if the copy cannot be written.
 pub fn apply_to(
-    planned: &CompactionPlan<'_, impl Source>,
+    planned: &PreparedCompaction<'_, impl Source>,
     to: &Path,
     archive: &Archive,
     counter: &dyn Counter,
@@ -74,7 +74,7 @@ pub fn apply_to(
 /// The bytes of blocks that a compaction in place removes, each with its description. The pass that
 /// removed them and a reference to a file are not in the description.
 pub fn removed_pieces<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
 ) -> Vec<(Span, About)> {
     let Loaded { source, transcript, .. } = planned.session;
@@ -85,7 +85,7 @@ pub fn removed_pieces<S: Source>(
 
 /// Writes the removed bytes to the archive and proves that they can be restored.
 pub(crate) fn archive_generation<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
@@ -97,7 +97,7 @@ pub(crate) fn archive_generation<S: Source>(
 /// Like [`archive_generation`]; if the session cannot be read, the error may be one that follows
 /// from that.
 fn archive_and_prove<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
@@ -124,7 +124,7 @@ fn archive_and_prove<S: Source>(
 
 /// The generation of a planned compaction, as it is archived.
 fn draft<S>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     path: &Path,
     way_back: WayBack,
     info: CompactionInfo,
@@ -153,7 +153,7 @@ fn draft<S>(
 /// function that describes the piece: what is no longer sent, and what the agent's own records and
 /// marks replace.
 fn put_all<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
     mut put: impl FnMut(Span, &dyn Fn() -> About) -> Result<()>,
 ) -> Result<()> {

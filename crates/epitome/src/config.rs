@@ -118,8 +118,8 @@ impl Config {
     /// work in one given home only.
     ///
     /// ```
-    /// let config = epitome::Config::of_home("/home/ada".as_ref());
-    /// let claude = epitome::agents::named("claude").expect("a known agent");
+    /// let config = epitome::Config::from_home("/home/ada".as_ref());
+    /// let claude = epitome::agents::find_agent("claude").expect("a known agent");
     /// assert!(claude.folder(&config.agents).ends_with("ada/.claude/projects"));
     /// assert!(config.home.ends_with("ada/.local/share/epitome"));
     /// ```

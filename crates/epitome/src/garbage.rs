@@ -38,13 +38,13 @@ const MOST_WORK: u64 = 1 << 36;
 /// use epitome::ops::{Compact, OpenSession};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
 /// let report = collect_garbage(&config, GRACE, GcMode::Remove)?;
 /// // The session needs what was removed from it.
 /// assert_eq!((report.sessions.len(), report.kept), (0, 1));

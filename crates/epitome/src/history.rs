@@ -101,13 +101,13 @@ pub struct PastCompaction {
 /// use epitome::ops::{Compact, OpenSession};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
 /// let sent = History::open(&config, &path, None, Version::AsSent)?;
 /// assert!(sent.is_compacted() && sent.unsent.is_empty());
 /// let whole = History::open(&config, &path, None, Version::AsItWas)?;
@@ -163,7 +163,7 @@ impl History {
         let source = ShownSource::File(source);
         let session = Loaded { format, source, transcript, faults };
         let key = key_in_archive(config, &session, path);
-        History::put_back(config, session, key, version).map_err(|err| err.with_path(path))
+        History::put_back(config, session, key, version).map_err(|err| err.with_default_path(path))
     }
 
     /// Reads a session from bytes that are not a file on this machine.
@@ -273,7 +273,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// The errors of [`redacted`].
+    /// The errors of [`redact_session`].
     pub fn redacted(&self, redactor: &mut Redactor<'_>) -> Result<Redacted<'_>> {
         self.teach(redactor);
         redacted(&self.session, redactor)

@@ -25,13 +25,13 @@
 //! # let path = home.path().join("session.jsonl");
 //! # let bytes = fixtures::get("pi", "pricing").bytes();
 //! # std::fs::write(&path, &bytes).expect("a session");
-//! let config = Config::of_home(home.path());
+//! let config = Config::from_home(home.path());
 //! let run = config.begin_run("example");
 //! let recipe = built_in("epitome").expect("a built-in recipe");
-//! let session = OpenSession::at(&config, &path);
+//! let session = OpenSession::new(&config, &path);
 //! let report = Compact::new(&recipe, &Estimate::new(), &run).run(&session)?;
 //! assert!(report.file.context_tokens.after < report.file.context_tokens.before);
-//! Restore::default().run(&OpenSession::at(&config, &path))?;
+//! Restore::default().run(&OpenSession::new(&config, &path))?;
 //! assert_eq!(std::fs::read(&path).expect("a session"), bytes);
 //! # Ok::<(), epitome::Error>(())
 //! ```
@@ -104,7 +104,7 @@ pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
     pub use crate::compact::{
-        CompactionPlan, Note, Saving, Savings, ShownEdit, Way, apply, apply_to, removed_pieces,
+        Note, PreparedCompaction, Saving, Savings, ShownEdit, Way, apply, apply_to, removed_pieces,
     };
     pub use crate::family::Family;
 }

@@ -32,7 +32,7 @@ use crate::source::FileSource;
 use crate::state::{self, Packs};
 use crate::store::disk;
 use epitome_agents::SessionFile;
-use epitome_engine::stored::usual_saving;
+use epitome_engine::stored::default_way_saving;
 
 pub use short::short_ids;
 pub use sort::Sort;
@@ -166,7 +166,7 @@ impl<'a> ListContext<'a> {
 /// use epitome::{agents, list};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
@@ -312,7 +312,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let after = Applied::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;
-    (before, usual_saving(format, before - after, before))
+    (before, default_way_saving(format, before - after, before))
 }
 
 /// The model of the last response.

@@ -19,9 +19,9 @@ use epitome_llm::{Model, Stop};
 use epitome_passes::{NoReply, Reply};
 
 pub use epitome_engine::{
-    Called, Context, Hit, Journal, KnownBy, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
-    Overflow, Preparation, Question, Recalled, Recovery, Report, Setup, Speaker, WindowUse,
-    compact_tool, overflow,
+    Context, Hit, Journal, KnownBy, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
+    Overflow, Preparation, Question, RecallResult, Recovery, Report, ResponseCall, Setup, Speaker,
+    WindowUse, compact_tool, overflow,
 };
 pub use epitome_formats::epitome::{last_origin, origin as first_origin};
 pub use log::{create, open};

@@ -13,18 +13,18 @@
 //! use epitome::ops::{Compact, OpenSession};
 //!
 //! # let home = tempfile::tempdir().expect("a folder");
-//! # let config = epitome::Config::of_home(home.path());
+//! # let config = epitome::Config::from_home(home.path());
 //! # let path = home.path().join("session.jsonl");
 //! # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 //! # let run = config.begin_run("example");
 //! # let recipe = epitome::built_in("epitome").expect("a recipe");
 //! # let counter = epitome_tokens::Estimate::new();
 //! // `path` is a session, `run` is a run of the caller's program.
-//! let session = OpenSession::at(&config, &path);
+//! let session = OpenSession::new(&config, &path);
 //! let report = Compact::new(&recipe, &counter, &run).run(&session)?;
 //! assert!(report.file.context_tokens.after < report.file.context_tokens.before);
 //! // A compacted session has nothing left to compact.
-//! let again = Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+//! let again = Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
 //! assert!(again.is_nothing());
 //! # Ok::<(), epitome::Error>(())
 //! ```

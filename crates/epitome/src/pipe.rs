@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::drive::summary_writer;
-use crate::live::{self, Context, Hit, Next, Outcome, Recalled, Recovery, Setup, compact_tool};
+use crate::live::{self, Context, Hit, Next, Outcome, RecallResult, Recovery, Setup, compact_tool};
 use crate::store::Hold;
 use epitome_llm::{RetryingModel, Stop};
 use epitome_model::{Block, Role, Tokens, short};
@@ -183,7 +183,8 @@ impl Server {
                 self.go_on(PendingOp::Compact)
             }
             Request::Refused(refused) => {
-                let recovery = self.session()?.context.refused(refused.status, &refused.body)?;
+                let recovery =
+                    self.session()?.context.recover_from_refusal(refused.status, &refused.body)?;
                 match recovery {
                     Recovery::Summarise { .. } => self.go_on(PendingOp::Refused(recovery)),
                     Recovery::NotAnOverflow | Recovery::Retry { .. } | Recovery::Final { .. } => {
@@ -198,17 +199,17 @@ impl Server {
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
-        let wire = self.options.api.clone();
+        let api = self.options.api.clone();
         let billed = call.billed()?;
-        say(&mut self.session()?.context, &wire, &call.messages, billed)
+        say(&mut self.session()?.context, &api, &call.messages, billed)
     }
 
     fn view(&mut self, view: &Call<'_>) -> Result<()> {
-        let wire = self.options.api.clone();
+        let api = self.options.api.clone();
         let billed = view.billed()?;
         let messages: Vec<&str> = view.messages.iter().map(|message| message.get()).collect();
         let context = &mut self.session()?.context;
-        context.sync(&wire, &messages, billed).map(drop).map_err(not_said)
+        context.sync(&api, &messages, billed).map(drop).map_err(not_said)
     }
 
     fn answered(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<String> {
@@ -241,10 +242,10 @@ impl Server {
     }
 
     fn done(&mut self, pending: PendingOp) -> Result<String> {
-        let wire = self.options.api.clone();
+        let api = self.options.api.clone();
         let context = &mut self.session()?.context;
         match pending {
-            PendingOp::Call => Sent::from_context(&wire, context)?.line(),
+            PendingOp::Call => Sent::from_context(&api, context)?.line(),
             PendingOp::Compact => {
                 let usage = context.usage();
                 let events = context.events();
@@ -252,17 +253,17 @@ impl Server {
                 Ok(json!({ "usage": usage, "outcome": outcome, "events": events }).to_string())
             }
             PendingOp::Refused(recovery) => {
-                let recovery = context.recovered(recovery);
-                Sent::from_context(&wire, context)?.after(recovery).line()
+                let recovery = context.recovery_result(recovery);
+                Sent::from_context(&api, context)?.after(recovery).line()
             }
         }
     }
 
     /// Compacts only the messages in the request. The session is neither read nor changed.
     fn force(&mut self, asked: &Force<'_>) -> Result<String> {
-        let wire = &self.options.api;
+        let api = &self.options.api;
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
-        say(&mut context, wire, &asked.messages, None)?;
+        say(&mut context, api, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
         // The compaction is forced, so it is made whatever the size.
@@ -271,7 +272,7 @@ impl Server {
             Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
             None => context.view()?,
         };
-        Sent::from_context(wire, &mut context)?.line()
+        Sent::from_context(api, &mut context)?.line()
     }
 
     fn usage(&mut self) -> Result<String> {
@@ -430,12 +431,12 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
 
 fn say(
     context: &mut Context,
-    wire: &str,
+    api: &str,
     messages: &[&RawValue],
     billed: Option<Tokens>,
 ) -> Result<()> {
     let messages: Vec<&str> = messages.iter().map(|message| message.get()).collect();
-    context.push_messages(wire, &messages, billed).map_err(not_said)
+    context.push_messages(api, &messages, billed).map_err(not_said)
 }
 
 /// Converts the error about messages that cannot be read, for the client.
@@ -453,7 +454,7 @@ fn not_said(err: Error) -> Error {
 fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     let report = context.report();
     let open: Vec<String> = context.open_calls().into_iter().map(|(id, _)| id.into()).collect();
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let last = view.transcript().context().next_back().map(|(_, entry)| {
         let words = entry.blocks.iter().find_map(|block| match block {
             Block::Text(text) | Block::Summary(text) => Some(text.read(view.source()).into_owned()),
@@ -473,7 +474,7 @@ fn log_state(path: &Path, session: &str, context: &Context) -> Value {
         "ok": true,
         "log": path.display().to_string(),
         "session": session,
-        "messages": context.messages(),
+        "messages": context.message_count(),
         "entries": report.entries,
         "compactions": report.compactions,
         "open_calls": open,
@@ -497,7 +498,7 @@ fn refusal(err: &Error) -> Value {
 }
 
 /// The texts that a name refers to.
-fn recalled(context: &Context, name: &str) -> Result<Recalled> {
+fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
     let Some(wanted) = Name::parse(name) else {
         let name = short(name, 40);
         let what = format!("`{name}` is no reference: one is like k7f3a9c2, #4 or @7");
@@ -514,7 +515,7 @@ fn recalled(context: &Context, name: &str) -> Result<Recalled> {
 }
 
 /// The lines that contain `search`, in the texts that a name refers to.
-fn hits(name: &str, recalled: &Recalled, search: &str, limit: usize) -> Vec<Hit> {
+fn hits(name: &str, recalled: &RecallResult, search: &str, limit: usize) -> Vec<Hit> {
     let said = recalled.said.iter().map(|it| (response_name(it.response), &it.text));
     let all = said.chain([(name.to_owned(), &recalled.text)]);
     let hits = all.flat_map(|(name, text)| {

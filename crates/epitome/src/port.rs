@@ -42,23 +42,23 @@ impl Ported {
     /// current folder.
     ///
     /// ```
-    /// use epitome::{agents, port::Ported, storage};
+    /// use epitome::{agents, port::PortedSession, storage};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
     /// let session = storage::load(&path, None)?;
-    /// let claude = agents::named("claude").expect("an agent");
-    /// let ported = Ported::make(&config, &session, claude, Some(home.path()))?;
+    /// let claude = agents::find_agent("claude").expect("an agent");
+    /// let ported = PortedSession::make(&config, &session, claude, Some(home.path()))?;
     /// ported.write(&ported.place(&config)?)?;
     /// assert_eq!(storage::load(&ported.place(&config)?, None)?.format.name, "claude");
     /// // Sessions of some agents are only read.
-    /// let cursor = agents::named("cursor").expect("an agent");
-    /// assert!(Ported::make(&config, &session, cursor, None).is_err());
+    /// let cursor = agents::find_agent("cursor").expect("an agent");
+    /// assert!(PortedSession::make(&config, &session, cursor, None).is_err());
     /// # Ok::<(), epitome::Error>(())
     /// ```
     ///

@@ -50,7 +50,7 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
 /// ```
 /// use epitome::{Config, ErrorKind, recipes};
 ///
-/// let config = Config::of_home("/home/ada".as_ref());
+/// let config = Config::from_home("/home/ada".as_ref());
 /// assert_eq!(recipes::find(&config, "s06")?.name, "s06");
 /// let err = recipes::find(&config, "no-such-recipe").expect_err("no recipe");
 /// assert_eq!(err.kind(), ErrorKind::Recipe);

@@ -97,7 +97,7 @@ fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
 /// use epitome::{Config, redact::Screen};
 ///
 /// let home = tempfile::tempdir().expect("a folder");
-/// let screen = Screen::new(&Config::of_home(home.path()));
+/// let screen = Screen::new(&Config::from_home(home.path()));
 /// assert_eq!(screen.text("the parser"), "the parser");
 /// assert!(!screen.text("X-Key: AKIAQ3EGRXLTPN2MWVJD").contains("AKIAQ3EGRX"));
 /// ```
@@ -158,7 +158,8 @@ impl Screen {
         SessionScreen { redactor }
     }
 
-    /// Like [`of_session`](Screen::of_session), but `learn` teaches the redactor the secrets.
+    /// Like [`session_screen`](Screen::session_screen), but `learn` teaches the redactor the
+    /// secrets.
     pub(crate) fn of_learnt(&self, learn: impl FnOnce(&mut Redactor<'_>)) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         redactor.as_mut().map(learn);

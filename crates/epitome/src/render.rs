@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Block, Lines, MicroDollars, Ref, Source, ToolKind, Transcript, Usage, line_count,
+    Applied, Block, Lines, MicroDollars, RecordedUsage, Ref, Source, ToolKind, Transcript,
+    line_count,
 };
 use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
@@ -87,7 +88,7 @@ impl ListPrices {
 }
 
 impl<C: Borrow<Catalogue> + Sync> Prices for ListPrices<C> {
-    fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
+    fn cost(&self, model: &str, usage: &RecordedUsage) -> Option<MicroDollars> {
         self.0.borrow().cost(model, &usage.tokens()?)
     }
 
@@ -135,7 +136,7 @@ impl RenderSource {
     ///
     /// # Errors
     ///
-    /// The errors of [`History::of_bytes`].
+    /// The errors of [`History::from_bytes`].
     pub fn of_bytes(
         config: &Config,
         bytes: Vec<u8>,
@@ -168,7 +169,7 @@ impl RenderSource {
     ///
     /// # Errors
     ///
-    /// The errors of [`redacted`].
+    /// The errors of [`redact_session`].
     pub fn with_stories<T>(
         &self,
         how: &RenderOptions<'_>,

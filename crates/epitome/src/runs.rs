@@ -138,16 +138,16 @@ impl RunLog {
 /// use epitome::runs::{RunState, runs};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
 /// assert!(runs(&config)?.runs.is_empty());
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
 /// assert_eq!(runs(&config)?.runs[0].state, RunState::InEffect);
-/// Restore::default().run(&OpenSession::at(&config, &path))?;
+/// Restore::default().run(&OpenSession::new(&config, &path))?;
 /// assert_eq!(runs(&config)?.runs[0].state, RunState::Undone);
 /// # Ok::<(), epitome::Error>(())
 /// ```

@@ -96,7 +96,7 @@ impl Settings {
     /// use epitome::{Config, ErrorKind, Settings};
     ///
     /// let home = tempfile::tempdir().expect("a folder");
-    /// let config = Config::of_home(home.path());
+    /// let config = Config::from_home(home.path());
     /// let settings = Settings::load(&config, &["compaction.recipe=s06".to_owned()])?;
     /// assert_eq!(settings.recipe(), Some("s06"));
     /// let misspelt = Settings::load(&config, &["compaction.recipee=s06".to_owned()]);

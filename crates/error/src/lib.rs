@@ -228,7 +228,7 @@ impl Error {
     /// Sets the path of the file that the error is about, unless a path is set: a caller adds what
     /// it knows and does not replace what is more precise.
     #[must_use]
-    pub fn with_path(mut self, path: &Path) -> Error {
+    pub fn with_default_path(mut self, path: &Path) -> Error {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use epitome_json::{Cursor, Kind, Malformed, Value};
-use epitome_model::{HiddenField, Left};
+use epitome_model::{FieldRemainder, HiddenField};
 
 use crate::place::Place;
 
@@ -73,7 +73,7 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
 /// expect.
 pub fn copies(
     at: &Place<'_>,
-    (name, place, left): (&'static str, &Range<usize>, Left),
+    (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
     paths: &[Path],
 ) -> Vec<HiddenField> {
     let whole = HiddenField { name, value: at.span(place), left };
@@ -91,7 +91,7 @@ pub fn copies(
 }
 
 /// A value that no model sees, as a hidden field.
-pub fn hidden(name: &'static str, value: &Value<'_>, left: Left) -> HiddenField {
+pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> HiddenField {
     HiddenField { name, value: value.span(), left }
 }
 
@@ -100,22 +100,22 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: Left) -> HiddenField 
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],
-    bulk: &mut Vec<(Range<usize>, Left)>,
+    bulk: &mut Vec<(Range<usize>, FieldRemainder)>,
 ) -> Result<(), Malformed> {
     let left = match value.kind() {
-        Kind::String => Left::EmptyText,
-        Kind::Array => Left::EmptyArray,
-        Kind::Object => Left::EmptyObject,
+        Kind::String => FieldRemainder::EmptyText,
+        Kind::Array => FieldRemainder::EmptyArray,
+        Kind::Object => FieldRemainder::EmptyObject,
         Kind::Other => return value.skip().map(drop),
     };
     if paths.iter().any(|path| path.is_empty()) {
         return value.skip().map(drop);
     }
     match left {
-        Left::EmptyObject if !paths.is_empty() => {
+        FieldRemainder::EmptyObject if !paths.is_empty() => {
             value.object(|member, key| find_bulk(member, &below(paths, key), bulk))?;
         }
-        Left::EmptyArray if !below(paths, EACH.as_bytes()).is_empty() => {
+        FieldRemainder::EmptyArray if !below(paths, EACH.as_bytes()).is_empty() => {
             let inner = below(paths, EACH.as_bytes());
             value.array(|element| find_bulk(element, &inner, bulk))?;
         }
@@ -137,25 +137,26 @@ mod tests {
 
     const PATHS: &[Path] = &["usage", "results.*.usage"];
 
-    fn check(value: &str, expected: &[(&str, Left)]) {
+    fn check(value: &str, expected: &[(&str, FieldRemainder)]) {
         let at = Place { line: value.as_bytes(), base: 0 };
         let whole = 0..value.len();
-        let copies = copies(&at, ("details", &whole, Left::Nothing), PATHS);
-        let found: Vec<(String, Left)> = copies
+        let copies = copies(&at, ("details", &whole, FieldRemainder::Nothing), PATHS);
+        let found: Vec<(String, FieldRemainder)> = copies
             .iter()
             .map(|copy| {
                 let bytes = Source::at(&value.as_bytes(), copy.value).into_owned();
                 (String::from_utf8(bytes).expect("text"), copy.left)
             })
             .collect();
-        let found: Vec<(&str, Left)> = found.iter().map(|(it, left)| (&**it, *left)).collect();
+        let found: Vec<(&str, FieldRemainder)> =
+            found.iter().map(|(it, left)| (&**it, *left)).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_value_without_accounting_goes_whole() {
         let value = r#"{"diff":"short","usage_note":1}"#;
-        check(value, &[(value, Left::Nothing)]);
+        check(value, &[(value, FieldRemainder::Nothing)]);
     }
 
     #[test]
@@ -164,14 +165,14 @@ mod tests {
         let list = format!("[{long}]");
         let value =
             format!(r#"{{"status":"done","usage":{{"text":{long}}},"out":{long},"all":{list}}}"#);
-        check(&value, &[(&long, Left::EmptyText), (&list, Left::EmptyArray)]);
+        check(&value, &[(&long, FieldRemainder::EmptyText), (&list, FieldRemainder::EmptyArray)]);
     }
 
     #[test]
     fn accounting_within_lists_is_found() {
         let long = format!("\"{}\"", "a".repeat(100));
         let value = format!(r#"{{"results":[{{"usage":{{"input":1}},"said":{long}}},7]}}"#);
-        check(&value, &[(&long, Left::EmptyText)]);
+        check(&value, &[(&long, FieldRemainder::EmptyText)]);
         let places = values(value.as_bytes(), PATHS);
         let found: Vec<&str> = places.into_iter().map(|place| &value[place]).collect();
         assert_eq!(found, [r#"{"input":1}"#]);

@@ -20,7 +20,7 @@ pub use billed::billed;
 pub use hook::HOOK;
 pub use status::{Status, kept_days, status};
 
-use epitome_json::write::{self, Gone, Shapes};
+use epitome_json::write::{self, BlockRemainder, Shapes};
 
 use crate::{Format, Write};
 
@@ -35,8 +35,11 @@ pub const FORMAT: Format = Format {
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
-const SHAPES: Shapes =
-    Shapes { output: write::literal, block: epitome_api::text_block, thinking: Gone::Whole };
+const SHAPES: Shapes = Shapes {
+    output: write::literal,
+    block: epitome_api::text_block,
+    thinking: BlockRemainder::Nothing,
+};
 
 #[cfg(test)]
 mod tests;

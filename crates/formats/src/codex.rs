@@ -21,7 +21,7 @@ pub use additions::MCP;
 pub use hook::HOOK;
 pub use origin::{Base, Origin, origin};
 
-use epitome_json::write::{Gone, Shapes, literal};
+use epitome_json::write::{BlockRemainder, Shapes, literal};
 use epitome_model::encode;
 
 use crate::{Append, CopiesBehind, Format, Native, Write};
@@ -51,7 +51,7 @@ const SHAPES: Shapes = Shapes {
     output: literal,
     block: text_part,
     // Codex does not send an item of an unknown type.
-    thinking: Gone::Instead(r#"{"type":"other"}"#),
+    thinking: BlockRemainder::Value(r#"{"type":"other"}"#),
 };
 
 fn text_part(text: &str) -> String {

@@ -5,7 +5,8 @@
 use epitome_api::Body;
 use epitome_json::Value;
 use epitome_model::{
-    Block, CacheUse, Faults, HiddenField, Left, Output, Part, Role, Source, Transcript, Usage,
+    Block, CacheUse, Faults, FieldRemainder, HiddenField, Output, Part, RecordedUsage, Role,
+    Source, Transcript,
 };
 
 use crate::{Format, accounting, trajectory};
@@ -30,11 +31,12 @@ fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 fn session(body: &mut Body<'_>, root: &Value<'_>) {
-    body.head().id = root.boxed("sessionId");
-    body.head().cwd = root.boxed("workspaceDirectory");
-    body.head().title = root.word("title").map(|title| epitome_model::title(&title));
+    body.head().id = root.boxed_text_of("sessionId");
+    body.head().cwd = root.boxed_text_of("workspaceDirectory");
+    body.head().title = root.text_of("title").map(|title| epitome_model::title(&title));
     let history = root.list_of("history");
-    let mut models = history.iter().filter_map(|item| item.at(&["message", "usage", "model"]));
+    let mut models =
+        history.iter().filter_map(|item| item.get_path(&["message", "usage", "model"]));
     body.model(models.next_back());
     // A resume sends the first summary and everything after it.
     let summary = history.iter().position(|item| item.get("conversationSummary").is_some());
@@ -53,7 +55,7 @@ fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
         return;
     };
     let said = message.get("content").map(trajectory::content).unwrap_or_default();
-    let (role, blocks) = match message.word("role").as_deref() {
+    let (role, blocks) = match message.text_of("role").as_deref() {
         Some("assistant") if is_summary => {
             (Role::Assistant, said.into_iter().map(summed).collect())
         }
@@ -64,7 +66,7 @@ fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
         Some("user") => {
             let files =
                 item.list_of("contextItems").iter().filter_map(|file| file.string("content"));
-            let files = files.map(|content| Block::Text(content.source()));
+            let files = files.map(|content| Block::Text(content.to_source_text()));
             (Role::User, files.chain(said).collect())
         }
         // The program sends a system prompt of its own.
@@ -93,9 +95,9 @@ fn calls(message: &Value<'_>) -> impl Iterator<Item = Block> {
 }
 
 fn call_block(call: &Value<'_>) -> Option<Block> {
-    let id = call.word("id")?;
+    let id = call.text_of("id")?;
     let function = call.get("function")?;
-    let name = function.word("name")?;
+    let name = function.text_of("name")?;
     let arguments = function.get("arguments")?;
     Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
@@ -104,11 +106,11 @@ fn call_block(call: &Value<'_>) -> Option<Block> {
 fn result(state: &Value<'_>) -> Block {
     let output = state.list_of("output");
     let parts = output.iter().filter_map(|part| part.string("content"));
-    let status = state.word("status").unwrap_or_default();
+    let status = state.text_of("status").unwrap_or_default();
     Block::Output(Output {
-        call: state.boxed("toolCallId").unwrap_or_default(),
+        call: state.boxed_text_of("toolCallId").unwrap_or_default(),
         error: matches!(&*status, "errored" | "canceled") || output.is_empty(),
-        parts: parts.map(|text| Part::Text(text.source())).collect(),
+        parts: parts.map(|text| Part::Text(text.to_source_text())).collect(),
         whole: state.get("output").map(Value::span).unwrap_or_default(),
         ..Output::default()
     })
@@ -123,16 +125,16 @@ fn copies(item: &Value<'_>) -> Vec<HiddenField> {
     });
     let typed = item.get("editorState").map(|value| ("editorState", value));
     let copies = typed.into_iter().chain(repeated);
-    copies.map(|(name, value)| accounting::hidden(name, value, Left::Nothing)).collect()
+    copies.map(|(name, value)| accounting::hidden(name, value, FieldRemainder::Nothing)).collect()
 }
 
-fn usage(usage: &Value<'_>) -> Option<Usage> {
+fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     let details = usage.get("prompt_tokens_details");
     let cache = CacheUse {
         read: details.and_then(|details| details.integer_of("cached_tokens")).unwrap_or(0),
         written: details.and_then(|details| details.integer_of("cache_write_tokens")).unwrap_or(0),
     };
-    Some(Usage {
+    Some(RecordedUsage {
         input: usage.integer_of("prompt_tokens")?,
         output: usage.integer_of("completion_tokens")?,
         cache: Some(cache),

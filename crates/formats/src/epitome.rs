@@ -15,7 +15,7 @@ pub use record::{
     MessagePart, Origin, Speaker, add_line, blocks_of, header, line, origin_line, said_again,
 };
 
-use epitome_json::write::{self, Gone, Shapes};
+use epitome_json::write::{self, BlockRemainder, Shapes};
 
 use crate::{Append, CopiesBehind, Format, Native, Write};
 
@@ -39,4 +39,4 @@ const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
 const SHAPES: Shapes =
-    Shapes { output: write::literal, block: record::text_block, thinking: Gone::Whole };
+    Shapes { output: write::literal, block: record::text_block, thinking: BlockRemainder::Nothing };

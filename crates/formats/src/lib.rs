@@ -79,7 +79,9 @@ pub use session::Loaded;
 pub use splice::Spliced;
 
 use epitome_api::{BodyFormat, RequestBody, anthropic, gemini_api, openai_chat, openai_responses};
-use epitome_model::{At, Edit, Faults, Invariants, Source, Summary, Transcript, Usage, WriteMode};
+use epitome_model::{
+    At, Edit, Faults, Invariants, RecordedUsage, Source, Summary, Transcript, WriteMode,
+};
 
 use crate::database::Database;
 use crate::files::Files;
@@ -136,7 +138,7 @@ pub struct BilledRequest {
     /// The model that answered the request.
     pub model: Option<String>,
     /// What the provider counted.
-    pub usage: Usage,
+    pub usage: RecordedUsage,
 }
 
 /// Reads a source.
@@ -144,8 +146,8 @@ pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
     /// The original items for a summary of the context before `kept`: the items to summarise, and
-    /// all items before `kept`, as [`SaidBefore`] returns them. If the session keeps no originals,
-    /// `items`, the current ones, are returned for both.
+    /// all items before `kept`, as [`FindOriginals`] returns them. If the session keeps no
+    /// originals, `items`, the current ones, are returned for both.
     pub fn said_before(
         &self,
         source: &dyn Source,

@@ -12,7 +12,7 @@ mod tools;
 
 pub use hook::HOOK;
 
-use epitome_json::write::{self, Gone, Shapes};
+use epitome_json::write::{self, BlockRemainder, Shapes};
 
 use crate::{Append, CopiesBehind, Format, Native, Write};
 
@@ -37,8 +37,11 @@ pub const FORMAT: Format = Format {
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
-const SHAPES: Shapes =
-    Shapes { output: text_blocks, block: epitome_api::text_block, thinking: Gone::Whole };
+const SHAPES: Shapes = Shapes {
+    output: text_blocks,
+    block: epitome_api::text_block,
+    thinking: BlockRemainder::Nothing,
+};
 
 /// The content of a result that is replaced by a text: always a list of blocks. pi calls array
 /// methods on it and could not open a session with a string there.

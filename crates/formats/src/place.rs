@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use epitome_api::arguments::{self, Rule};
-use epitome_model::{Block, Call, Entry, HiddenField, Left, Span, Text, decode};
+use epitome_model::{Block, Call, Entry, FieldRemainder, HiddenField, Span, Text, decode};
 
 use crate::Line;
 use crate::fields::Found;
@@ -63,7 +63,12 @@ impl<'a> Place<'a> {
     }
 
     /// A value that no model sees, if there is one, as a hidden field.
-    pub fn hidden(&self, name: &'static str, found: &Found, left: Left) -> Option<HiddenField> {
+    pub fn hidden(
+        &self,
+        name: &'static str,
+        found: &Found,
+        left: FieldRemainder,
+    ) -> Option<HiddenField> {
         found.as_ref().map(|range| HiddenField { name, value: self.span(range), left })
     }
 

@@ -6,7 +6,7 @@
 mod invariants;
 mod read;
 
-use epitome_json::write::{self, Gone, Shapes};
+use epitome_json::write::{self, BlockRemainder, Shapes};
 
 use crate::{Format, Write};
 
@@ -17,7 +17,8 @@ pub const FORMAT: Format =
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
-const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: Gone::Whole };
+const SHAPES: Shapes =
+    Shapes { output: write::literal, block: part, thinking: BlockRemainder::Nothing };
 
 /// A text as a part of a message.
 fn part(text: &str) -> String {

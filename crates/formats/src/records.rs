@@ -38,7 +38,7 @@ pub trait Records: Default {
     }
 
     /// Called after the last record: an agent whose records form a tree sets the context here. Its
-    /// records are [`Sent::Nowhere`].
+    /// records are [`ContextEffect::Nowhere`].
     fn finish(self, _session: &mut SessionReader<'_>) {}
 }
 
@@ -89,7 +89,7 @@ pub struct SessionReader<'f> {
     faults: &'f mut dyn Faults,
     /// Whether the title was set by a record, and not derived from a message.
     is_named: bool,
-    /// The ids that [`SessionReader::id`] was given.
+    /// The ids that [`SessionReader::check_id`] was given.
     ids: HashSet<Box<str>>,
     unknown: Unknown,
     /// The index of the system prompt in the context.
@@ -158,7 +158,7 @@ impl<'f> SessionReader<'f> {
     pub fn add<A: Records>(&mut self, at: &Place<'_>, record: Record, content: RecordContent) {
         let RecordContent { entries, mut copies, sent } = content;
         if entries.is_empty() {
-            self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
+            self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
             return;
         }
         for mut entry in entries {

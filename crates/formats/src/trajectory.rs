@@ -22,9 +22,9 @@ impl Calls {
     }
 
     fn call(&mut self, value: &Value<'_>) -> Option<Call> {
-        let id = value.word("id")?;
+        let id = value.text_of("id")?;
         let function = value.get("function")?;
-        let name = function.word("name")?;
+        let name = function.text_of("name")?;
         let arguments = function.get("arguments")?;
         let call = epitome_api::call(&id, &name, arguments);
         self.0.push_back(call.id.clone());
@@ -38,7 +38,7 @@ impl Calls {
             id,
             name: "bash".into(),
             kind: ToolKind::Shell,
-            target: Some(Text::Made(command.trim().into())),
+            target: Some(Text::Owned(command.trim().into())),
             part: None,
             fields: Vec::new(),
             arguments,
@@ -66,10 +66,10 @@ pub fn nothing(value: &Value<'_>) -> Span {
 pub fn content(content: &Value<'_>) -> Vec<Block> {
     if content.is_text() {
         let is_empty = content.range().len() <= 2;
-        return if is_empty { Vec::new() } else { vec![Block::Text(content.source())] };
+        return if is_empty { Vec::new() } else { vec![Block::Text(content.to_source_text())] };
     }
     let parts = content.list().iter().map(|part| match part.string("text") {
-        Some(text) => Block::Text(text.source()),
+        Some(text) => Block::Text(text.to_source_text()),
         None => Block::Opaque(part.span()),
     });
     parts.collect()

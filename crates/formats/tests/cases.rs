@@ -62,7 +62,7 @@ fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> St
         let sent = if transcript.context.contains(&idx) { '+' } else { '-' };
         let words = match item {
             Item::Entry(entry) => describe(entry, source),
-            Item::Kept(HiddenRecord { .. }) => "kept".to_owned(),
+            Item::Hidden(HiddenRecord { .. }) => "kept".to_owned(),
         };
         let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
         let copies = if copies.is_empty() { String::new() } else { format!(" {copies:?}") };

@@ -113,7 +113,7 @@ impl<'a> Value<'a> {
     }
 
     /// The decoded text of the member `key`, if that member is a string.
-    pub fn word(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub fn text_of(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.text()
     }
 
@@ -124,7 +124,7 @@ impl<'a> Value<'a> {
 
     /// Whether the member `key` is a string equal to `word`.
     pub fn is(&self, key: &str, word: &str) -> bool {
-        self.word(key).is_some_and(|it| it == word)
+        self.text_of(key).is_some_and(|it| it == word)
     }
 
     /// The members of an object; empty for any other value.
@@ -210,24 +210,24 @@ impl<'a> Value<'a> {
     }
 
     /// The value that `keys` lead to: each key is a member of the object before.
-    pub fn at(&self, keys: &[&str]) -> Option<&Value<'a>> {
+    pub fn get_path(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
 
     /// An owned copy of the text of the member `key`, if that member is a string.
-    pub fn boxed(&self, key: &str) -> Option<Box<str>> {
-        Some(self.word(key)?.as_ref().into())
+    pub fn boxed_text_of(&self, key: &str) -> Option<Box<str>> {
+        Some(self.text_of(key)?.as_ref().into())
     }
 
     /// The value, which must be a string, as a [`Text`] that refers to it.
-    pub fn source(&self) -> Text {
+    pub fn to_source_text(&self) -> Text {
         Text::Source(self.span())
     }
 }
 
 /// All bytes of a source. One that returns fewer bytes than a read asks for is read until a read
 /// returns none.
-pub fn whole(source: &dyn Source) -> Cow<'_, [u8]> {
+pub fn read_all(source: &dyn Source) -> Cow<'_, [u8]> {
     let first = source.read(0..source.len());
     if first.len() as u64 == source.len() {
         return first;

@@ -32,4 +32,4 @@ mod document;
 pub mod write;
 
 pub use cursor::{Cursor, Kind, Malformed, check, integer, without};
-pub use document::{Document, Value, whole};
+pub use document::{Document, Value, read_all};

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use epitome_model::{
-    At, Block, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript, Verb,
-    encode, encode_as, parallel,
+    At, Block, Edit, FieldRemainder, Item, Output, Part, Source, Span, Splice, Text, Transcript,
+    Verb, encode, encode_as, parallel,
 };
 
 use crate::cursor::{self, Cursor, Kind};
@@ -41,16 +41,16 @@ pub struct Shapes {
     /// The JSON that replaces a whole block, for a given text.
     pub block: fn(&str) -> String,
     /// What replaces removed reasoning.
-    pub thinking: Gone,
+    pub thinking: BlockRemainder,
 }
 
 /// What remains of a removed block.
 #[derive(Clone, Copy, Debug)]
-pub enum Gone {
+pub enum BlockRemainder {
     /// Nothing: the block is removed with its key or its comma.
-    Whole,
+    Nothing,
     /// A JSON value that the agent keeps and does not send.
-    Instead(&'static str),
+    Value(&'static str),
 }
 
 /// One replacement of bytes that a format makes in its own way.
@@ -74,7 +74,7 @@ pub fn literal(text: &str) -> String {
 
 /// The JSON of the value at `place`, with the splices inside it applied; splices outside of it are
 /// ignored. `None` if the result is not UTF-8.
-pub fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
+pub fn apply_splices(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
     let mut bytes = Vec::new();
     let mut from = place.start;
     for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
@@ -240,10 +240,10 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
     if let At::Copy { copy, .. } = at {
         let copy = item.copies().get(copy).ok_or("there is no such copy")?;
         return Ok(match copy.left {
-            Left::Nothing => Place::Child(copy.value),
-            Left::EmptyObject => Place::Fixed(copy.value, "{}"),
-            Left::EmptyText => Place::Fixed(copy.value, "\"\""),
-            Left::EmptyArray => Place::Fixed(copy.value, "[]"),
+            FieldRemainder::Nothing => Place::Child(copy.value),
+            FieldRemainder::EmptyObject => Place::Fixed(copy.value, "{}"),
+            FieldRemainder::EmptyText => Place::Fixed(copy.value, "\"\""),
+            FieldRemainder::EmptyArray => Place::Fixed(copy.value, "[]"),
         });
     }
     let entry = item.entry().ok_or("the record says nothing")?;
@@ -255,8 +255,8 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
             }
             Block::Image(image) => Ok(Place::Value(image.whole, Shape::Block)),
             Block::Thinking(thinking) => Ok(match shapes.thinking {
-                Gone::Whole => Place::Child(thinking.whole),
-                Gone::Instead(with) => Place::Fixed(thinking.whole, with),
+                BlockRemainder::Nothing => Place::Child(thinking.whole),
+                BlockRemainder::Value(with) => Place::Fixed(thinking.whole, with),
             }),
             Block::Repeated(again) => Ok(Place::Child(again.whole)),
             Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),

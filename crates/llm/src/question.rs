@@ -11,6 +11,6 @@ pub(crate) fn transcript(ask: &Ask) -> Transcript {
 }
 
 fn entry(role: Role, text: &str) -> Item {
-    let blocks = vec![Block::Text(Text::Made(text.into()))];
+    let blocks = vec![Block::Text(Text::Owned(text.into()))];
     Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }))
 }

@@ -437,7 +437,7 @@ fn a_response_goes_back_with_the_results_of_its_calls() {
             Block::Output(Output {
                 call: call.id.clone(),
                 error: false,
-                parts: vec![Part::Text(Text::Made("nothing".into()))],
+                parts: vec![Part::Text(Text::Owned("nothing".into()))],
                 whole: Span::default(),
                 numbered: false,
                 from_user: false,
@@ -446,7 +446,7 @@ fn a_response_goes_back_with_the_results_of_its_calls() {
         let results: Vec<Block> = results.collect();
         let entry =
             |role, blocks| Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }));
-        let question = vec![Block::Text(Text::Made("What is in a.txt?".into()))];
+        let question = vec![Block::Text(Text::Owned("What is in a.txt?".into()))];
         let items = vec![
             entry(Role::User, question),
             Item::Entry(Box::new(response.entry.clone())),

@@ -187,7 +187,7 @@ impl Building {
     fn end_response(&mut self) {
         let Some(response) = self.response.take() else { return };
         if self.entries.is_empty() {
-            let blocks = vec![Block::Text(Text::Made(BEGINNING.into()))];
+            let blocks = vec![Block::Text(Text::Owned(BEGINNING.into()))];
             self.entries.push(Entry { blocks, ..Entry::default() });
         }
         let calls = response.blocks.iter().filter_map(|block| match block {
@@ -200,7 +200,7 @@ impl Building {
                 Block::Output(result.unwrap_or_else(|| Output {
                     call,
                     error: false,
-                    parts: vec![Part::Text(Text::Made(NO_RESULT.into()))],
+                    parts: vec![Part::Text(Text::Owned(NO_RESULT.into()))],
                     whole: epitome_model::Span::default(),
                     numbered: false,
                     from_user: false,

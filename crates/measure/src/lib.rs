@@ -18,7 +18,7 @@
 //! # use samples::Quarters;
 //!
 //! let source: &[u8] = b"";
-//! let block = Block::Text(Text::Made("What is in src/lib.rs?".into()));
+//! let block = Block::Text(Text::Owned("What is in src/lib.rs?".into()));
 //! let block = MeasuredBlock::from_block(&block, Role::User, &source, &Quarters);
 //! let mut cache = Cache::default();
 //! let first = cache.send([&block].into_iter());

@@ -21,7 +21,7 @@ impl Counter for Bytes {
 
 /// A text of the user.
 pub fn text(text: &str) -> MeasuredBlock {
-    let block = Block::Text(Text::Made(text.into()));
+    let block = Block::Text(Text::Owned(text.into()));
     MeasuredBlock::from_block(&block, Role::User, &&b""[..], &Bytes)
 }
 

@@ -21,7 +21,7 @@ use crate::{
 /// use epitome_model::{Applied, At, Block, Edit, Entry, Item, Text, Transcript, Verb};
 ///
 /// let source: &[u8] = br#""all of it""#;
-/// let words = Block::Text(Text::Made("all of it".into()));
+/// let words = Block::Text(Text::Owned("all of it".into()));
 /// let entry = Entry { blocks: vec![words], ..Entry::default() };
 /// let items = vec![Item::Entry(Box::new(entry))];
 /// let transcript = Transcript { items, ..Transcript::default() };
@@ -56,7 +56,7 @@ impl<'a> Applied<'a> {
                     applied.source.edit_entry(entry, &edits);
                     drop_copies(&mut entry.copies, &edits);
                 }
-                Some(Item::Kept(kept)) => drop_copies(&mut kept.copies, &edits),
+                Some(Item::Hidden(kept)) => drop_copies(&mut kept.copies, &edits),
                 None => {}
             }
         }

@@ -188,7 +188,7 @@ pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
 fn text_chars(text: &Text, source: &dyn Source) -> u64 {
     match text {
         Text::Source(span) => written_chars(&source.at(*span)),
-        Text::Made(text) => written_chars(crate::encode(text).as_bytes()),
+        Text::Owned(text) => written_chars(crate::encode(text).as_bytes()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::{Span, decode};
 
 /// The text of a JSON string literal, from which a range can be traced back to its source.
-pub struct Inner<'a> {
+pub struct DecodedLiteral<'a> {
     /// The decoded text. Bytes of the literal that are not UTF-8 stay as they are.
     pub text: Cow<'a, [u8]>,
     /// The position in the source at which the text begins.
@@ -16,17 +16,17 @@ pub struct Inner<'a> {
     offsets: Option<Vec<u32>>,
 }
 
-impl<'a> Inner<'a> {
+impl<'a> DecodedLiteral<'a> {
     /// Decodes a literal (quotes included) that begins at `at` in the source.
     ///
     /// # Panics
     ///
     /// If `literal` is empty.
-    pub fn decode(literal: &'a [u8], at: u64) -> Inner<'a> {
+    pub fn decode(literal: &'a [u8], at: u64) -> DecodedLiteral<'a> {
         let inner = &literal[1..literal.len().saturating_sub(1).max(1)];
         let start = at + 1;
         if !inner.contains(&b'\\') || u32::try_from(inner.len()).is_err() {
-            return Inner { text: Cow::Borrowed(inner), start, offsets: None };
+            return DecodedLiteral { text: Cow::Borrowed(inner), start, offsets: None };
         }
         let mut text = Vec::with_capacity(inner.len());
         let mut offsets = Vec::with_capacity(inner.len() + 1);
@@ -45,7 +45,7 @@ impl<'a> Inner<'a> {
             from += len;
         }
         offsets.push(inner.len() as u32);
-        Inner { text: Cow::Owned(text), start, offsets: Some(offsets) }
+        DecodedLiteral { text: Cow::Owned(text), start, offsets: Some(offsets) }
     }
 
     /// The range in the source that a range of the text was decoded from.
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn ranges_of_the_text_are_found_in_the_record() {
         let literal = br#""a\n\"b\" \ud83e\udd16 c""#;
-        let inner = Inner::decode(literal, 100);
+        let inner = DecodedLiteral::decode(literal, 100);
         assert_eq!(&*inner.text, "a\n\"b\" 🤖 c".as_bytes());
         let at = |range: Range<usize>| {
             let Span { start, end } = inner.span(&range);
@@ -108,7 +108,7 @@ mod tests {
         #[test]
         fn the_text_is_the_decoded_one(text: String) {
             let literal = encode(&text);
-            let inner = Inner::decode(literal.as_bytes(), 0);
+            let inner = DecodedLiteral::decode(literal.as_bytes(), 0);
             prop_assert_eq!(&*inner.text, text.as_bytes());
             for (at, c) in text.char_indices() {
                 let Span { start, end } = inner.span(&(at..at + c.len_utf8()));

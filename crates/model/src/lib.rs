@@ -66,24 +66,24 @@ pub use count::{
 };
 pub use edit::{At, Cut, Edit, Splice, Summary, Verb, WriteMode};
 pub use fault::{Fault, Faults};
-pub use inner::Inner;
+pub use inner::DecodedLiteral;
 pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
-pub use nested::{as_seen, decode, encode_as};
+pub use nested::{decode, encode_as, literal_as_text};
 pub use paths::{lossy_path, lossy_path_option};
 pub use request::{CountedRequest, counted_requests, request_sizes};
 pub use shorten::{first_words, last_words, percent, percent_change, plural, short};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
-    CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,
-    line_count, previous, removed, truncated,
+    CLEARED, Note, PRUNED, Ref, Stub, excerpt, has_truncation_mark, is_left_by_recipe, line_count,
+    line_count_stub, previous_tool_stub, removed_output_stub, truncation_mark,
 };
 pub use title::{title, typed_command};
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
-    Block, CacheUse, Call, Entry, Head, HiddenField, HiddenRecord, Image, Item, Left, Output, Part,
-    Record, RepeatedOutput, Role, Thinking, Transcript, Usage,
+    Block, CacheUse, Call, Entry, FieldRemainder, Head, HiddenField, HiddenRecord, Image, Item,
+    Output, Part, Record, RecordedUsage, RepeatedOutput, Role, Thinking, Transcript,
 };
 pub use turn::{context_turns, turns};
-pub use unit::{Unit, undivided, units};
+pub use unit::{Unit, unit_boundary_before, units};
 pub use usage::{StopReason, TokenUsage};

@@ -32,7 +32,7 @@ pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
 
 /// The literal itself as text, with its quotes and its own escapes. A literal inside a string loses
 /// the escapes of that string: `\"a\\nb\"` becomes `"a\nb"`.
-pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
+pub fn literal_as_text(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) {
         without_outer_escapes(literal)
     } else {
@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_literal_is_seen_without_the_escapes_of_the_string_around_it() {
-        assert_eq!(as_seen(br#"\"a\\nb\""#), r#""a\nb""#);
-        assert_eq!(as_seen(br#""a\nb""#), r#""a\nb""#);
-        assert_eq!(as_seen(b"'a'"), "'a'");
+        assert_eq!(literal_as_text(br#"\"a\\nb\""#), r#""a\nb""#);
+        assert_eq!(literal_as_text(br#""a\nb""#), r#""a\nb""#);
+        assert_eq!(literal_as_text(b"'a'"), "'a'");
     }
 
     proptest! {

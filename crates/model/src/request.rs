@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{CacheUse, Tokens, Transcript, Usage};
+use crate::{CacheUse, RecordedUsage, Tokens, Transcript};
 
 /// The input tokens of each request that a session records, as the provider counted them, in the
 /// order of the file: how full the context was at that time. Requests are included whether a resume
@@ -37,7 +37,7 @@ pub struct CountedRequest<'t> {
     /// What the entries of the response share, if the session says so.
     pub group: Option<&'t str>,
     /// The tokens that the provider counted for the request.
-    pub usage: Usage,
+    pub usage: RecordedUsage,
 }
 
 /// All requests whose tokens a session records, in the order of the file.
@@ -67,21 +67,21 @@ pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     requests
 }
 
-impl Usage {
+impl RecordedUsage {
     /// Whether a count or the cost is not zero.
     fn is_billed(&self) -> bool {
         self.input > 0 || self.output > 0 || self.cost.is_some()
     }
 
     /// The larger of each count in two records of one request.
-    fn most(self, other: Usage) -> Usage {
+    fn most(self, other: RecordedUsage) -> RecordedUsage {
         let cache = match (self.cache, other.cache) {
             (Some(a), Some(b)) => {
                 Some(CacheUse { read: a.read.max(b.read), written: a.written.max(b.written) })
             }
             (one, other) => one.or(other),
         };
-        Usage {
+        RecordedUsage {
             input: self.input.max(other.input),
             output: self.output.max(other.output),
             cache,
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn each_response_is_one_request() {
         let entry = |group: Option<&str>, input: Option<u64>, repeated| {
-            let usage = input.map(|input| Usage { input, ..Usage::default() });
+            let usage = input.map(|input| RecordedUsage { input, ..RecordedUsage::default() });
             let group = group.map(Into::into);
             Item::Entry(Box::new(Entry { group, usage, repeated, ..Entry::default() }))
         };
@@ -123,10 +123,16 @@ mod tests {
             let model = Some("m".into());
             Item::Entry(Box::new(Entry { group, time, model, usage, ..Entry::default() }))
         };
-        let usage = |input, output| Some(Usage { input, output, ..Usage::default() });
+        let usage =
+            |input, output| Some(RecordedUsage { input, output, ..RecordedUsage::default() });
         let cached = |input, read, cost| {
             let cache = Some(CacheUse { read, written: 1 });
-            Some(Usage { input, cache, cost: Some(MicroDollars(cost)), ..Usage::default() })
+            Some(RecordedUsage {
+                input,
+                cache,
+                cost: Some(MicroDollars(cost)),
+                ..RecordedUsage::default()
+            })
         };
         let copy = Entry { usage: usage(9, 9), repeated: true, ..Entry::default() };
         let items = vec![
@@ -138,7 +144,7 @@ mod tests {
             Item::Entry(Box::new(copy)),
         ];
         let transcript = Transcript { items, ..Transcript::default() };
-        let request = |group, time, usage: Option<Usage>| CountedRequest {
+        let request = |group, time, usage: Option<RecordedUsage>| CountedRequest {
             time: Some(time),
             model: Some("m"),
             group,

@@ -108,17 +108,18 @@ impl Span {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// The span of a string literal, quotes included. The literal may be a value of the record, or
-    /// be inside JSON or a script that is a string of the record (see [`as_seen`](crate::as_seen)).
+    /// be inside JSON or a script that is a string of the record (see
+    /// [`literal_as_text`](crate::literal_as_text)).
     Source(Span),
     /// A text that is no literal of the source: epitome made it, or took it out of a longer text.
-    Made(Box<str>),
+    Owned(Box<str>),
 }
 
 impl Text {
     /// The text itself. Bytes that are not UTF-8 are shown as U+FFFD; they are never written back.
     pub fn read<'a>(&'a self, source: &'a dyn Source) -> Cow<'a, str> {
         match self {
-            Text::Made(text) => Cow::Borrowed(text),
+            Text::Owned(text) => Cow::Borrowed(text),
             Text::Source(span) => match source.at(*span) {
                 Cow::Borrowed(literal) => decode(literal),
                 Cow::Owned(literal) => Cow::Owned(decode_owned(literal)),
@@ -153,7 +154,7 @@ impl Text {
     pub fn span(&self) -> Option<Span> {
         match self {
             Text::Source(span) => Some(*span),
-            Text::Made(_) => None,
+            Text::Owned(_) => None,
         }
     }
 }

@@ -120,7 +120,7 @@ impl Stub {
 
     /// A stub for `text`, with its number of lines; if it has only one line, with its number of
     /// bytes.
-    pub fn of_text(reference: Ref, text: &str) -> Stub {
+    pub fn from_text(reference: Ref, text: &str) -> Stub {
         match line_count(text) {
             Lines(0 | 1) => Stub::new(reference).with_size(Bytes(text.len() as u64)),
             lines => Stub::new(reference).with_lines(lines),
@@ -262,24 +262,24 @@ const GAP: &str = "…";
 
 /// `[output: 245 lines]`: left by the `transcript` recipes, without a reference. Only the archive
 /// records which bytes it replaced.
-pub fn counted(what: &str, lines: Lines) -> String {
+pub fn line_count_stub(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
 
 /// `[Previous: used bash]`: left by the recipes `s06` and `jcli` in place of a result, as by the
 /// agents that they follow (`docs/recipes.md`).
-pub fn previous(tool: &str) -> String {
+pub fn previous_tool_stub(tool: &str) -> String {
     format!("{PREVIOUS}{}]", short(tool, 80))
 }
 
 /// `[Output removed: 245 lines, starting with: …]`: left by the recipe `ion` in place of an old
 /// result.
-pub fn removed(lines: Lines, first: &str) -> String {
+pub fn removed_output_stub(lines: Lines, first: &str) -> String {
     format!("{REMOVED}{lines}, starting with: {}...]", short(first.trim(), 100))
 }
 
 /// `... [245 lines truncated] ...`: a line that the recipe `ion` puts where it left lines out.
-pub fn truncated(lines: Lines) -> String {
+pub fn truncation_mark(lines: Lines) -> String {
     format!("... [{lines} truncated] ...")
 }
 
@@ -292,8 +292,8 @@ pub const PRUNED: &str = "[Old tool result content cleared]";
 const PREVIOUS: &str = "[Previous: used ";
 const REMOVED: &str = "[Output removed: ";
 
-/// Whether lines of a text were left out, as marked by [`truncated`].
-pub fn is_truncated(text: &str) -> bool {
+/// Whether lines of a text were left out, as marked by [`truncation_mark`].
+pub fn has_truncation_mark(text: &str) -> bool {
     text.contains(" truncated] ...")
         && text.lines().any(|line| {
             let inner =
@@ -382,13 +382,16 @@ mod tests {
 
     #[test]
     fn words_of_other_programs_are_recognised_where_they_are_left() {
-        for text in
-            [previous("a\nb"), removed(Lines(3), " x\ny "), CLEARED.to_owned(), PRUNED.to_owned()]
-        {
+        for text in [
+            previous_tool_stub("a\nb"),
+            removed_output_stub(Lines(3), " x\ny "),
+            CLEARED.to_owned(),
+            PRUNED.to_owned(),
+        ] {
             assert!(is_left_by_recipe(&text), "{text}");
         }
-        assert!(is_truncated(&format!("a\n\n{}\n\nb", truncated(Lines(9)))));
-        assert!(!is_truncated("a\n... [some lines truncated] ...\nb"));
+        assert!(has_truncation_mark(&format!("a\n\n{}\n\nb", truncation_mark(Lines(9)))));
+        assert!(!has_truncation_mark("a\n... [some lines truncated] ...\nb"));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub enum Item {
     /// Content that a model sees, now or on another branch of the session.
     Entry(Box<Entry>),
     /// A record that no model sees.
-    Kept(HiddenRecord),
+    Hidden(HiddenRecord),
 }
 
 impl Item {
@@ -60,7 +60,7 @@ impl Item {
     pub fn entry(&self) -> Option<&Entry> {
         match self {
             Item::Entry(entry) => Some(entry),
-            Item::Kept(_) => None,
+            Item::Hidden(_) => None,
         }
     }
 
@@ -68,7 +68,7 @@ impl Item {
     pub fn record(&self) -> Record {
         match self {
             Item::Entry(entry) => entry.record,
-            Item::Kept(kept) => kept.record,
+            Item::Hidden(kept) => kept.record,
         }
     }
 
@@ -76,7 +76,7 @@ impl Item {
     pub fn copies(&self) -> &[HiddenField] {
         match self {
             Item::Entry(entry) => &entry.copies,
-            Item::Kept(kept) => &kept.copies,
+            Item::Hidden(kept) => &kept.copies,
         }
     }
 }
@@ -110,12 +110,12 @@ pub struct HiddenField {
     /// The value, as a span of the source.
     pub value: Span,
     /// What remains in place of the field when it is removed.
-    pub left: Left,
+    pub left: FieldRemainder,
 }
 
 /// What remains of a hidden field when it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum FieldRemainder {
     /// Nothing: the member is removed with its key.
     Nothing,
     /// The key remains, with an empty object: the agent requires one.
@@ -149,7 +149,7 @@ pub struct Entry {
     /// The model that wrote the entry.
     pub model: Option<Box<str>>,
     /// The tokens that the provider counted for the request that this entry answers.
-    pub usage: Option<Usage>,
+    pub usage: Option<RecordedUsage>,
     /// The content of the entry, in the order in which it is sent.
     pub blocks: Vec<Block>,
     /// The hidden fields of the record. If several entries are read from one record, the first of
@@ -176,7 +176,7 @@ pub enum Role {
 /// `input` includes the cached tokens. [`TokenUsage`] has the same numbers in fields that do not
 /// overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct RecordedUsage {
     /// Input tokens: fresh ones, and those read from a cache and written to one.
     pub input: u64,
     /// Output tokens; 0 if the session does not record the final number.
@@ -198,16 +198,16 @@ pub struct CacheUse {
 }
 
 /// The usage of a response that was just received: its use of the cache is known.
-impl From<TokenUsage> for Usage {
-    fn from(usage: TokenUsage) -> Usage {
+impl From<TokenUsage> for RecordedUsage {
+    fn from(usage: TokenUsage) -> RecordedUsage {
         let cache = CacheUse { read: usage.cached.0, written: usage.cache_written.0 };
         let input = usage.all_input().0;
         let output = usage.output.0;
-        Usage { input, output, cache: Some(cache), cost: None }
+        RecordedUsage { input, output, cache: Some(cache), cost: None }
     }
 }
 
-impl Usage {
+impl RecordedUsage {
     /// The tokens, each counted in one field. `None` if the session does not record the use of a
     /// cache.
     pub fn tokens(&self) -> Option<TokenUsage> {
@@ -223,7 +223,7 @@ impl Usage {
     /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown:
     /// agents that do not know the price record zero, too.
     #[must_use]
-    pub fn with_cost(mut self, dollars: &str) -> Usage {
+    pub fn with_cost(mut self, dollars: &str) -> RecordedUsage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
         self.cost = cost.map(|cost| MicroDollars((cost * 1e6).round() as u64));
         self

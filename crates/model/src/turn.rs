@@ -61,7 +61,7 @@ mod tests {
         let source: &[u8] = b"";
         let turns_of = |entries: &[(Role, &str)]| {
             let entry = |(role, text): &(Role, &str)| {
-                let text = Text::Made((*text).into());
+                let text = Text::Owned((*text).into());
                 let blocks = vec![Block::Text(text)];
                 Item::Entry(Box::new(Entry { role: *role, blocks, ..Entry::default() }))
             };

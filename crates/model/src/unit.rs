@@ -67,7 +67,7 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
 /// splitting a unit. Units may overlap: other messages may be between a call and its result.
 ///
 /// Both positions are indices into [`Transcript::context`], or its length.
-pub fn undivided(transcript: &Transcript, mut place: usize) -> usize {
+pub fn unit_boundary_before(transcript: &Transcript, mut place: usize) -> usize {
     let places: HashMap<usize, usize> =
         transcript.context.iter().enumerate().map(|(place, &item)| (item, place)).collect();
     // Units are in the order of their first items; an earlier unit may extend beyond `place`.

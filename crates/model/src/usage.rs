@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Tokens;
 
 /// Tokens that a service counted for one request. Each token is counted in one field only: `input`
-/// does not include the cached tokens, as it does in [`Usage`](crate::Usage).
+/// does not include the cached tokens, as it does in [`RecordedUsage`](crate::RecordedUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// Input that was neither read from a cache nor written to one.
@@ -65,7 +65,7 @@ pub enum StopReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Usage;
+    use crate::RecordedUsage;
 
     #[test]
     fn a_counted_response_is_the_same_in_a_session_and_back() {
@@ -75,10 +75,10 @@ mod tests {
             cache_written: Tokens(300),
             output: Tokens(2_000),
         };
-        let recorded = Usage::from(counted);
+        let recorded = RecordedUsage::from(counted);
         assert_eq!((recorded.input, recorded.output), (345, 2_000));
         assert_eq!(recorded.tokens(), Some(counted));
-        assert_eq!(Usage { cache: None, ..recorded }.tokens(), None);
+        assert_eq!(RecordedUsage { cache: None, ..recorded }.tokens(), None);
         assert_eq!((counted + counted).all_input(), Tokens(690));
     }
 }

@@ -3,10 +3,12 @@
 //! Only texts change: the arguments stay valid JSON for the tool's schema, with the same keys. A
 //! call without a result keeps its arguments.
 
-use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted, first_words};
+use epitome_model::{
+    At, Block, CLEARED, Edit, Field, FieldRole, Stub, first_words, line_count_stub,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, Amount};
+use crate::evidence::{self, ExcerptSize};
 use crate::key_blocks::without_key_blocks;
 use crate::view::on_all_cores;
 use crate::{Pass, View};
@@ -75,7 +77,7 @@ impl Pass for Arguments {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut wanted = Vec::new();
-        for (item, entry) in view.old() {
+        for (item, entry) in view.entries_not_kept() {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let Block::Call(call) = said else { continue };
                 let small = self.min_call_bytes > 0 && call.arguments.len() <= self.min_call_bytes;
@@ -91,7 +93,7 @@ impl Pass for Arguments {
             }
         }
         let edits = on_all_cores(wanted, |(at, argument)| {
-            let is_left = view.is_left(&argument.text);
+            let is_left = view.is_recipe_text(&argument.text);
             (!is_left).then(|| self.digest(view, at, argument)).flatten()
         });
         edits.into_iter().flatten().collect()
@@ -109,9 +111,9 @@ impl Arguments {
     }
 
     fn digest(&self, view: &View<'_>, at: At, argument: &Field) -> Option<Edit> {
-        let text = view.words(&argument.text);
+        let text = view.text(&argument.text);
         let left = match self.style {
-            DigestStyle::Counted => counted(&argument.name, view.lines(&text)),
+            DigestStyle::Counted => line_count_stub(&argument.name, view.lines(&text)),
             DigestStyle::Placeholder => CLEARED.to_owned(),
             DigestStyle::Stub => {
                 let stub = view.stub_of_text(&argument.text, &text);
@@ -131,7 +133,7 @@ impl Arguments {
             return first_words(&without_key_blocks(text), beginning).to_owned();
         }
         let outline = if role == FieldRole::Content { self.outline } else { 0 };
-        evidence::of_argument(text, Amount { head, tail, outline, width, few: 0 })
+        evidence::argument_excerpt(text, ExcerptSize { head, tail, outline, width, few: 0 })
     }
 }
 

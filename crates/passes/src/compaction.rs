@@ -7,7 +7,7 @@ use epitome_model::{
     Tokens, Transcript, Verb, call_tokens, encode, encode_as,
 };
 
-use crate::keep::{self, Kept};
+use crate::keep::{self, KeptParts};
 use crate::level::ContextSize;
 use crate::{
     ContextKind, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins, thinking,
@@ -33,7 +33,7 @@ pub struct Plan {
     /// only edit.
     pub edits: Vec<PlannedEdit>,
     /// What is kept whole, and why.
-    pub kept: Kept,
+    pub kept: KeptParts,
     /// Tokens of pinned rules, which no edit removes.
     pub pinned: Tokens,
     /// Tokens that a resume would send before the compaction.
@@ -48,7 +48,7 @@ pub struct Plan {
 
 impl Plan {
     /// A plan with this edit alone, or without edits.
-    pub fn of_edit(edit: Option<Edit>) -> Plan {
+    pub fn from_edit(edit: Option<Edit>) -> Plan {
         let edits = edit.into_iter().map(PlannedEdit::uncounted).collect();
         Plan { edits, ..Plan::default() }
     }
@@ -146,7 +146,7 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     } else {
         plan.not_reached = Some(recipe.trigger.stored);
     }
-    plan.counted = view.counted();
+    plan.counted = view.known_counts();
     plan
 }
 
@@ -157,7 +157,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     let run = Run::new(recipe, options);
     let size = run.size(view);
     if run.is_within(&size) {
-        plan.kept = Kept::default();
+        plan.kept = KeptParts::default();
         plan.pinned = Tokens(0);
         return;
     }
@@ -173,7 +173,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
     } else {
         plan.too_little = Some(saved);
     }
-    plan.counted = view.counted();
+    plan.counted = view.known_counts();
 }
 
 /// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
@@ -395,7 +395,7 @@ impl EditedCalls {
         };
         let old = call.fields.get(field).map(|field| &field.text);
         if !old.and_then(Text::span).is_some_and(|span| call.arguments.contains(span)) {
-            let old = old.map_or(Tokens(0), |old| view.counter.count(&view.words(old)));
+            let old = old.map_or(Tokens(0), |old| view.counter.count(&view.text(old)));
             return old - view.counter.count(text);
         }
         let fields = self.0.entry((item, block)).or_default();
@@ -482,7 +482,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
         At::Field { field, .. } => match block_at(view, edit.at) {
             Some(Block::Call(call)) => {
                 let field = call.fields.get(field);
-                field.map_or(0, |field| chars_written(&view.words(&field.text)))
+                field.map_or(0, |field| chars_written(&view.text(&field.text)))
             }
             Some(_) | None => 0,
         },

@@ -1,6 +1,6 @@
 //! Removes duplicates: copies on disk that no model sees, and results that are sent twice.
 
-use epitome_model::{At, Block, Edit, Entry, HiddenField, Left, Verb};
+use epitome_model::{At, Block, Edit, Entry, FieldRemainder, HiddenField, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -52,9 +52,11 @@ impl Copies {
     ) -> impl Iterator<Item = Edit> + 'a {
         copies.iter().enumerate().filter_map(move |(copy, part)| {
             let least = match part.left {
-                Left::Nothing => self.min_bytes,
+                FieldRemainder::Nothing => self.min_bytes,
                 // The empty value that remains has two bytes.
-                Left::EmptyObject | Left::EmptyText | Left::EmptyArray => self.min_bytes.max(2),
+                FieldRemainder::EmptyObject
+                | FieldRemainder::EmptyText
+                | FieldRemainder::EmptyArray => self.min_bytes.max(2),
             };
             (part.value.len() > least).then_some(drop(At::Copy { item, copy }))
         })

@@ -22,10 +22,14 @@ fn short_fields_stay_and_so_do_those_that_leave_as_much() {
     let pass = |min_bytes| Copies { min_bytes, scope: Scope::Old };
     check(&pass(JSON.len() as u64), &sample(JSON), &[], &[]);
     check(&pass(JSON.len() as u64 - 1), &sample(JSON), &[], &["0.c0 gone"]);
-    for (left, expect) in [(Left::Nothing, 1), (Left::EmptyObject, 0), (Left::EmptyArray, 0)] {
+    for (left, expect) in [
+        (FieldRemainder::Nothing, 1),
+        (FieldRemainder::EmptyObject, 0),
+        (FieldRemainder::EmptyArray, 0),
+    ] {
         let empty = Vec::new();
         let mut transcript = sample("{}").transcript().clone();
-        let Some(Item::Kept(kept)) = transcript.items.first_mut() else { panic!("it is hidden") };
+        let Some(Item::Hidden(kept)) = transcript.items.first_mut() else { panic!("it is hidden") };
         kept.copies[0].left = left;
         let view = View::new(&transcript, &empty, &samples::Quarters);
         assert_eq!(pass(0).plan(&view).len(), expect, "{left:?}");

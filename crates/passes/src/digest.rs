@@ -22,8 +22,8 @@ use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::FactId;
-use crate::pins::{fit, fitted, names, pinned_text, pins, room_beside};
-use crate::{Old, View};
+use crate::pins::{pin_names, pinned_text, pins, room_beside, shorten_to_fit, split_by_budget};
+use crate::{ReplacedHistory, View};
 
 use choose::{Choice, DigestLimits};
 pub use index::{Complete, FactIndex};
@@ -117,7 +117,7 @@ impl DigestRule {
     pub fn digest(
         &self,
         view: &View<'_>,
-        old: &Old<'_>,
+        old: &ReplacedHistory<'_>,
         budget: Tokens,
         others: Tokens,
     ) -> Result<Option<Digest>, String> {
@@ -133,20 +133,20 @@ impl DigestRule {
         &self,
         index: &mut FactIndex,
         view: &View<'_>,
-        old: &Old<'_>,
+        old: &ReplacedHistory<'_>,
         budget: Tokens,
         others: Tokens,
     ) -> Result<Option<Digest>, String> {
-        let pieces = index.pieces(view, old.said, old.kept, self);
+        let pieces = index.pieces(view, old.all_originals, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
             return Ok(None);
         }
         let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
         // `old.said` has no earlier digests, which may hold the last copy of a rule.
-        let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
-        let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
+        let all: BTreeSet<usize> = old.items.iter().chain(old.all_originals).copied().collect();
+        let pins = shorten_to_fit(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
-        let (pins, left_out) = fit(pins, most, view.counter);
+        let (pins, left_out) = split_by_budget(pins, most, view.counter);
         let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
@@ -181,7 +181,7 @@ impl DigestRule {
             }
             limit = limit * room.0 * 995 / (tokens * 1_000);
         }
-        let rules_left_out = names(&left_out);
+        let rules_left_out = pin_names(&left_out);
         Ok(best.map(|digest| Digest { rules_left_out, ..digest }))
     }
 }

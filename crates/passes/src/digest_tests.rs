@@ -35,7 +35,7 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 2);
-    let old = Old { items: said, read: said, said, kept };
+    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
     let digest = DigestRule::default().digest(&view, &old, budget, beside);
     digest.expect("no rules").expect("a digest")
 }
@@ -45,7 +45,7 @@ fn digest_of(sample: &Sample, budget: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
+    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
     let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
     digest.expect("no rules").expect("a digest")
 }
@@ -152,7 +152,7 @@ fn rules_are_in_a_digest_word_for_word_or_it_is_refused() {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
+    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
     let digest = |budget| DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
     let text = digest(200).expect("they fit").expect("a digest").text;
     assert!(text.contains(rules), "{text}");
@@ -278,7 +278,7 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
         let said: Vec<usize> =
             said.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
         let said = &said[..];
-        let old = Old { items: said, read: said, said, kept };
+        let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
         let (budget, beside) = (Tokens(150 + 20 * n), Tokens(10));
         let fresh = rule.digest(&view, &old, budget, beside).expect("no rules");
         for index in [&mut learned, &mut lazy] {
@@ -422,7 +422,7 @@ fn lines_that_have_words_of_the_focus_are_worth_more() {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
+    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
     let counts = |focus: Option<&str>| {
         let rule =
             DigestRule { focus: focus.map(str::to_owned), whole_model: 0, ..DigestRule::default() };

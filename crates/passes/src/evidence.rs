@@ -189,7 +189,7 @@ const LAST: usize = 3;
 
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct ExcerptSize {
     /// Number of lines at the beginning.
     pub head: usize,
     /// Number of lines at the end.
@@ -239,11 +239,11 @@ impl SaidLater {
 
 /// The lines of a result that are worth keeping, as an excerpt; empty if there are none. The error
 /// lines of the result are added to `later`, so that earlier results leave them out.
-pub fn of_output(
+pub fn output_excerpt(
     text: &str,
     kind: ToolKind,
     failed: bool,
-    amount: Amount,
+    amount: ExcerptSize,
     later: &mut SaidLater,
 ) -> String {
     let text = &*without_key_blocks(text);
@@ -271,7 +271,7 @@ pub fn of_output(
 }
 
 /// The lines of an argument that are worth keeping, as an excerpt.
-pub fn of_argument(text: &str, amount: Amount) -> String {
+pub fn argument_excerpt(text: &str, amount: ExcerptSize) -> String {
     let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];

@@ -76,7 +76,7 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
 /// A failed output without a known error word keeps its end, and the lines around stack frames.
 #[test]
 fn what_failed_in_a_language_without_words_keeps_its_end() {
-    let amount = Amount { tail: 1, few: 20, ..Amount::default() };
+    let amount = ExcerptSize { tail: 1, few: 20, ..ExcerptSize::default() };
     let run: String = (1..=30).map(|n| format!("krok {n}\n")).collect();
     let text = format!("Exit code 1\n{run}Zostawiono 2 zmiany.\nBrak pamięci.\n");
     let expect = "Exit code 1\n…\nkrok 30\nZostawiono 2 zmiany.\nBrak pamięci.";
@@ -100,7 +100,7 @@ fn the_file_that_holds_the_whole_is_named_still() {
         "[Tool output string (0.13MB, 9 lines) masked to preserve context window. Full string \
          saved to: /p/tool-outputs/a.txt]",
     ];
-    let amount = Amount { width: 40, ..Amount::default() };
+    let amount = ExcerptSize { width: 40, ..ExcerptSize::default() };
     for line in cases {
         let body = "0\n".repeat(20);
         for text in [format!("<a>\n{line}\n{body}"), format!("{body}\n{line}\n</a>\n")] {
@@ -134,22 +134,22 @@ fn definitions_are_known() {
 #[test]
 fn a_long_run_keeps_its_ends() {
     let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
-    let amount = Amount { head: 1, tail: 2, few: 20, ..Amount::default() };
+    let amount = ExcerptSize { head: 1, tail: 2, few: 20, ..ExcerptSize::default() };
     assert_eq!(shorten(&text, false, amount), "1\n…\n29\n30");
 }
 
 #[test]
 fn a_failing_run_keeps_its_errors_and_ends() {
     let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
-    let amount = Amount { head: 1, tail: 1, ..Amount::default() };
+    let amount = ExcerptSize { head: 1, tail: 1, ..ExcerptSize::default() };
     assert_eq!(shorten(text, true, amount), "…\nerror: bad\n…\nexit code 1");
 }
 
 #[test]
 fn what_fails_again_below_is_kept_there() {
-    let amount = Amount { tail: 1, ..Amount::default() };
+    let amount = ExcerptSize { tail: 1, ..ExcerptSize::default() };
     let mut later = SaidLater::default();
-    let mut shown = |text: &str| of_output(text, ToolKind::Shell, true, amount, &mut later);
+    let mut shown = |text: &str| output_excerpt(text, ToolKind::Shell, true, amount, &mut later);
     let (one, other) = ("error: mismatched types in a.rs", "error: unused variable in b.rs");
     let cases = [
         (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
@@ -162,15 +162,15 @@ fn what_fails_again_below_is_kept_there() {
     }
 }
 
-fn shorten(text: &str, failed: bool, amount: Amount) -> String {
-    of_output(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
+fn shorten(text: &str, failed: bool, amount: ExcerptSize) -> String {
+    output_excerpt(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
 }
 
 #[test]
 fn what_is_kept_of_a_result_depends_on_its_tool() {
     let text = "fn one() {\nbody\nerror: bad\nstruct Two;\nlast";
-    let amount = Amount { head: 1, tail: 1, outline: 9, ..Amount::default() };
-    let of = |kind, failed| of_output(text, kind, failed, amount, &mut SaidLater::default());
+    let amount = ExcerptSize { head: 1, tail: 1, outline: 9, ..ExcerptSize::default() };
+    let of = |kind, failed| output_excerpt(text, kind, failed, amount, &mut SaidLater::default());
     let (errors, outline) = ("…\nerror: bad\n…\nlast", "fn one() {\n…\nstruct Two;");
     let cases = [
         (ToolKind::Shell, false, errors),
@@ -192,7 +192,7 @@ fn what_is_kept_of_a_result_depends_on_its_tool() {
 #[test]
 fn an_outline_is_spread_over_the_whole_file() {
     let text = (1..=9).map(|n| format!("fn f{n}() {{}}\n")).collect::<String>();
-    let of = |outline| of_argument(&text, Amount { outline, ..Amount::default() });
+    let of = |outline| argument_excerpt(&text, ExcerptSize { outline, ..ExcerptSize::default() });
     assert_eq!(of(0), "");
     assert_eq!(of(1), "fn f1() {}");
     assert_eq!(of(3), "fn f1() {}\n…\nfn f4() {}\n…\nfn f7() {}");
@@ -204,9 +204,9 @@ fn an_outline_is_spread_over_the_whole_file() {
 #[test]
 fn long_lines_are_cut_except_those_that_say_what_failed() {
     let text = "ééééé\nerror: it does not work";
-    let amount = Amount { head: 1, tail: 1, width: 5, ..Amount::default() };
-    assert_eq!(of_argument(text, amount), "éé…\nerror: it does not work");
-    assert_eq!(of_argument(text, Amount { width: 0, ..amount }), text);
+    let amount = ExcerptSize { head: 1, tail: 1, width: 5, ..ExcerptSize::default() };
+    assert_eq!(argument_excerpt(text, amount), "éé…\nerror: it does not work");
+    assert_eq!(argument_excerpt(text, ExcerptSize { width: 0, ..amount }), text);
     let long = format!("\n{}\n", "x".repeat(9));
     assert_eq!(shorten(&long, false, amount), "…\nxxxxx…");
     // A line that reports a failure is not cut.
@@ -215,9 +215,9 @@ fn long_lines_are_cut_except_those_that_say_what_failed() {
 
 #[test]
 fn empty_lines_are_no_ends() {
-    let amount = Amount { head: 1, tail: 1, ..Amount::default() };
-    assert_eq!(of_argument("\n  \nfirst\nmiddle\nlast\n\n", amount), "…\nfirst\n…\nlast");
-    assert_eq!(of_argument("\n\n", amount), "");
+    let amount = ExcerptSize { head: 1, tail: 1, ..ExcerptSize::default() };
+    assert_eq!(argument_excerpt("\n  \nfirst\nmiddle\nlast\n\n", amount), "…\nfirst\n…\nlast");
+    assert_eq!(argument_excerpt("\n\n", amount), "");
 }
 
 #[test]

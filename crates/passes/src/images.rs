@@ -20,7 +20,7 @@ impl Pass for Images {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        for (item, entry) in view.old() {
+        for (item, entry) in view.entries_not_kept() {
             for (block, said) in entry.blocks.iter().enumerate() {
                 match said {
                     Block::Image(image) => {

@@ -136,7 +136,7 @@ impl BatchRule {
     pub fn preview(&self, text: &str, reference: Ref) -> String {
         let shown = without_key_blocks(text);
         let end = shown.char_indices().nth(self.preview).map_or(shown.len(), |(end, _)| end);
-        let stub = Stub::of_text(reference, text).with_what(SHORTENED);
+        let stub = Stub::from_text(reference, text).with_what(SHORTENED);
         stub.with_body(shown[..end].to_owned()).to_string()
     }
 }

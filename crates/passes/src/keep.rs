@@ -80,7 +80,7 @@ impl fmt::Display for KeepRule {
 
 /// The parts of a session that rules keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct KeptParts {
     /// Tokens of everything that is kept.
     pub tokens: Tokens,
     /// The rules that keep something, each with the number of entries that it keeps.
@@ -97,9 +97,9 @@ pub struct Kept {
 }
 
 /// Applies the rules: marks the items in the view, and returns what is kept.
-pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
+pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
     let units = units(view.transcript);
-    let mut kept = Kept::default();
+    let mut kept = KeptParts::default();
     let mut items = union(keep, view, &units, &mut kept.rules);
     // Ignore entries with only reasoning: they may be removed, and must not change the result of
     // a second run.

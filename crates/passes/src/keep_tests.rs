@@ -18,7 +18,7 @@ fn sample() -> Sample {
         .output(&lines(20))
 }
 
-fn applied(keep: Keep) -> (Vec<usize>, Kept) {
+fn applied(keep: Keep) -> (Vec<usize>, KeptParts) {
     let sample = sample();
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
     let kept = apply(keep, &mut view);

@@ -167,7 +167,9 @@ mod tests {
     use samples::{Quarters, Sample};
 
     use super::*;
-    use crate::{BUILT_IN, ContextKind, DigestRule, Old, Options, View, built_in, compact};
+    use crate::{
+        BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, View, built_in, compact,
+    };
 
     const HEADS: [&str; 5] = [
         "OPENSSH PRIVATE KEY",
@@ -282,7 +284,7 @@ mod tests {
         }
         let view = View::new(transcript, source, &Quarters);
         let (old, kept) = transcript.context.split_at(transcript.context.len() - 2);
-        let old = Old { items: old, read: old, said: old, kept };
+        let old = ReplacedHistory { items: old, originals: old, all_originals: old, kept };
         for budget in [600, 2_000, 8_000, 40_000] {
             let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
             let text = digest.expect("it fits").expect("a digest").text;

@@ -38,7 +38,7 @@ impl<T> PerKind<T> {
 
 impl<T: Clone> PerKind<T> {
     /// The same value for both kinds.
-    pub fn same(value: T) -> PerKind<T> {
+    pub fn for_both(value: T) -> PerKind<T> {
         PerKind { stored: value.clone(), live: value }
     }
 }

@@ -120,7 +120,7 @@ pub struct Target {
 
 impl Target {
     /// A target in tokens.
-    pub fn of_tokens(tokens: Tokens) -> Target {
+    pub fn from_tokens(tokens: Tokens) -> Target {
         Target { tokens: Some(tokens.0), ..Target::default() }
     }
 
@@ -156,7 +156,7 @@ impl FromStr for Target {
         if let Some(digits) = text.strip_suffix("chars") {
             return Ok(Target { chars: Some(number(digits)?), ..Target::default() });
         }
-        Ok(Target::of_tokens(Tokens(number(text)?)))
+        Ok(Target::from_tokens(Tokens(number(text)?)))
     }
 }
 
@@ -190,13 +190,13 @@ impl<'de> Visitor<'de> for NumberOrTable {
     }
 
     fn visit_u64<E>(self, tokens: u64) -> Result<Target, E> {
-        Ok(Target::of_tokens(Tokens(tokens)))
+        Ok(Target::from_tokens(Tokens(tokens)))
     }
 
     fn visit_i64<E: serde::de::Error>(self, tokens: i64) -> Result<Target, E> {
         let unexpected = serde::de::Unexpected::Signed(tokens);
         let tokens = u64::try_from(tokens).map_err(|_| E::invalid_value(unexpected, &self))?;
-        Ok(Target::of_tokens(Tokens(tokens)))
+        Ok(Target::from_tokens(Tokens(tokens)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Target, A::Error> {

@@ -96,17 +96,18 @@ pub use digest::{
 pub use evidence::is_error_line;
 pub use history::history;
 pub use ingest::{BatchRule, INGEST, IngestRule, SeenLines, SeenMark, only_text};
-pub use keep::{All, Keep, KeepRule, Kept};
+pub use keep::{All, Keep, KeepRule, KeptParts};
 pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, NoTarget, Target};
-pub use live::{Event, EventReason, Machine, Missed, NextStep};
-pub use live_settings::{Live, ToolRule, When};
+pub use live::{Event, EventReason, Machine, NextStep, TargetExcess};
+pub use live_settings::{Live, StageTiming, ToolRule};
 pub use numbers::{
     Name, SaidText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
     results_of_calls, texts_at_calls, texts_of_responses,
 };
 pub use pins::{
-    Pin, PinKind, PinSource, fitted, names as names_of_pins, pinned_text, pins, room_beside,
+    Pin, PinKind, PinSource, pin_names as names_of_pins, pinned_text, pins, room_beside,
+    shorten_to_fit,
 };
 pub use price::{CachePrices, PricedCut, is_worth};
 pub use recipe::{
@@ -115,8 +116,8 @@ pub use recipe::{
 pub use rule_files::RuleFiles;
 pub use settings::PassSettings;
 pub use summary::{
-    AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising, SummaryProgress,
-    SummaryRole, SummaryRule, ToolText, Writer, WrittenSummary, compact_tool,
+    AskTotals, Caps, ReplacedHistory, Section, SectionSet, Sections, Struck, Summarising,
+    SummaryProgress, SummaryRole, SummaryRule, ToolText, Writer, WrittenSummary, compact_tool,
 };
 pub use trim::{TrimRule, is_cut, messages};
 pub use verify::{Side, recount, verify};

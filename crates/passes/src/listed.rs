@@ -4,7 +4,7 @@ use epitome_model::short;
 use serde_json::Value;
 
 /// The arguments of a call, one value per line, without keys. `None` if there are no values.
-pub fn listed(raw: &[u8]) -> Option<String> {
+pub fn argument_lines(raw: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(raw).ok()?;
     let value = match value.as_str().map(serde_json::from_str) {
         Some(Ok(inner)) => inner,
@@ -53,7 +53,7 @@ mod tests {
             (json!(json!({ "a": "in a text" }).to_string()), Some("in a text")),
             (json!({ "a": null, "b": [], "c": " " }), None),
         ] {
-            assert_eq!(listed(value.to_string().as_bytes()).as_deref(), expect, "{value}");
+            assert_eq!(argument_lines(value.to_string().as_bytes()).as_deref(), expect, "{value}");
         }
     }
 }

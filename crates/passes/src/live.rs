@@ -3,5 +3,5 @@
 mod event;
 mod machine;
 
-pub use event::{Event, EventReason, Missed};
+pub use event::{Event, EventReason, TargetExcess};
 pub use machine::{Machine, NextStep};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// When the stages run.
-    pub when: When,
+    pub when: StageTiming,
     /// Tokens of the window that are reserved for the response.
     pub reserve: u64,
     /// Use of the window at which the user is warned, in per cent.
@@ -35,7 +35,7 @@ impl Live {
 impl Default for Live {
     fn default() -> Live {
         Live {
-            when: When::Trigger,
+            when: StageTiming::Trigger,
             reserve: 16_000,
             warn: 70,
             background: false,
@@ -63,7 +63,7 @@ impl Default for ToolRule {
 /// When the stages of a recipe run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum When {
+pub enum StageTiming {
     /// When the trigger is reached. Until then the context only grows.
     #[default]
     Trigger,

@@ -199,7 +199,7 @@ fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
 
 /// The text in a session that has this reference, as in [`LostPiece::references`]; `None` if there
 /// is none.
-pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
+pub fn text_of_reference(session: &View<'_>, reference: &Ref) -> Option<String> {
     lost::named_text(session, reference)
 }
 
@@ -216,7 +216,7 @@ pub fn changed_files(context: &View<'_>) -> HashSet<String> {
         Block::Call(call) if call.kind.changes_file() => call.target.as_ref(),
         _ => None,
     });
-    changes.map(|it| lost::name_of_file(context, &context.words(it))).collect()
+    changes.map(|it| lost::name_of_file(context, &context.text(it))).collect()
 }
 
 #[cfg(test)]

@@ -19,13 +19,13 @@ use epitome_model::{Counter, Tokens};
 
 use crate::View;
 
-use fit::say_once;
+use fit::remove_repeated_lines;
 use imperative::commanding;
 pub(crate) use imperative::commanding_in_words;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
-pub use fit::{fit, fitted, names};
+pub use fit::{pin_names, shorten_to_fit, split_by_budget};
 pub use pin_text::{HEADING, pinned_text};
 
 /// A part of the context that sets rules.
@@ -139,7 +139,7 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let mut new = new.into_iter().rev();
     pins.retain(|_| new.next().unwrap_or(true));
     // The result of a plan tool repeats the plan of its call.
-    say_once(&mut pins, |kind| kind == PinKind::Plan);
+    remove_repeated_lines(&mut pins, |kind| kind == PinKind::Plan);
     pins.retain(|pin| !pin.text.trim().is_empty());
     pins
 }
@@ -181,7 +181,7 @@ pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Resul
     if need <= budget {
         return Ok(budget - need);
     }
-    let names = names(pins).join(", ");
+    let names = pin_names(pins).join(", ");
     Err(format!(
         "what has to stay ({names}) needs {need} tokens: a budget of {budget} is too small"
     ))

@@ -2,7 +2,9 @@ use epitome_model::{At, FieldRole, ToolKind};
 use samples::{Quarters, Sample};
 
 use super::*;
-use crate::{BUILT_IN, ContextKind, DigestRule, Old, Options, RuleFiles, built_in, compact};
+use crate::{
+    BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, RuleFiles, built_in, compact,
+};
 
 /// The pins as lines: `ITEM KIND NAME: TEXT`, line feeds as ` / `.
 fn pinned(sample: &Sample, files: &RuleFiles) -> Vec<String> {
@@ -309,7 +311,7 @@ fn no_text_forges_a_pin_and_none_takes_the_place_of_a_rule() {
         let said: Vec<&str> = found.iter().map(|pin| &*pin.text).collect();
         assert_eq!(said, [real], "{n}: {text}");
         let (old, kept) = all.split_at(all.len() - 1);
-        let old = Old { items: old, read: old, said: old, kept };
+        let old = ReplacedHistory { items: old, originals: old, all_originals: old, kept };
         let digest = DigestRule::default().digest(&view, &old, Tokens(4_000), Tokens(0));
         let digest = digest.expect("it fits").expect("a digest").text;
         let headings: Vec<&str> =

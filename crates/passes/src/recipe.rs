@@ -159,7 +159,7 @@ impl Recipe {
     /// The recipe with its percentages for stored sessions converted to tokens. `window` is the
     /// window of the model, in tokens.
     #[must_use]
-    pub fn in_window(mut self, window: Tokens) -> Recipe {
+    pub fn with_window(mut self, window: Tokens) -> Recipe {
         let usable = Some(self.live.usable(window));
         if let Some(target) = &mut self.target.stored {
             let tokens = target.tokens(usable).map(|tokens| tokens.0);
@@ -248,13 +248,13 @@ mod tests {
         ] {
             let mut recipe = Recipe::default();
             recipe.live.reserve = 200;
-            recipe.target = PerKind::same(Some(target));
-            recipe.trigger = PerKind::same(trigger);
+            recipe.target = PerKind::for_both(Some(target));
+            recipe.trigger = PerKind::for_both(trigger);
             assert!(recipe.asks_for_window());
             let mut expect = recipe.clone();
             expect.target.stored = Some(percent(Some(in_tokens), None));
             expect.trigger.stored = level(Some(starts_at), None);
-            assert_eq!(recipe.in_window(Tokens(1_200)), expect);
+            assert_eq!(recipe.with_window(Tokens(1_200)), expect);
             assert!(!expect.asks_for_window());
         }
     }

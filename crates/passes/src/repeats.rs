@@ -34,7 +34,7 @@ impl Pass for Repeats {
                 Role::User => replies.clear(),
                 Role::Assistant => {
                     let texts = entry.blocks.iter().filter_map(|block| match block {
-                        Block::Text(text) => Some(view.words(text).into_owned()),
+                        Block::Text(text) => Some(view.text(text).into_owned()),
                         _ => None,
                     });
                     replies.extend(texts.filter(|text| text.len() as u64 > self.min_bytes));
@@ -79,7 +79,7 @@ impl Repeats {
                     && !view.is_taken(At::Block { item, block })
                     && view.stubbable(output) =>
             {
-                let whole = view.whole(output).unwrap_or(output);
+                let whole = view.ingest_original(output).unwrap_or(output);
                 let text = whole.text(view.source);
                 if !repeated(&text) {
                     return Vec::new();
@@ -96,8 +96,9 @@ impl Repeats {
                 })
                 .filter_map(|(field, argument)| {
                     let at = At::Field { item, block, field };
-                    let text = view.words(&argument.text);
-                    if view.is_taken(at) || view.is_left(&argument.text) || !repeated(&text) {
+                    let text = view.text(&argument.text);
+                    if view.is_taken(at) || view.is_recipe_text(&argument.text) || !repeated(&text)
+                    {
                         return None;
                     }
                     let stub = view.stub_of_text(&argument.text, &text).with_note(Note::Repeated);

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use epitome_model::{
-    At, Block, CLEARED, Call, Edit, Lines, Output, Part, Ref, Stub, Tokens, ToolKind, counted,
-    first_words, is_truncated, previous, removed, truncated,
+    At, Block, CLEARED, Call, Edit, Lines, Output, Part, Ref, Stub, Tokens, ToolKind, first_words,
+    has_truncation_mark, line_count_stub, previous_tool_stub, removed_output_stub, truncation_mark,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, Amount, SaidLater};
+use crate::evidence::{self, ExcerptSize, SaidLater};
 use crate::images::without_stubs;
 use crate::key_blocks::without_key_blocks;
 use crate::{Pass, View, keep};
@@ -179,7 +179,7 @@ impl Results {
     /// that shows more than this pass leaves.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
-            Style::Cleared => view.whole_of_shown(output),
+            Style::Cleared => view.stub_original(output),
             Style::Evidence
             | Style::Ends
             | Style::Beginning
@@ -188,7 +188,7 @@ impl Results {
             | Style::Previous
             | Style::Placeholder
             | Style::Truncated
-            | Style::Removed => view.whole(output),
+            | Style::Removed => view.ingest_original(output),
         }
     }
 
@@ -231,13 +231,15 @@ impl Results {
         let kind = call.map_or(ToolKind::Other, |call| call.kind);
         let name = call.map_or("unknown", |call| &call.name);
         let left = match self.style {
-            Style::Previous => previous(name),
+            Style::Previous => previous_tool_stub(name),
             Style::Placeholder => CLEARED.to_owned(),
-            Style::Removed => removed(view.lines(&text), text.lines().next().unwrap_or_default()),
+            Style::Removed => {
+                removed_output_stub(view.lines(&text), text.lines().next().unwrap_or_default())
+            }
             Style::Truncated => self.ends_of(&text)?,
             Style::Counted => {
                 let what = if output.error { "error" } else { "output" };
-                counted(what, view.lines(&text))
+                line_count_stub(what, view.lines(&text))
             }
             Style::Named => {
                 let stub = Stub::new(Ref::from_bytes(&view.source.at(output.whole)));
@@ -254,8 +256,8 @@ impl Results {
     /// Bytes of the text of a result, without the stubs of removed images.
     fn text_bytes(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if !view.is_left(text) => {
-                Some(without_stubs(&view.words(text)).len() as u64)
+            Part::Text(text) if !view.is_recipe_text(text) => {
+                Some(without_stubs(&view.text(text)).len() as u64)
             }
             Part::Text(_) | Part::Image(_) | Part::Opaque(_) => None,
         });
@@ -271,15 +273,15 @@ impl Results {
 
     fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut SaidLater) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
-        let amount = Amount { head, tail, outline, width, few };
+        let amount = ExcerptSize { head, tail, outline, width, few };
         let visible = without_key_blocks(text);
         match self.style {
-            Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
+            Style::Evidence => evidence::output_excerpt(text, kind, output.error, amount, later),
             Style::Beginning => first_chars(&visible, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
                 first_words(&visible, FEW_LINES).to_owned()
             }
-            Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
+            Style::Ends => evidence::argument_excerpt(text, ExcerptSize { outline: 0, ..amount }),
             Style::Cleared
             | Style::Named
             | Style::Counted
@@ -294,7 +296,7 @@ impl Results {
     fn ends_of(&self, text: &str) -> Option<String> {
         let visible = without_key_blocks(text);
         let lines: Vec<&str> = visible.split('\n').collect();
-        if lines.len() <= self.few || is_truncated(text) {
+        if lines.len() <= self.few || has_truncation_mark(text) {
             return None;
         }
         let head = self.head.min(lines.len() / 2);
@@ -302,7 +304,7 @@ impl Results {
         let gone = Lines((lines.len() - head - tail) as u64);
         let first = &lines[..head];
         let last = &lines[lines.len() - tail..];
-        Some(format!("{}\n\n{}\n\n{}", first.join("\n"), truncated(gone), last.join("\n")))
+        Some(format!("{}\n\n{}\n\n{}", first.join("\n"), truncation_mark(gone), last.join("\n")))
     }
 
     fn is_cheap(&self, view: &View<'_>, at: At) -> bool {

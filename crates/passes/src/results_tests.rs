@@ -163,7 +163,7 @@ fn a_truncated_result_keeps_lines_at_both_ends_with_what_went_between() {
     // Results with at most `few` lines, and texts that were truncated before, stay.
     let few = Results { few: 20, ..pass.clone() };
     check(&few, &ran(&lines(20)), &[], &[]);
-    let before = format!("{}\n\n{}\n\nend", lines(9), truncated(Lines(9)));
+    let before = format!("{}\n\n{}\n\nend", lines(9), truncation_mark(Lines(9)));
     check(&pass, &ran(&before), &[], &[]);
     // At either end at most half of the lines are kept.
     let many = Results { head: 99, tail: 99, few: 1, ..pass };
@@ -172,7 +172,7 @@ fn a_truncated_result_keeps_lines_at_both_ends_with_what_went_between() {
 
 #[test]
 fn a_removed_result_leaves_its_first_line_and_its_length() {
-    let expect = format!("1 = {}", removed(Lines(20), "line 001 of a long text"));
+    let expect = format!("1 = {}", removed_output_stub(Lines(20), "line 001 of a long text"));
     check(&styled(Style::Removed), &ran(&lines(20)), &[], &[&expect]);
 }
 

@@ -29,9 +29,9 @@ impl Pass for Stale {
                 && output.size() > self.min_bytes
                 && view.stubbable(output);
             let call = call.filter(|call| goes && call.kind == ToolKind::Read)?;
-            let path = view.words(call.target.as_ref()?).into_owned();
+            let path = view.text(call.target.as_ref()?).into_owned();
             let note = later.note(&path, call.part.as_deref(), at.item())?;
-            let whole = view.whole(output).unwrap_or(output);
+            let whole = view.ingest_original(output).unwrap_or(output);
             let stub = view.stub(whole, Some(call), &whole.text(view.source)).with_note(note);
             view.replace(at, &output.text(view.source), stub.to_string(), self.name())
         });
@@ -57,11 +57,11 @@ impl LastAccess {
                     continue;
                 }
                 if call.kind == ToolKind::Read {
-                    let path = view.words(target).into_owned();
+                    let path = view.text(target).into_owned();
                     // A read of the whole file repeats every part of the file.
                     later.reads.insert((path, call.part.clone()), item);
                 } else if call.kind.changes_file() {
-                    later.changes.insert(view.words(target).into_owned(), item);
+                    later.changes.insert(view.text(target).into_owned(), item);
                 }
             }
         }

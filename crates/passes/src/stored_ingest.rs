@@ -32,7 +32,7 @@ impl IngestRule {
                 let whole = reference_of(view, output);
                 let mut may = !view.is_kept(item)
                     && !view.is_pinned(at)
-                    && only_text(output).is_some_and(|text| !view.is_left(text));
+                    && only_text(output).is_some_and(|text| !view.is_recipe_text(text));
                 let short = Some(&text).filter(|_| may);
                 let call = view.call_of(output);
                 let rule = self.rule_for(call.map(|call| call.kind));

@@ -41,15 +41,15 @@ pub use tool::{ToolText, compact_tool};
 
 /// What a summary replaces.
 #[derive(Clone, Copy, Debug)]
-pub struct Old<'a> {
+pub struct ReplacedHistory<'a> {
     /// The items that the summary replaces, in the order in which they are sent.
     pub items: &'a [usize],
     /// The originals of these items, from before they were shortened: what the model reads. If no
     /// others are known, these are the same items.
-    pub read: &'a [usize],
+    pub originals: &'a [usize],
     /// All original items, including those that earlier summaries replaced: the program reads facts
     /// from them. If no others are known, these are the same items.
-    pub said: &'a [usize],
+    pub all_originals: &'a [usize],
     /// The items that follow the summary.
     pub kept: &'a [usize],
 }
@@ -159,22 +159,22 @@ impl Summarising {
     /// The reason, if there is nothing to summarise or the window is too small.
     pub fn begin(
         view: &View<'_>,
-        old: &Old<'_>,
+        old: &ReplacedHistory<'_>,
         rule: &SummaryRule,
         writer: Writer,
     ) -> Result<Summarising, String> {
-        let pieces = pieces(view, old.read, &rule.caps);
+        let pieces = pieces(view, old.originals, &rule.caps);
         let earlier = summary_of(view, old.items);
         if pieces.is_empty() {
             return Err("there is nothing to summarise".into());
         }
         let mut history = Haystack::default();
-        for &item in old.said.iter().chain(old.items).chain(old.kept) {
+        for &item in old.all_originals.iter().chain(old.items).chain(old.kept) {
             listen(view, item, &mut history);
         }
         let split = !old.kept.is_empty() && !is_request(view, old.kept[0]);
         let current = !old.kept.iter().any(|&item| is_request(view, item));
-        let facts = SummaryFacts::from_items(view, old.said);
+        let facts = SummaryFacts::from_items(view, old.all_originals);
         let most = Tokens(rule.user_tokens.min(writer.window.0 / WINDOW_SHARE));
         let pinned = pinned_text(&pins(view, &everything(old)));
         let frame = Frame::new(&facts, rule, pinned, (current, most), &*writer.counter);
@@ -284,7 +284,7 @@ impl Summarising {
         }
         let mut struck = Struck::default();
         let told = sections.into_iter().map(|(title, body)| {
-            let body = check::checked(&body, &self.history, &mut struck);
+            let body = check::strike_unproved(&body, &self.history, &mut struck);
             (title, body)
         });
         let told: Vec<(String, String)> = told.collect();
@@ -301,8 +301,8 @@ impl Summarising {
 
 /// The items that the summary replaces, both the originals and the current versions: a stub may
 /// hide a text that sets rules.
-fn everything(old: &Old<'_>) -> Vec<usize> {
-    let mut items: Vec<usize> = old.said.iter().chain(old.items).copied().collect();
+fn everything(old: &ReplacedHistory<'_>) -> Vec<usize> {
+    let mut items: Vec<usize> = old.all_originals.iter().chain(old.items).copied().collect();
     items.sort_unstable();
     items.dedup();
     items

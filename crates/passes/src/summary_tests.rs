@@ -12,7 +12,8 @@ fn session() -> Sample {
 fn begin(sample: &Sample, window: u64) -> Result<Summarising, String> {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let old = Old { items: &items, read: &items, said: &items, kept: &[] };
+    let old =
+        ReplacedHistory { items: &items, originals: &items, all_originals: &items, kept: &[] };
     let sections = Sections::Own(vec!["Goal".into(), "Next steps".into()]);
     let rule = SummaryRule { sections, ..SummaryRule::default() };
     let writer = Writer { window: Tokens(window), counter: Arc::new(Quarters) };

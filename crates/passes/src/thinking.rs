@@ -23,7 +23,7 @@ impl Pass for Thinking {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let begins = open_turn(view);
-        let old = view.old().filter(|(item, _)| !begins.contains(item));
+        let old = view.entries_not_kept().filter(|(item, _)| !begins.contains(item));
         old.flat_map(|(item, entry)| drops(item, &entry.blocks)).collect()
     }
 }

@@ -8,7 +8,7 @@ fn entry(role: Role, blocks: Vec<Block>) -> Item {
 }
 
 fn says(role: Role, text: &str) -> Item {
-    entry(role, vec![Block::Text(Text::Made(text.into()))])
+    entry(role, vec![Block::Text(Text::Owned(text.into()))])
 }
 
 fn calls(id: &str) -> Item {
@@ -28,7 +28,7 @@ fn answers(id: &str) -> Item {
     let output = Output {
         call: id.into(),
         error: false,
-        parts: vec![Part::Text(Text::Made("x".into()))],
+        parts: vec![Part::Text(Text::Owned("x".into()))],
         whole: Span::default(),
         numbered: false,
         from_user: false,
@@ -105,7 +105,7 @@ fn neighbours_of_one_side_are_one_message() {
 #[test]
 fn a_summary_in_the_middle_stays_and_other_notes_of_the_agent_go() {
     let mut items = talk(8);
-    let summary = entry(Role::System, vec![Block::Summary(Text::Made("In short.".into()))]);
+    let summary = entry(Role::System, vec![Block::Summary(Text::Owned("In short.".into()))]);
     items.splice(5..5, [summary, says(Role::System, "A note.")]);
     assert_eq!(middle(TEN, items), [3, 4, 6, 7, 8, 9, 10, 11, 12]);
 }
@@ -145,6 +145,6 @@ fn only_a_stub_alone_in_a_note_of_the_agent_says_what_an_earlier_cut_took() {
     assert!(is(says(Role::System, stub)));
     assert!(!is(says(Role::User, stub)));
     assert!(!is(says(Role::System, "6 messages left out")));
-    let two = vec![Block::Text(Text::Made(stub.into())), Block::Text(Text::Made("x".into()))];
+    let two = vec![Block::Text(Text::Owned(stub.into())), Block::Text(Text::Owned("x".into()))];
     assert!(!is(entry(Role::System, two)));
 }

@@ -34,7 +34,7 @@ const STUB: &str = "[output: 20 lines]";
 fn plan() -> Plan {
     let at = At::Block { item: 2, block: 0 };
     let edit = Edit { at, verb: Verb::Replace(STUB.into()), pass: "test" };
-    Plan::of_edit(Some(edit))
+    Plan::from_edit(Some(edit))
 }
 
 fn side(sample: &Sample) -> Side<'_> {
@@ -143,7 +143,7 @@ fn a_summary_is_sent_with_what_is_kept_behind_it() {
         let invariants = NoInvariants(Vec::new());
         let summary = Summary { text: "In short.".into(), kept: kept.into(), tokens: Tokens(100) };
         let edit = Edit::summary(summary, &before.transcript().context, "summary");
-        let (plan, mode) = (Plan::of_edit(edit), WriteMode::Append);
+        let (plan, mode) = (Plan::from_edit(edit), WriteMode::Append);
         let found = verify(side(&before), side(after), &plan, mode, &invariants, &Quarters);
         found.iter().map(|it| (it.invariant, it.line, it.what.clone())).collect::<Vec<_>>()
     };

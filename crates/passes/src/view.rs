@@ -6,8 +6,8 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use epitome_model::{
     At, Block, CHARS_AROUND, Call, Counter, Edit, Entry, Lines, Output, Part, Ref, Role, Source,
-    Stub, Text, Tokens, ToolKind, Transcript, Verb, as_seen, block_chars, block_tokens, decode,
-    encode, encode_as, has_at_least, is_left_by_recipe, line_count, parallel, short,
+    Stub, Text, Tokens, ToolKind, Transcript, Verb, block_chars, block_tokens, decode, encode,
+    encode_as, has_at_least, is_left_by_recipe, line_count, literal_as_text, parallel, short,
 };
 
 use crate::ingest::SHORTENED;
@@ -176,13 +176,13 @@ impl<'a> View<'a> {
     }
 
     /// Every entry that is not kept whole, oldest first.
-    pub fn old(&self) -> impl Iterator<Item = (usize, &'a Entry)> {
+    pub fn entries_not_kept(&self) -> impl Iterator<Item = (usize, &'a Entry)> {
         self.transcript.entries().filter(|(item, _)| !self.kept[*item])
     }
 
     /// Every result that is not kept whole, oldest first, with the call that it answers.
     pub fn old_outputs(&self) -> impl Iterator<Item = (At, &'a Output, Option<&'a Call>)> {
-        self.old().flat_map(move |(item, entry)| self.of_entry(item, entry))
+        self.entries_not_kept().flat_map(move |(item, entry)| self.of_entry(item, entry))
     }
 
     /// Every result, oldest first, with the call that it answers.
@@ -304,7 +304,7 @@ impl<'a> View<'a> {
     }
 
     /// The tokens that have been counted, by item and block index.
-    pub fn counted(&self) -> BTreeMap<(usize, usize), Tokens> {
+    pub fn known_counts(&self) -> BTreeMap<(usize, usize), Tokens> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()
     }
@@ -328,7 +328,8 @@ impl<'a> View<'a> {
     /// Whether a result may be replaced by a stub: it has text, none of which is the user's; it has
     /// no part of an unknown kind; and no recipe has replaced it before.
     pub fn stubbable(&self, output: &Output) -> bool {
-        self.is_words(output) && (!self.left_by_recipe(output) || self.whole(output).is_some())
+        self.is_words(output)
+            && (!self.left_by_recipe(output) || self.ingest_original(output).is_some())
     }
 
     fn is_words(&self, output: &Output) -> bool {
@@ -340,12 +341,12 @@ impl<'a> View<'a> {
 
     /// The original of a result that was truncated on ingest. The original must be an earlier
     /// result in the log: a text that only looks like a stub has none.
-    pub fn whole(&self, output: &Output) -> Option<&'a Output> {
+    pub fn ingest_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
     /// The original of a result that is a stub with lines.
-    pub fn whole_of_shown(&self, output: &Output) -> Option<&'a Output> {
+    pub fn stub_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }
 
@@ -371,20 +372,20 @@ impl<'a> View<'a> {
 
     fn left_by_recipe(&self, output: &Output) -> bool {
         match output.parts.as_slice() {
-            [Part::Text(text)] => self.is_left(text),
+            [Part::Text(text)] => self.is_recipe_text(text),
             _ => false,
         }
     }
 
     /// Whether a recipe left this text. Only the first bytes are read if they decide it.
-    pub fn is_left(&self, text: &Text) -> bool {
+    pub fn is_recipe_text(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
                 let head = self.source.read(span.start..span.start + 3);
                 let head = head.strip_prefix(b"\\").unwrap_or(&head);
                 matches!(head, [b'"' | b'\'' | b'`', b'[', ..])
             }
-            Text::Made(text) => text.starts_with('['),
+            Text::Owned(text) => text.starts_with('['),
         };
         begins && {
             let text = text.read(self.source);
@@ -491,20 +492,20 @@ impl<'a> View<'a> {
     /// A stub for a result. The call before it shows what was done, so only the stub of a result
     /// without a call has a description.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
-        let stub = Stub::of_text(Ref::from_bytes(&self.source.at(output.whole)), text);
+        let stub = Stub::from_text(Ref::from_bytes(&self.source.at(output.whole)), text);
         if call.is_some() { stub } else { stub.with_what("result") }
     }
 
     /// A stub for a text.
     pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
-        Stub::of_text(self.reference(text), words)
+        Stub::from_text(self.reference(text), words)
     }
 
     /// The reference of a text that is removed.
     pub fn reference(&self, text: &Text) -> Ref {
         match text {
             Text::Source(span) => Ref::from_bytes(&self.source.at(*span)),
-            Text::Made(text) => Ref::from_bytes(text.as_bytes()),
+            Text::Owned(text) => Ref::from_bytes(text.as_bytes()),
         }
     }
 
@@ -520,13 +521,13 @@ impl<'a> View<'a> {
         const MARGIN: Tokens = Tokens(4);
         let old = match text {
             Text::Source(span) => self.source.at(*span),
-            Text::Made(text) => Cow::Owned(encode(text).into_bytes()),
+            Text::Owned(text) => Cow::Owned(encode(text).into_bytes()),
         };
         let with = encode_as(&new, &old);
         let (was, is) = if self.is_all_arguments(at, text) {
             (decode(&old), Cow::Borrowed(&*new))
         } else {
-            (as_seen(&old), as_seen(with.as_bytes()))
+            (literal_as_text(&old), literal_as_text(with.as_bytes()))
         };
         let smaller = self.reading.is_some()
             || with.len() < old.len()
@@ -573,7 +574,7 @@ impl<'a> View<'a> {
     }
 
     /// The text of a block or field, decoded.
-    pub fn words<'t>(&'t self, text: &'t Text) -> Cow<'t, str> {
+    pub fn text<'t>(&'t self, text: &'t Text) -> Cow<'t, str> {
         text.read(self.source)
     }
 }

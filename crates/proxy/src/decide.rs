@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use epitome::compaction::{CompactionPlan, removed_pieces};
+use epitome::compaction::{PreparedCompaction, removed_pieces};
 use epitome::wire::{Chain, Decision, Patch, RemovedText};
 use epitome_api::Api;
 use epitome_engine::stored::unanswered;
@@ -162,7 +162,7 @@ impl New<'_> {
         };
         let new: BTreeSet<usize> =
             unanswered(&request.transcript).into_iter().filter(is_new).collect();
-        let Some(planned) = CompactionPlan::ingested(&request, &new, recipe, counter)? else {
+        let Some(planned) = PreparedCompaction::ingested(&request, &new, recipe, counter)? else {
             return Ok(());
         };
         if let Some(violation) = planned.violations.first() {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use epitome::compaction::{CompactionPlan, Way, removed_pieces};
+use epitome::compaction::{PreparedCompaction, Way, removed_pieces};
 use epitome::wire::{Decision, Patch, RemovedText};
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
@@ -52,7 +52,7 @@ impl Cuttable<'_> {
         }
         let sent = sent(self.body, self.messages, self.decisions)?;
         let request = Loaded::read(sent, Some(self.api.format.name))?;
-        let planned = CompactionPlan::by(Way::Rewrite, &request, &recipe, counter)?;
+        let planned = PreparedCompaction::in_way(Way::Rewrite, &request, &recipe, counter)?;
         if let Some(violation) = planned.violations.first() {
             return Err(Error::new(ErrorKind::Invariant, violation.to_string()));
         }
@@ -116,7 +116,7 @@ impl Cuttable<'_> {
     /// The tokens that the edits save, by message.
     fn saved_by_message(
         &self,
-        planned: &CompactionPlan<'_, Spliced<'_>>,
+        planned: &PreparedCompaction<'_, Spliced<'_>>,
         request: &Loaded<Spliced<'_>>,
     ) -> HashMap<usize, u64> {
         let mut saved = HashMap::new();
@@ -145,7 +145,7 @@ fn cut_alone(recipe: &Recipe) -> Recipe {
         rule_files: recipe.rule_files.clone(),
         exempt_tools: recipe.exempt_tools.clone(),
         stop: recipe.stop,
-        target: PerKind::same(recipe.target.live),
+        target: PerKind::for_both(recipe.target.live),
         stages: PerKind { stored, live: Stages::default() },
         ..Recipe::default()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use epitome_model::{Inner, Source, Span, Splice, decode, encode};
+use epitome_model::{DecodedLiteral, Source, Span, Splice, decode, encode};
 use rayon::prelude::*;
 
 use crate::batch::each_batch;
@@ -297,7 +297,7 @@ impl<'f> Redactor<'f> {
             return Vec::new();
         }
         self.found.truncate(known);
-        let inner = Inner::decode(literal, from as u64);
+        let inner = DecodedLiteral::decode(literal, from as u64);
         let replaced = self.replaced(&as_text(&inner.text), place);
         let replaced = replaced.into_iter().map(|(range, with)| {
             let span = inner.span(&range);

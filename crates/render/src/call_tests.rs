@@ -126,7 +126,7 @@ fn changed(fields: &[(&'static str, FieldRole, &str)]) -> Vec<String> {
     let field = |(name, role, text): &(&'static str, FieldRole, &str)| Field {
         name: (*name).into(),
         role: *role,
-        text: Text::Made((*text).into()),
+        text: Text::Owned((*text).into()),
     };
     let fields: Vec<Field> = fields.iter().map(field).collect();
     describe(&changes(&fields, &Vec::new()))

@@ -1,4 +1,4 @@
-use epitome_model::{Tokens, ToolKind, Usage};
+use epitome_model::{RecordedUsage, Tokens, ToolKind};
 use samples::Sample;
 
 use super::*;
@@ -35,7 +35,7 @@ fn facts_count_what_a_session_holds() {
 
 #[test]
 fn records_of_one_response_are_one_request() {
-    let usage = |output| Some(Usage { input: 10, output, ..Usage::default() });
+    let usage = |output| Some(RecordedUsage { input: 10, output, ..RecordedUsage::default() });
     let sample = Sample::new()
         .thinking("Hm.")
         .with(|entry| entry.usage = usage(1))
@@ -52,9 +52,9 @@ fn records_of_one_response_are_one_request() {
 fn requests_without_tokens_are_not_counted_and_a_missing_output_is_unknown() {
     let sample = Sample::new()
         .reply("a")
-        .with(|entry| entry.usage = Some(Usage::default()))
+        .with(|entry| entry.usage = Some(RecordedUsage::default()))
         .reply("b")
-        .with(|entry| entry.usage = Some(Usage { input: 5, ..Usage::default() }));
+        .with(|entry| entry.usage = Some(RecordedUsage { input: 5, ..RecordedUsage::default() }));
     let spent = facts(&sample).spent;
     assert_eq!((spent.requests, spent.input, spent.output), (1, Tokens(5), None));
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use epitome_model::{
     Block, CacheUse, Call, Entry, Field, FieldRole, Head, Image, Item, MicroDollars, Output, Part,
-    Record, RepeatedOutput, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage,
-    decode, encode,
+    Record, RecordedUsage, RepeatedOutput, Role, Source, Span, Text, Thinking, ToolKind,
+    Transcript, decode, encode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -246,7 +246,7 @@ fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
         repeated: entry.repeated,
         time: entry.time.clone(),
         model: entry.model.clone(),
-        usage: entry.usage.map(|Usage { input, output, cache, cost }| Tokens {
+        usage: entry.usage.map(|RecordedUsage { input, output, cache, cost }| Tokens {
             input,
             output,
             cached: cache.map(|cache| cache.read),
@@ -361,7 +361,7 @@ impl Document {
             repeated: written.repeated,
             time: written.time,
             model: written.model,
-            usage: written.usage.map(|told| Usage {
+            usage: written.usage.map(|told| RecordedUsage {
                 input: told.input,
                 output: told.output,
                 cache: told
@@ -376,18 +376,18 @@ impl Document {
 
     fn block(&mut self, written: WrittenBlock) -> Block {
         match written {
-            WrittenBlock::Text(text) => Block::Text(Text::Made(text.into())),
-            WrittenBlock::Summary(text) => Block::Summary(Text::Made(text.into())),
+            WrittenBlock::Text(text) => Block::Text(Text::Owned(text.into())),
+            WrittenBlock::Summary(text) => Block::Summary(Text::Owned(text.into())),
             WrittenBlock::Thinking(WrittenThinking { text, removable }) => {
                 let whole = self.put(encode(text.as_deref().unwrap_or_default()).as_bytes());
-                let text = text.map(|text| Text::Made(text.into()));
+                let text = text.map(|text| Text::Owned(text.into()));
                 Block::Thinking(Thinking { text, whole, removable })
             }
             WrittenBlock::Call(call) => Block::Call(Call {
                 id: call.id,
                 name: call.name,
                 kind: call.kind,
-                target: call.target.map(|text| Text::Made(text.into())),
+                target: call.target.map(|text| Text::Owned(text.into())),
                 part: call.part,
                 fields: call
                     .fields
@@ -395,7 +395,7 @@ impl Document {
                     .map(|WrittenField { name, role, text }| Field {
                         name,
                         role,
-                        text: Text::Made(text.into()),
+                        text: Text::Owned(text.into()),
                     })
                     .collect(),
                 arguments: self.put(call.arguments.get().as_bytes()),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use epitome_model::{CacheUse, MicroDollars, Tokens, Transcript, Usage, plural};
+use epitome_model::{CacheUse, MicroDollars, RecordedUsage, Tokens, Transcript, plural};
 use serde::{Deserialize, Serialize};
 
 use crate::prices::Prices;
@@ -13,7 +13,7 @@ pub(crate) struct Request<'a> {
     /// The item of the transcript where its response begins.
     pub(crate) item: usize,
     model: Option<&'a str>,
-    usage: Usage,
+    usage: RecordedUsage,
 }
 
 /// The requests of a session that have a usage, in the order of its items. Several records of one
@@ -26,7 +26,7 @@ pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
         let model = entry.model.as_deref();
         let known = entry.group.as_deref().map(|group| {
             *groups.entry(group).or_insert_with(|| {
-                requests.push(Request { item, model, usage: Usage::default() });
+                requests.push(Request { item, model, usage: RecordedUsage::default() });
                 requests.len() - 1
             })
         });
@@ -199,7 +199,7 @@ impl<'p> Sum<'p> {
         Sum { prices, cost, is_listed: false, requests: 0, unrecorded_output: 0, unpriced: 0 }
     }
 
-    fn add(&mut self, model: Option<&str>, usage: &Usage) {
+    fn add(&mut self, model: Option<&str>, usage: &RecordedUsage) {
         self.requests += 1;
         if let Some(cost) = usage.cost {
             self.cost += cost;
@@ -233,7 +233,7 @@ impl<'p> Sum<'p> {
 }
 
 impl RequestTotals {
-    fn add(&mut self, usage: Usage) {
+    fn add(&mut self, usage: RecordedUsage) {
         let before = if self.requests == 0 { Some(Tokens(0)) } else { self.output };
         self.output = before.filter(|_| usage.output > 0).map(|sum| sum + Tokens(usage.output));
         self.requests += 1;
@@ -243,7 +243,7 @@ impl RequestTotals {
 }
 
 /// Whether a request has a usage. Requests that were aborted or failed have no tokens.
-fn is_billed(usage: &Usage) -> bool {
+fn is_billed(usage: &RecordedUsage) -> bool {
     usage.input > 0 || usage.output > 0 || usage.cost.is_some()
 }
 
@@ -259,7 +259,7 @@ mod tests {
     struct List;
 
     impl Prices for List {
-        fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
+        fn cost(&self, model: &str, usage: &RecordedUsage) -> Option<MicroDollars> {
             (model == "known").then(|| MicroDollars(usage.input * 2))
         }
 
@@ -270,10 +270,14 @@ mod tests {
 
     #[test]
     fn a_cost_is_whole_or_a_floor_that_says_what_is_missing() {
-        let stored = |cost| Usage { input: 7, cost: Some(MicroDollars(cost)), ..Usage::default() };
-        let listed = Usage { input: 10, output: 1, ..Usage::default() };
-        let unfinished = Usage { input: 10, ..Usage::default() };
-        let told = |requests: &[(&str, Usage)], prices: Option<&dyn Prices>| {
+        let stored = |cost| RecordedUsage {
+            input: 7,
+            cost: Some(MicroDollars(cost)),
+            ..RecordedUsage::default()
+        };
+        let listed = RecordedUsage { input: 10, output: 1, ..RecordedUsage::default() };
+        let unfinished = RecordedUsage { input: 10, ..RecordedUsage::default() };
+        let told = |requests: &[(&str, RecordedUsage)], prices: Option<&dyn Prices>| {
             let mut sum = Sum::new(prices);
             requests.iter().for_each(|(model, usage)| sum.add(Some(model), usage));
             let (cost, floor) = sum.finish();

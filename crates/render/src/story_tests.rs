@@ -127,7 +127,7 @@ fn turns_are_numbered_by_messages_of_the_user() {
 #[test]
 fn an_anchor_names_the_record_and_the_block_in_it() {
     let sample = Sample::new().user("One.").reply("Two.").with(|entry| {
-        entry.blocks.push(Block::Text(Text::Made("Three.".into())));
+        entry.blocks.push(Block::Text(Text::Owned("Three.".into())));
     });
     let anchors = with_story(&sample, Detail::Steps, |story| {
         story.pieces.iter().map(StoryItem::anchor).collect::<Vec<_>>()

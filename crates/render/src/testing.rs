@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use epitome_model::FieldRole::{Content, New, Old};
+use epitome_model::RecordedUsage;
 use epitome_model::ToolKind::{Edit, Read, Shell, Write};
-use epitome_model::Usage;
 use samples::Sample;
 
 use crate::{Changes, Detail, Story, StorySession};
@@ -14,7 +14,7 @@ pub(crate) fn every_block() -> Sample {
     let time = |sample: Sample, minute: u32| {
         sample.with(|entry| entry.time = Some(format!("2026-11-22T10:{minute:02}:00Z").into()))
     };
-    let usage = Usage { input: 1_000, output: 50, ..Usage::default() };
+    let usage = RecordedUsage { input: 1_000, output: 50, ..RecordedUsage::default() };
     let sample = time(Sample::new().user("Why does *it* fail?"), 0);
     let sample = time(sample.thinking("Look first."), 1)
         .with(|entry| (entry.model, entry.usage) = (Some("m-1".into()), Some(usage)))

@@ -15,7 +15,7 @@
 //! use epitome_search::{Query, Scope, Search};
 //!
 //! let home = tempfile::tempdir().expect("a folder");
-//! let config = Config::of_home(home.path());
+//! let config = Config::from_home(home.path());
 //! let search = Search::open(&config, Scope::Machine)?;
 //! let query = Query::parse("cargo \"borrow checker\" agent:claude").expect("a query");
 //! // There are no sessions in this home.

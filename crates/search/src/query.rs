@@ -8,7 +8,7 @@ use super::terms;
 
 /// The maximum number of characters of a query.
 const LONGEST: usize = 1_000;
-/// The maximum number of words that [`Query::of_text`] takes from a text.
+/// The maximum number of words that [`Query::from_text`] takes from a text.
 const TEXT_WORDS: usize = 40;
 /// The endings that a relaxed query removes from English words, and the minimum length of the stem
 /// in bytes.
@@ -133,8 +133,8 @@ impl Query {
     /// ```
     /// use epitome_search::Query;
     ///
-    /// let query = Query::of_text("error[E0499]: `a` -b \"c").expect("it has words");
-    /// assert_eq!(query.marked(), ["error", "e0499", "a", "b", "c"]);
+    /// let query = Query::from_text("error[E0499]: `a` -b \"c").expect("it has words");
+    /// assert_eq!(query.marked_terms(), ["error", "e0499", "a", "b", "c"]);
     /// ```
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl Query {
     /// use epitome_search::Query;
     ///
     /// let query = Query::parse("pars* \"Borrow checker\" -cargo role:tool").expect("a query");
-    /// assert_eq!(query.marked(), ["pars", "borrow", "checker"]);
+    /// assert_eq!(query.marked_terms(), ["pars", "borrow", "checker"]);
     /// ```
     pub fn marked(&self) -> Vec<&str> {
         let wanted = self.clauses.iter().filter(|clause| !clause.is_excluded);

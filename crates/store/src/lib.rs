@@ -16,7 +16,7 @@
 //! ```
 //! use epitome_formats::Spliced;
 //! use epitome_model::{Span, Splice};
-//! use epitome_store::archive::{About, Archive, SessionKey, WayBack};
+//! use epitome_store::archive::{About, Archive, SessionKey, UndoData};
 //! use epitome_store::restore::{RestoreTarget, restore};
 //! # use epitome_model::{Source, Tokens};
 //! # use epitome_store::archive::Draft;
@@ -26,7 +26,7 @@
 //! let before: &[u8] = b"one two three\n";
 //! let splice = Splice { span: Span { start: 4, end: 8 }, with: b"".as_slice().into() };
 //! let after = Spliced::new(&before, vec![splice])?;
-//! let way = WayBack::between(&before, &after)?;
+//! let way = UndoData::between(&before, &after)?;
 //! let mut pack = archive.begin(&key)?;
 //! pack.put(b"two ", About::default())?;
 //! # let draft = Draft {

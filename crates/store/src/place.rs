@@ -162,7 +162,7 @@ fn why_no_rows(address: &Path) -> Option<Error> {
             Err(err) => err,
         },
     };
-    Some(err.with_path(&database))
+    Some(err.with_default_path(&database))
 }
 
 /// The id of the session in the name of rows: `ID` in `ID.events`.

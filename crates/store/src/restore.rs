@@ -156,7 +156,7 @@ fn restore_without(
 /// stay.
 ///
 /// The archive does not know the resulting state of the file. Archive it as a generation of its own
-/// (see [`WayBack`](crate::archive::WayBack)), so that a later [`restore`] can pass through it.
+/// (see [`UndoData`](crate::archive::UndoData)), so that a later [`restore`] can pass through it.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub fn load(path: &Path, agent: Option<&str>) -> Result<Loaded> {
 ///
 /// The errors of [`load`].
 pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
-    Loaded::read(place.open()?, agent).map_err(|err| err.with_path(path))
+    Loaded::read(place.open()?, agent).map_err(|err| err.with_default_path(path))
 }
 
 /// The key of a session in the archive: the name of the agent, and the id in the session, followed

@@ -15,7 +15,7 @@
 //!
 //! static COUNTER: Estimate = Estimate::new();
 //! let options = Options {
-//!     config: Config::of_home("/home/ada".as_ref()),
+//!     config: Config::from_home("/home/ada".as_ref()),
 //!     settings: Settings::default(),
 //!     which: Which::All,
 //!     finder: None,

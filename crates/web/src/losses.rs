@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome::ops::{
     CompactionLosses, LossGroup, LossMembers, LossReport, OpenSession, Piece, WayBack,
     planned_losses, session_losses,
@@ -55,7 +55,7 @@ pub(crate) struct PlannedLosses {
 pub(crate) fn planned<S: Source>(
     viewer: &Viewer,
     path: &FilePath,
-    plan: &CompactionPlan<'_, S>,
+    plan: &PreparedCompaction<'_, S>,
 ) -> Result<PlannedLosses, Problem> {
     let Options { config, settings, counter, .. } = &viewer.options;
     let losses = planned_losses(config, settings, path, plan, *counter)?;

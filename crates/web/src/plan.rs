@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::archive::Generation;
-use epitome::compaction::{CompactionPlan, Saving};
+use epitome::compaction::{PreparedCompaction, Saving};
 use epitome::ops::{Change, Compact, CompactReport, OpenSession, SizeRow};
 use epitome::recipes;
 use epitome_model::{Source, Tokens, plural};
@@ -128,7 +128,7 @@ impl Part {
         viewer: &Viewer,
         redactor: Option<Redactor<'_>>,
         title: String,
-        planned: &CompactionPlan<'_, S>,
+        planned: &PreparedCompaction<'_, S>,
         pass: &str,
     ) -> Part {
         let mut redactor = redactor;
@@ -148,7 +148,7 @@ impl Part {
         let asked = saving.iter().filter(|it| is_asked(it.edit.pass)).count();
         let unread = planned.plan.edits.len() - saving.len();
         let more = asked.saturating_sub(EDITS);
-        let all = planned.shown_by_saving(viewer.options.counter);
+        let all = planned.describe_edits_by_saving(viewer.options.counter);
         let edits = all.filter(|edit| is_asked(edit.pass)).take(EDITS).map(|edit| Edit {
             line: edit.line,
             what: shown(&edit.what),

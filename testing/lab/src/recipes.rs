@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use epitome::Loaded;
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
 use epitome_passes::{All, BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::O200k;
@@ -232,7 +232,7 @@ fn one(
     counter: &dyn Counter,
     sum: &mut Sum,
 ) -> Result<()> {
-    let planned = CompactionPlan::new(session, recipe, counter)
+    let planned = PreparedCompaction::new(session, recipe, counter)
         .with_context(|| format!("{}", file.display()))?;
     sum.sessions += 1;
     for violation in &planned.violations {

@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::LazyLock;
 
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{PreparedCompaction, Way};
 use epitome::storage::Spliced;
 use epitome::{ErrorKind, Loaded};
 use epitome_formats::{FORMATS, Format, Writing, named};
@@ -63,7 +63,7 @@ fn read<'a>(format: &'static Format, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
 /// A plan can be written, holds the invariants, and can be undone.
 fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     let name = &recipe.name;
-    let planned = match CompactionPlan::new(session, recipe, &Estimate::new()) {
+    let planned = match PreparedCompaction::new(session, recipe, &Estimate::new()) {
         Ok(planned) => planned,
         // What sets rules may exceed the target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {

@@ -165,7 +165,7 @@ fn check_summary(text: &str) {
 
 /// The sent entries, one by one.
 fn describe(context: &Context) -> Vec<String> {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let entries = view.transcript().context();
     let words = entries.map(|(_, entry)| match entry.blocks.as_slice() {
         [Block::Summary(text)] => text.read(view.source()).into_owned(),
@@ -178,9 +178,9 @@ fn describe(context: &Context) -> Vec<String> {
 fn check_log(context: &Context) {
     let log = context.log().to_vec();
     let read = (named("epitome").expect("a format").read)(&log, &mut ());
-    assert_eq!(read, *context.as_it_is().transcript(), "the log says what is sent");
+    assert_eq!(read, *context.unchanged_view().transcript(), "the log says what is sent");
     for wire in APIS {
-        let made = context.as_it_is().body(wire.name).expect("a wire");
+        let made = context.unchanged_view().body(wire.name).expect("a wire");
         if made.messages > 0 {
             let body = made.body.into_bytes();
             let read = (wire.format.read)(&body, &mut ());

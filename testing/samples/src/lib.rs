@@ -21,8 +21,9 @@
 //! Sessions as an agent writes them: those are in `fixtures`.
 
 use epitome_model::{
-    Block, Call, Counter, Entry, Field, FieldRole, HiddenField, HiddenRecord, Image, Item, Left,
-    Output, Part, Record, Role, Source, Span, Text, Thinking, Tokens, ToolKind, Transcript, encode,
+    Block, Call, Counter, Entry, Field, FieldRemainder, FieldRole, HiddenField, HiddenRecord,
+    Image, Item, Output, Part, Record, Role, Source, Span, Text, Thinking, Tokens, ToolKind,
+    Transcript, encode,
 };
 
 /// A transcript and its bytes.
@@ -145,8 +146,8 @@ impl Sample {
         let start = self.put("[");
         let value = Span { start: self.put(json), end: self.bytes.len() as u64 };
         let record = self.record(start);
-        let copies = vec![HiddenField { name, value, left: Left::Nothing }];
-        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
+        let copies = vec![HiddenField { name, value, left: FieldRemainder::Nothing }];
+        self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
         self
     }
 
@@ -159,7 +160,7 @@ impl Sample {
     pub fn with(mut self, change: impl FnOnce(&mut Entry)) -> Sample {
         match self.transcript.items.last_mut() {
             Some(Item::Entry(entry)) => change(entry),
-            Some(Item::Kept(_)) | None => panic!("the last record is not an entry"),
+            Some(Item::Hidden(_)) | None => panic!("the last record is not an entry"),
         }
         self
     }

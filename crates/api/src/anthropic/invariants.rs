@@ -76,7 +76,7 @@ impl<'d> Turn<'d> {
 fn turns<'d>(messages: &'d [Value<'d>]) -> Vec<Turn<'d>> {
     let mut turns: Vec<Turn<'d>> = Vec::new();
     for (idx, message) in messages.iter().enumerate() {
-        let role = match message.word("role").as_deref() {
+        let role = match message.text_of("role").as_deref() {
             Some("user") => Role::User,
             Some("assistant") => Role::Assistant,
             // A system message within the conversation does not end a turn.
@@ -118,7 +118,7 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
         for (place, block) in &turn.blocks {
             if block.is("type", "tool_use") {
                 called = true;
-                let id = block.word("id").unwrap_or_default();
+                let id = block.text_of("id").unwrap_or_default();
                 if !seen.insert(id.clone()) {
                     let what = format_args!("the id {id} repeats");
                     found.add(Invariant::Pairing, block, place, what);
@@ -135,12 +135,12 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
 fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     let mut open: HashMap<String, (&str, &Value<'_>)> = HashMap::new();
     for (place, block) in &turn.blocks {
-        let kind = block.word("type").unwrap_or_default();
+        let kind = block.text_of("type").unwrap_or_default();
         if matches!(&*kind, "server_tool_use" | "mcp_tool_use") {
-            let id = block.word("id").unwrap_or_default().into_owned();
+            let id = block.text_of("id").unwrap_or_default().into_owned();
             open.insert(id, (place, block));
         } else if turn.role == Role::Assistant && kind.ends_with("_tool_result") {
-            let id = block.word("tool_use_id").unwrap_or_default();
+            let id = block.text_of("tool_use_id").unwrap_or_default();
             if open.remove(&*id).is_none() {
                 let what = format_args!("a result without its call {id}");
                 found.add(Invariant::Pairing, block, place, what);
@@ -164,7 +164,7 @@ fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<
     let leading: HashSet<String> = leading.filter_map(|(_, block)| result_id(block)).collect();
     let all: HashSet<String> = results.filter_map(|(_, block)| result_id(block)).collect();
     for (place, call) in turn.of_kind("tool_use") {
-        let id = call.word("id").unwrap_or_default();
+        let id = call.text_of("id").unwrap_or_default();
         if !all.contains(&*id) {
             let what = format_args!("the call {id} has no result in the next message");
             found.add(Invariant::Pairing, call, place, what);
@@ -180,17 +180,17 @@ fn is_result(block: &Value<'_>) -> bool {
 }
 
 fn result_id(block: &Value<'_>) -> Option<String> {
-    block.word("tool_use_id").map(String::from)
+    block.text_of("tool_use_id").map(String::from)
 }
 
 /// Every result must have its call in the turn before, and be the only one for it.
 fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Option<&Turn<'_>>) {
     let calls = before.into_iter().flat_map(|before| before.of_kind("tool_use"));
     let asked: HashSet<String> =
-        calls.filter_map(|(_, call)| call.word("id").map(String::from)).collect();
+        calls.filter_map(|(_, call)| call.text_of("id").map(String::from)).collect();
     let mut seen = HashSet::new();
     for (place, result) in turn.of_kind("tool_result") {
-        let id = result.word("tool_use_id").unwrap_or_default().into_owned();
+        let id = result.text_of("tool_use_id").unwrap_or_default().into_owned();
         if !asked.contains(&id) {
             let what = format_args!("a result without its call {id} in the message before");
             found.add(Invariant::Pairing, result, place, what);

@@ -63,7 +63,7 @@ pub fn tool(tool: &Tool<'_>) -> String {
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
-    block.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
+    block.text_of("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
 /// The content of a response: signed reasoning, then texts, then calls. The API refuses text after

@@ -7,7 +7,7 @@ use crate::message::{self, Checked, Replacements, has_only, kind, no, object, te
 pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> Checked {
     // The system prompt is not an element of the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
-    if message.word("type").is_some_and(|it| it != "message") {
+    if message.text_of("type").is_some_and(|it| it != "message") {
         return kind(message);
     }
     has_only(message, &["content"])?;
@@ -15,7 +15,7 @@ pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> Checked {
 }
 
 fn block(block: &Value<'_>, role: &str) -> Checked {
-    let kind = block.word("type").unwrap_or_default();
+    let kind = block.text_of("type").unwrap_or_default();
     let speaker = match &*kind {
         "tool_result" => "user",
         "thinking" | "redacted_thinking" | "tool_use" | "server_tool_use" | "mcp_tool_use"
@@ -55,7 +55,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
 
 /// Checks a part of a tool result.
 fn part(part: &Value<'_>) -> Checked {
-    match part.word("type").as_deref() {
+    match part.text_of("type").as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         Some("image") => object(part, "source").map(|_| ()),
         Some("document" | "search_result" | "tool_reference") => Ok(()),

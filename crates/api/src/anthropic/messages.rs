@@ -76,7 +76,7 @@ fn block_json(block: &Block, source: &dyn Source) -> String {
         }
         Block::Image(image) => picture(image, source),
         Block::Opaque(span) => raw(*span, source),
-        _ => text(&Text::Made("".into()), source),
+        _ => text(&Text::Owned("".into()), source),
     }
 }
 

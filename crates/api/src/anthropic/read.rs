@@ -43,7 +43,7 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
         body.prompt(system, blocks);
     }
     let thinks = root.get("thinking").is_some_and(|it| it.is("type", "enabled"));
-    let bound = root.word("model").is_some_and(|model| super::thinking_is_bound(&model));
+    let bound = root.text_of("model").is_some_and(|model| super::thinking_is_bound(&model));
     read_messages(body, root.list_of("messages"), thinks && !bound);
 }
 
@@ -69,7 +69,7 @@ fn answers(message: &Value<'_>) -> bool {
 fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
     let content = message.get("content");
     let parts = content.map_or(&[][..], Value::list);
-    let role = match message.word("role").as_deref() {
+    let role = match message.text_of("role").as_deref() {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some(_) | None => Role::System,
@@ -104,7 +104,7 @@ fn is_result(part: &Value<'_>) -> bool {
 
 fn texts(value: &Value<'_>) -> Vec<Block> {
     // An empty string is no block.
-    if value.range().len() > 2 { vec![Block::Text(value.source())] } else { Vec::new() }
+    if value.range().len() > 2 { vec![Block::Text(value.to_source_text())] } else { Vec::new() }
 }
 
 fn is_thinking(part: &Value<'_>) -> bool {
@@ -113,12 +113,12 @@ fn is_thinking(part: &Value<'_>) -> bool {
 
 fn convert_block(part: &Value<'_>, removable: bool) -> Block {
     let whole = part.span();
-    let kind = part.word("type").unwrap_or_default();
+    let kind = part.text_of("type").unwrap_or_default();
     match (&*kind, part.string("text")) {
-        ("text", Some(text)) => Block::Text(text.source()),
+        ("text", Some(text)) => Block::Text(text.to_source_text()),
         ("thinking" | "redacted_thinking", _) => {
             let text = part.string("thinking");
-            Block::Thinking(Thinking { text: text.map(Value::source), whole, removable })
+            Block::Thinking(Thinking { text: text.map(Value::to_source_text), whole, removable })
         }
         ("tool_use", _) => call(part).map_or(Block::Opaque(whole), Block::Call),
         ("tool_result", _) => Block::Output(output(part)),
@@ -128,8 +128,8 @@ fn convert_block(part: &Value<'_>, removable: bool) -> Block {
 }
 
 fn call(part: &Value<'_>) -> Option<Call> {
-    let id = part.word("id")?;
-    let name = part.word("name")?;
+    let id = part.text_of("id")?;
+    let name = part.text_of("name")?;
     let input = part.get("input")?;
     Some(crate::call(&id, &name, input))
 }
@@ -137,7 +137,7 @@ fn call(part: &Value<'_>) -> Option<Call> {
 fn output(part: &Value<'_>) -> Output {
     let content = part.get("content");
     Output {
-        call: part.word("tool_use_id").unwrap_or_default().as_ref().into(),
+        call: part.text_of("tool_use_id").unwrap_or_default().as_ref().into(),
         error: part.get("is_error").is_some_and(Value::is_true),
         parts: crate::parts(content, piece),
         whole: content.map(Value::span).unwrap_or_default(),
@@ -152,7 +152,7 @@ fn piece(part: &Value<'_>) -> Part {
     }
     let text = part.get("text").filter(|text| text.is_text() && part.is("type", "text"));
     match (text, image(part)) {
-        (Some(text), _) => Part::Text(text.source()),
+        (Some(text), _) => Part::Text(text.to_source_text()),
         (None, Some(image)) => Part::Image(image),
         (None, None) => Part::Opaque(part.span()),
     }
@@ -165,6 +165,6 @@ fn image(part: &Value<'_>) -> Option<Image> {
     if !part.is("type", "image") || part.get("cache_control").is_some() {
         return None;
     }
-    let media = source.word("media_type").unwrap_or_else(|| "image".into());
+    let media = source.text_of("media_type").unwrap_or_else(|| "image".into());
     Some(Image { media: media.as_ref().into(), data: data.span(), whole: part.span() })
 }

@@ -19,12 +19,12 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
         cache_written: more("cache_creation_input_tokens"),
         output: more("output_tokens"),
     });
-    let stop = root.word("stop_reason").map(|reason| match &*reason {
+    let stop = root.text_of("stop_reason").map(|reason| match &*reason {
         "end_turn" | "stop_sequence" => StopReason::End,
         "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
         "tool_use" => StopReason::Call,
         "refusal" => StopReason::Refused,
         other => StopReason::Other(other.to_owned()),
     });
-    Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
+    Some(Parsed { messages, model: root.text_of("model").map(String::from), stop, usage })
 }

@@ -37,7 +37,7 @@ const TEXTS: [&str; 3] = ["text", "thinking", "signature"];
 
 impl Assembler for Events {
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
-        let kind = event.word("type").unwrap_or_default();
+        let kind = event.text_of("type").unwrap_or_default();
         let begins = kind == "message_start";
         let known = begins || kind.starts_with("content_block_") || kind.starts_with("message_");
         if !known || self.ended {
@@ -112,7 +112,7 @@ impl Events {
         }
         let block = event.get("content_block").filter(|block| block.is_object());
         let block = block.ok_or_else(|| wrong("a block is not an object"))?;
-        let is_call = block.word("type").is_some_and(|kind| kind.ends_with("tool_use"));
+        let is_call = block.text_of("type").is_some_and(|kind| kind.ends_with("tool_use"));
         let members = block.members().iter().filter(|(key, _)| {
             let in_pieces = TEXTS.contains(&key.as_ref()) || key == "citations";
             !(in_pieces || is_call && key == "input")
@@ -120,10 +120,10 @@ impl Events {
         let members =
             members.map(|(key, value)| format!("{}:{}", encode(key), raw(value))).collect();
         let texts = TEXTS.into_iter();
-        let texts = texts.filter_map(|key| Some((key, block.word(key)?.into_owned()))).collect();
+        let texts = texts.filter_map(|key| Some((key, block.text_of(key)?.into_owned()))).collect();
         let citations = block.list_of("citations").iter().map(raw).collect();
         let input = is_call.then(String::new);
-        if let Some(name) = block.word("name").filter(|_| is_call) {
+        if let Some(name) = block.text_of("name").filter(|_| is_call) {
             on(Delta::Call(&name));
         }
         self.blocks.push(Block { open: true, members, texts, input, citations });
@@ -140,8 +140,8 @@ impl Events {
     fn delta(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
         let block = self.block(event)?;
         let delta = event.get("delta").ok_or_else(|| wrong("a delta is missing"))?;
-        let text = |key: &str| delta.word(key).unwrap_or_default();
-        match delta.word("type").unwrap_or_default().as_ref() {
+        let text = |key: &str| delta.text_of(key).unwrap_or_default();
+        match delta.text_of("type").unwrap_or_default().as_ref() {
             "text_delta" => {
                 on(Delta::Text(&text("text")));
                 block.texts.entry("text").or_default().push_str(&text("text"));

@@ -71,7 +71,7 @@ fn members_of_parts<'v, 'd>(
 
 fn content(found: &mut Violations<'_>, content: &Value<'_>, place: &str) {
     found.keys(content, place, &["role", "parts"]);
-    let role = content.word("role").unwrap_or_else(|| "user".into());
+    let role = content.text_of("role").unwrap_or_else(|| "user".into());
     if !matches!(&*role, "user" | "model" | "function") {
         found.add(Invariant::Roles, content, place, format_args!("unknown role `{role}`"));
     }
@@ -158,10 +158,10 @@ fn matching(
 ) {
     let mut open: Vec<&Value<'_>> = answers.to_vec();
     for (n, call) in made {
-        let id = call.word("id");
-        let name = call.word("name").unwrap_or_default();
+        let id = call.text_of("id");
+        let name = call.text_of("name").unwrap_or_default();
         let answer = open.iter().position(|answer| {
-            let same_id = match (&id, answer.word("id")) {
+            let same_id = match (&id, answer.text_of("id")) {
                 (Some(id), Some(other)) => *id == other,
                 (Some(_) | None, _) => true,
             };

@@ -21,7 +21,7 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     if let Some(system) = root.any(&["systemInstruction", "system_instruction"]) {
         let parts = system.list_of("parts").iter();
         let words = parts.map(|part| match part.string("text") {
-            Some(text) => Block::Text(text.source()),
+            Some(text) => Block::Text(text.to_source_text()),
             None => Block::Opaque(part.span()),
         });
         body.prompt(system, words.collect());
@@ -61,7 +61,7 @@ struct Reader {
 impl Reader {
     fn content(&mut self, body: &mut Body<'_>, content: &Value<'_>, past: bool) {
         let parts = content.list_of("parts");
-        let role = match content.word("role").as_deref() {
+        let role = match content.text_of("role").as_deref() {
             Some("model") => Role::Assistant,
             Some("system") => Role::System,
             Some(_) | None => Role::User,
@@ -95,18 +95,18 @@ impl Reader {
         match (text, image(part)) {
             (Some(text), _) if part.get("thought").is_some_and(Value::is_true) => {
                 let removable = past;
-                Block::Thinking(Thinking { text: Some(text.source()), whole, removable })
+                Block::Thinking(Thinking { text: Some(text.to_source_text()), whole, removable })
             }
-            (Some(text), _) => Block::Text(text.source()),
+            (Some(text), _) => Block::Text(text.to_source_text()),
             (None, Some(image)) => Block::Image(image),
             (None, None) => Block::Opaque(whole),
         }
     }
 
     fn call(&mut self, part: &Value<'_>, call: &Value<'_>, past: bool) -> Option<Block> {
-        let name = call.word("name")?;
+        let name = call.text_of("name")?;
         self.calls += 1;
-        let id = match call.word("id") {
+        let id = match call.text_of("id") {
             Some(id) => id.into_owned(),
             None => format!("call {}", self.calls),
         };
@@ -124,7 +124,7 @@ impl Reader {
         let said = response.get("response");
         let text = said.and_then(|said| said.any(&TEXTS)).filter(|text| text.is_text());
         let mut parts = match (text, said) {
-            (Some(text), _) => vec![Part::Text(text.source())],
+            (Some(text), _) => vec![Part::Text(text.to_source_text())],
             (None, Some(said)) => vec![Part::Opaque(said.span())],
             (None, None) => Vec::new(),
         };
@@ -141,8 +141,8 @@ impl Reader {
     /// The id of the call that a result answers: the id in the result, or else that of the first
     /// open call of the same function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
-        let id = response.word("id");
-        let name = response.word("name").unwrap_or_default();
+        let id = response.text_of("id");
+        let name = response.text_of("name").unwrap_or_default();
         let found = match &id {
             Some(id) => self.open.iter().position(|(open, _)| **open == **id),
             None => self.open.iter().position(|(_, open)| **open == *name),

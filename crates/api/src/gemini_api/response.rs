@@ -15,14 +15,14 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
         cache_written: Tokens(0),
         output: more("candidatesTokenCount") + more("thoughtsTokenCount"),
     });
-    let model = root.word("modelVersion").map(String::from);
-    let blocked = root.get("promptFeedback").and_then(|it| it.word("blockReason"));
+    let model = root.text_of("modelVersion").map(String::from);
+    let blocked = root.get("promptFeedback").and_then(|it| it.text_of("blockReason"));
     if blocked.is_some() {
         let stop = Some(StopReason::Refused);
         return Some(Parsed { messages: Vec::new(), model, stop, usage });
     }
     let candidate = root.list_of("candidates").first().filter(|it| it.is_object())?;
-    let stop = candidate.word("finishReason").map(|reason| match &*reason {
+    let stop = candidate.text_of("finishReason").map(|reason| match &*reason {
         "STOP" => StopReason::End,
         "MAX_TOKENS" => StopReason::Length,
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => StopReason::Call,

@@ -66,7 +66,7 @@ impl Chunks {
     fn part(&mut self, part: &Value<'_>, on: OnDelta<'_>) {
         let thought = part.get("thought").is_some_and(Value::is_true);
         let call = part.any(&["functionCall", "function_call"]);
-        if let Some(name) = call.and_then(|call| call.word("name")) {
+        if let Some(name) = call.and_then(|call| call.text_of("name")) {
             on(Delta::Call(&name));
         }
         let text = part.get("text").and_then(Value::text);

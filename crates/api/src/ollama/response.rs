@@ -7,7 +7,7 @@ use crate::response::{Parsed, count, raw};
 
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     let message = root.get("message").filter(|message| message.is_object())?;
-    let stop = root.word("done_reason").map(|reason| match &*reason {
+    let stop = root.text_of("done_reason").map(|reason| match &*reason {
         "stop" => StopReason::End,
         "length" => StopReason::Length,
         other => StopReason::Other(other.to_owned()),
@@ -19,7 +19,7 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
         output: count(Some(root), "eval_count").unwrap_or_default(),
     });
     let messages = self::message(message).into_iter().collect();
-    Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
+    Some(Parsed { messages, model: root.text_of("model").map(String::from), stop, usage })
 }
 
 /// A message of Chat Completions with the same content; `None` if it is empty.
@@ -28,7 +28,7 @@ fn message(message: &Value<'_>) -> Option<String> {
     let calls: Vec<String> = calls.filter_map(|(idx, it)| call(idx, it)).collect();
     let texts = [("content", "content"), ("reasoning", "thinking")];
     let texts = texts.into_iter().filter_map(|(key, of)| {
-        let text = message.word(of).filter(|text| !text.is_empty())?;
+        let text = message.text_of(of).filter(|text| !text.is_empty())?;
         Some(format!(r#""{key}":{}"#, encode(&text)))
     });
     let mut members: Vec<String> = texts.collect();
@@ -43,10 +43,10 @@ fn message(message: &Value<'_>) -> Option<String> {
 /// of Ollama have no ids.
 fn call(idx: usize, call: &Value<'_>) -> Option<String> {
     let function = call.get("function")?;
-    let id = call.word("id").map_or_else(|| format!("call_{idx}"), String::from);
+    let id = call.text_of("id").map_or_else(|| format!("call_{idx}"), String::from);
     let arguments = function.get("arguments").map_or_else(|| "{}".to_owned(), raw);
     let id = encode(&id);
-    let name = encode(&function.word("name")?);
+    let name = encode(&function.text_of("name")?);
     let function = format!(r#"{{"name":{name},"arguments":{}}}"#, encode(&arguments));
     Some(format!(r#"{{"id":{id},"type":"function","function":{function}}}"#))
 }

@@ -19,16 +19,16 @@ pub struct Lines {
 impl Assembler for Lines {
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
         if let Some(message) = event.get("message") {
-            if let Some(piece) = message.word("thinking").filter(|piece| !piece.is_empty()) {
+            if let Some(piece) = message.text_of("thinking").filter(|piece| !piece.is_empty()) {
                 on(Delta::Thinking(&piece));
                 self.thinking.push_str(&piece);
             }
-            if let Some(piece) = message.word("content").filter(|piece| !piece.is_empty()) {
+            if let Some(piece) = message.text_of("content").filter(|piece| !piece.is_empty()) {
                 on(Delta::Text(&piece));
                 self.content.push_str(&piece);
             }
             for call in message.list_of("tool_calls") {
-                if let Some(name) = call.get("function").and_then(|it| it.word("name")) {
+                if let Some(name) = call.get("function").and_then(|it| it.text_of("name")) {
                     on(Delta::Call(&name));
                 }
                 self.calls.push(raw(call));

@@ -71,7 +71,7 @@ pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
 }
 
 fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str) {
-    let role = message.word("role").unwrap_or_default();
+    let role = message.text_of("role").unwrap_or_default();
     let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == role) else {
         found.add(Invariant::Roles, message, place, format_args!("unknown role `{role}`"));
         return;
@@ -112,7 +112,7 @@ fn content(
     let kinds = PARTS.iter().find(|(known, _)| *known == role).map_or(&[][..], |(_, kinds)| kinds);
     for (n, part) in content.list().iter().enumerate() {
         let place = format!("{place}.content.{n}");
-        let kind = part.word("type").unwrap_or_default();
+        let kind = part.text_of("type").unwrap_or_default();
         if !kinds.contains(&&*kind) {
             let kind = epitome_model::short(&kind, 40);
             let what = format_args!("`{role}` says no part `{kind}`");
@@ -120,7 +120,7 @@ fn content(
         } else if kind == "text" {
             found.text(part, &place, "text");
         } else if kind == "image_url"
-            && part.get("image_url").is_none_or(|it| it.word("url").is_none())
+            && part.get("image_url").is_none_or(|it| it.text_of("url").is_none())
         {
             found.add(Invariant::Shape, part, &place, "a picture without its address");
         }
@@ -128,7 +128,7 @@ fn content(
 }
 
 fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
-    let id = call.word("id").unwrap_or_default();
+    let id = call.text_of("id").unwrap_or_default();
     if id.is_empty() || id.chars().count() > ID {
         let what = format_args!("the id of a call has 1 to {ID} characters");
         found.add(Invariant::Shape, call, place, what);
@@ -142,7 +142,7 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
             return;
         }
     };
-    if !is_name(&function.word("name").unwrap_or_default(), NAME) {
+    if !is_name(&function.text_of("name").unwrap_or_default(), NAME) {
         let what = format_args!("the name of a tool has 1 to {NAME} of a-z, A-Z, 0-9, _ and -");
         found.add(Invariant::Shape, function, place, what);
     }
@@ -161,7 +161,7 @@ fn pairs(found: &mut Violations<'_>, messages: &[Value<'_>]) {
     for (idx, message) in messages.iter().enumerate() {
         let place = format!("messages.{idx}");
         if message.is("role", "tool") {
-            let id = message.word("tool_call_id").unwrap_or_default().into_owned();
+            let id = message.text_of("tool_call_id").unwrap_or_default().into_owned();
             if open.calls.remove(&id).is_some() {
                 open.answered.push(id);
             } else if open.answered.contains(&id) {
@@ -175,7 +175,7 @@ fn pairs(found: &mut Violations<'_>, messages: &[Value<'_>]) {
         }
         close(found, &mut open);
         for (n, call) in message.list_of("tool_calls").iter().enumerate() {
-            let id = call.word("id").unwrap_or_default().into_owned();
+            let id = call.text_of("id").unwrap_or_default().into_owned();
             let place = format!("{place}.tool_calls.{n}");
             if open.calls.insert(id.clone(), (place.clone(), call)).is_some() {
                 found.add(Invariant::Pairing, call, &place, format_args!("the id {id} repeats"));

@@ -71,7 +71,7 @@ pub fn tool(tool: &Tool<'_>) -> String {
 }
 
 fn carries(part: &Value<'_>) -> bool {
-    part.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
+    part.text_of("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
 fn say(messages: &mut Vec<String>, words: Vec<TextOrImage<'_>>) {

@@ -60,7 +60,7 @@ fn response(message: &Value<'_>, instead: &mut Replacements) -> Checked {
 }
 
 fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
-    let known = part.word("type").filter(|it| kinds.contains(&&**it));
+    let known = part.text_of("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         Some("refusal") => {
@@ -79,7 +79,7 @@ fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked
 
 fn call(call: &Value<'_>) -> Checked {
     text(call, "id")?;
-    let (function, key) = match call.word("type").as_deref() {
+    let (function, key) = match call.text_of("type").as_deref() {
         Some("custom") => (object(call, "custom")?, "input"),
         Some("function") | None => (object(call, "function")?, "arguments"),
         Some(_) => return kind(call),

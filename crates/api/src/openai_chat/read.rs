@@ -93,7 +93,7 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     let prompts = prompts.count();
     let last = messages.iter().rposition(|it| it.is("role", "user")).unwrap_or(0);
     for (idx, message) in messages.iter().enumerate() {
-        let role = message.word("role").unwrap_or_default();
+        let role = message.text_of("role").unwrap_or_default();
         match &*role {
             "system" | "developer" if idx < prompts => {
                 body.prompt(message, crate::content(message, piece))
@@ -120,7 +120,7 @@ fn response(message: &Value<'_>, removable: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     for key in REASONING {
         let Some(whole) = message.get(key).filter(|whole| !whole.is_null()) else { continue };
-        let text = whole.is_text().then(|| whole.source());
+        let text = whole.is_text().then(|| whole.to_source_text());
         blocks.push(Block::Thinking(Thinking { text, whole: whole.span(), removable }));
     }
     blocks.extend(crate::content(message, piece));
@@ -136,7 +136,7 @@ fn response(message: &Value<'_>, removable: bool) -> Vec<Block> {
 fn piece(part: &Value<'_>) -> Part {
     let text = part.get("text").filter(|text| text.is_text() && part.is("type", "text"));
     match (text, image(part)) {
-        (Some(text), _) => Part::Text(text.source()),
+        (Some(text), _) => Part::Text(text.to_source_text()),
         (None, Some(image)) => Part::Image(image),
         (None, None) => Part::Opaque(part.span()),
     }
@@ -149,12 +149,12 @@ fn image(part: &Value<'_>) -> Option<Image> {
 }
 
 fn call(call: &Value<'_>) -> Option<Call> {
-    let id = call.word("id")?;
+    let id = call.text_of("id")?;
     let (function, key) = match call.get("function") {
         Some(function) => (function, "arguments"),
         None => (call.get("custom")?, "input"),
     };
-    let name = function.word("name")?;
+    let name = function.text_of("name")?;
     let arguments = function.get(key)?;
     Some(crate::call(&id, &name, arguments))
 }
@@ -162,7 +162,7 @@ fn call(call: &Value<'_>) -> Option<Call> {
 fn output(message: &Value<'_>) -> Output {
     let content = message.get("content");
     Output {
-        call: message.word("tool_call_id").unwrap_or_default().as_ref().into(),
+        call: message.text_of("tool_call_id").unwrap_or_default().as_ref().into(),
         parts: crate::parts(content, piece),
         whole: content.filter(|it| !it.is_null()).map(Value::span).unwrap_or_default(),
         ..Output::default()

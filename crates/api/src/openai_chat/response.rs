@@ -13,7 +13,7 @@ const CONTENT: [&str; 3] = ["content", "refusal", "tool_calls"];
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     let choice = root.list_of("choices").first()?;
     let message = choice.get("message").filter(|message| message.is_object())?;
-    let stop = choice.word("finish_reason").map(|reason| match &*reason {
+    let stop = choice.text_of("finish_reason").map(|reason| match &*reason {
         "stop" => StopReason::End,
         "length" => StopReason::Length,
         "tool_calls" | "function_call" => StopReason::Call,
@@ -23,7 +23,7 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     let usage =
         usage(root.get("usage"), "prompt_tokens", "completion_tokens", "prompt_tokens_details");
     let messages = self::message(message).into_iter().collect();
-    Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
+    Some(Parsed { messages, model: root.text_of("model").map(String::from), stop, usage })
 }
 
 /// The message as it is sent back with the next request; `None` if it is empty.

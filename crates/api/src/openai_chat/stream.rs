@@ -73,22 +73,22 @@ impl Assembler for Chunks {
 impl Chunks {
     fn delta(&mut self, delta: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
         for (key, text) in REASONING.into_iter().zip(&mut self.reasoning) {
-            if let Some(piece) = delta.word(key) {
+            if let Some(piece) = delta.text_of(key) {
                 on(Delta::Thinking(&piece));
                 text.push_str(&piece);
             }
         }
-        if let Some(piece) = delta.word("content").filter(|piece| !piece.is_empty()) {
+        if let Some(piece) = delta.text_of("content").filter(|piece| !piece.is_empty()) {
             on(Delta::Text(&piece));
             self.content.push_str(&piece);
         }
-        self.refusal.push_str(&delta.word("refusal").unwrap_or_default());
+        self.refusal.push_str(&delta.text_of("refusal").unwrap_or_default());
         delta.list_of("tool_calls").iter().try_for_each(|call| self.call(call, &mut *on))
     }
 
     fn call(&mut self, piece: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
-        let id = piece.word("id").filter(|id| !id.is_empty());
-        let name = piece.get("function").and_then(|function| function.word("name"));
+        let id = piece.text_of("id").filter(|id| !id.is_empty());
+        let name = piece.get("function").and_then(|function| function.text_of("name"));
         let name = name.filter(|name| !name.is_empty());
         // Some services do not number their calls: a new call is recognised by its id and name.
         let begins = id.is_some() && name.is_some();
@@ -108,7 +108,7 @@ impl Chunks {
             on(Delta::Call(&name));
             call.name = name.into_owned();
         }
-        let arguments = piece.get("function").and_then(|function| function.word("arguments"));
+        let arguments = piece.get("function").and_then(|function| function.text_of("arguments"));
         call.arguments.push_str(&arguments.unwrap_or_default());
         Ok(())
     }

@@ -49,7 +49,7 @@ pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
 }
 
 fn kind<'d>(item: &Value<'d>) -> std::borrow::Cow<'d, str> {
-    item.word("type").unwrap_or_else(|| "message".into())
+    item.text_of("type").unwrap_or_else(|| "message".into())
 }
 
 /// Every call must be followed by one result of its kind. Every result must have its call, in this
@@ -59,14 +59,14 @@ fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     for (idx, item) in items.iter().enumerate() {
         let kind = kind(item);
         let place = format!("input.{idx}");
-        let id = item.word("call_id").unwrap_or_default();
+        let id = item.text_of("call_id").unwrap_or_default();
         if let Some((_, answer)) = PAIRS.iter().find(|(call, _)| *call == kind) {
             if calls.insert(id.to_string(), (idx, answer, false)).is_some() {
                 found.add(Invariant::Pairing, item, &place, format_args!("the id {id} repeats"));
             }
         } else if PAIRS.iter().any(|(_, answer)| *answer == kind) {
             // A result of a local shell call has the call's id in `id`.
-            let id = if id.is_empty() { item.word("id").unwrap_or_default() } else { id };
+            let id = if id.is_empty() { item.text_of("id").unwrap_or_default() } else { id };
             match calls.get_mut(&*id) {
                 Some((_, answer, _)) if *answer != kind => {
                     let what = format_args!("the call {id} is answered by `{answer}`");
@@ -107,7 +107,7 @@ fn reasoning(found: &mut Violations<'_>, items: &[Value<'_>], stored: bool) {
         if !sealed && !stored {
             let what = "nothing is stored, and reasoning is without its `encrypted_content`";
             found.add(Invariant::Reasoning, item, &place, what);
-        } else if !sealed && item.word("id").is_none() {
+        } else if !sealed && item.text_of("id").is_none() {
             let what = "reasoning has neither an `id` nor its `encrypted_content`";
             found.add(Invariant::Reasoning, item, &place, what);
         }
@@ -124,7 +124,7 @@ fn compactions(found: &mut Violations<'_>, root: &Value<'_>, items: &[Value<'_>]
     for (idx, item) in items.iter().enumerate() {
         let place = format!("input.{idx}");
         let what = match &*kind(item) {
-            "compaction" | "compaction_summary" if item.word("encrypted_content").is_none() => {
+            "compaction" | "compaction_summary" if item.text_of("encrypted_content").is_none() => {
                 "a compaction without its `encrypted_content`"
             }
             "compaction_trigger" if idx + 1 < items.len() => {

@@ -58,7 +58,7 @@ pub fn tool(tool: &Tool<'_>) -> String {
 }
 
 fn carries(part: &Value<'_>) -> bool {
-    let kind = part.word("type").unwrap_or_default();
+    let kind = part.text_of("type").unwrap_or_default();
     CARRIED.contains(&&*kind) || SERVICE_CALLS.contains(&&*kind)
 }
 

@@ -18,7 +18,7 @@ pub const SERVICE_CALLS: [&str; 6] = [
 ];
 
 pub fn check_message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
-    match item.word("type").as_deref() {
+    match item.text_of("type").as_deref() {
         Some("message") => message(item, instead),
         None if item.get("type").is_none() => message(item, instead),
         Some("reasoning") => match item.get("summary") {
@@ -50,7 +50,7 @@ fn message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
 }
 
 fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
-    let known = part.word("type").filter(|it| kinds.contains(&&**it));
+    let known = part.text_of("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("input_image" | "input_file") => Ok(()),
         Some("refusal") => {

@@ -36,11 +36,11 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     body.model_and_tools(root);
     if let Some(words) = root.get("instructions").filter(|it| it.is_text() && it.range().len() > 2)
     {
-        body.prompt(words, vec![Block::Text(words.source())]);
+        body.prompt(words, vec![Block::Text(words.to_source_text())]);
     }
     let Some(input) = root.get("input") else { return };
     if input.is_text() {
-        body.say(input, Role::User, vec![Block::Text(input.source())]);
+        body.say(input, Role::User, vec![Block::Text(input.to_source_text())]);
     }
     messages(body, input.list());
 }
@@ -56,11 +56,11 @@ pub fn messages(body: &mut Body<'_>, items: &[Value<'_>]) {
 }
 
 fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
-    let kind = item.word("type").unwrap_or_else(|| "message".into());
+    let kind = item.text_of("type").unwrap_or_else(|| "message".into());
     match &*kind {
         "message" => {
             let blocks = crate::content(item, piece);
-            let role = match item.word("role").as_deref() {
+            let role = match item.text_of("role").as_deref() {
                 Some("user") => Role::User,
                 Some("assistant") => Role::Assistant,
                 Some(_) | None if prompt => return body.prompt(item, blocks),
@@ -71,7 +71,7 @@ fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
         // The API refuses a call without the reasoning that led to it.
         "reasoning" => {
             let text = item.list_of("summary").first().and_then(|it| it.get("text"));
-            let text = text.filter(|text| text.is_text()).map(Value::source);
+            let text = text.filter(|text| text.is_text()).map(Value::to_source_text);
             let thinking = Thinking { text, whole: item.span(), removable: false };
             body.say(item, Role::Assistant, vec![Block::Thinking(thinking)]);
         }
@@ -102,11 +102,11 @@ fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
 }
 
 fn piece(part: &Value<'_>) -> Part {
-    let kind = part.word("type").unwrap_or_default();
+    let kind = part.text_of("type").unwrap_or_default();
     let is_words = matches!(&*kind, "input_text" | "output_text" | "text");
     let text = part.get("text").filter(|text| is_words && text.is_text());
     match (text, image(part)) {
-        (Some(text), _) => Part::Text(text.source()),
+        (Some(text), _) => Part::Text(text.to_source_text()),
         (None, Some(image)) => Part::Image(image),
         (None, None) => Part::Opaque(part.span()),
     }
@@ -118,15 +118,15 @@ fn image(part: &Value<'_>) -> Option<Image> {
 }
 
 fn call(item: &Value<'_>) -> Option<Block> {
-    let id = item.word("call_id")?;
-    let name = item.word("name")?;
+    let id = item.text_of("call_id")?;
+    let name = item.text_of("name")?;
     let arguments = item.any(&["arguments", "input"])?;
     Some(Block::Call(crate::call(&id, &name, arguments)))
 }
 
 /// A call of a tool that the service defines: the item is its arguments.
 fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
-    let id = item.word("call_id")?;
+    let id = item.text_of("call_id")?;
     let does = match kind {
         "apply_patch_call" => ToolKind::Patch,
         "computer_call" => ToolKind::Other,

@@ -21,14 +21,14 @@ pub struct Events {
 
 impl Assembler for Events {
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse> {
-        let delta = event.word("delta").unwrap_or_default();
-        match event.word("type").unwrap_or_default().as_ref() {
+        let delta = event.text_of("delta").unwrap_or_default();
+        match event.text_of("type").unwrap_or_default().as_ref() {
             "response.output_text.delta" => on(Delta::Text(&delta)),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 on(Delta::Thinking(&delta));
             }
             "response.output_item.added" => {
-                let name = event.get("item").and_then(|item| item.word("name"));
+                let name = event.get("item").and_then(|item| item.text_of("name"));
                 name.iter().for_each(|name| on(Delta::Call(name)));
             }
             "response.output_item.done" => {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use epitome_engine::Called;
+use epitome_engine::ResponseCall;
 use serde_json::{Value, json};
 
 use super::choice::Choices;
@@ -196,7 +196,7 @@ impl Front for Editor {
         self.send(updates);
     }
 
-    fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+    fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
         // The event for this call asks the user. The answer comes later, as an input.
         None
     }

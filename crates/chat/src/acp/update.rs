@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use epitome_engine::{Called, Share, WindowUse};
+use epitome_engine::{ResponseCall, Share, WindowUse};
 use epitome_model::ToolKind;
 use epitome_passes::{Event as ContextEvent, EventReason};
 use serde_json::{Value, json};
@@ -265,7 +265,7 @@ impl Updates {
 
     /// The files that a call accesses.
     fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
-        let called = Called {
+        let called = ResponseCall {
             id: "".into(),
             name: tool.into(),
             kind: ToolKind::Other,

@@ -69,7 +69,7 @@ fn a_compaction_is_told_as_one_where_an_editor_knows_them_and_in_a_line_elsewher
         why: EventReason::Hard,
         before: Tokens(900),
         after: Tokens(300),
-        by_tier: BTreeMap::from([("results".to_owned(), 3)]),
+        by_stage: BTreeMap::from([("results".to_owned(), 3)]),
         over_target: None,
         no_summary: None,
     };

@@ -181,7 +181,7 @@ impl Changes for DemoChanges {
 
 #[cfg(test)]
 mod tests {
-    use epitome_engine::Called;
+    use epitome_engine::ResponseCall;
     use epitome_passes::Event as ContextEvent;
 
     use super::*;
@@ -196,7 +196,7 @@ mod tests {
             self.0.push(event.clone());
         }
 
-        fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+        fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
             Some(Answer::Once)
         }
 

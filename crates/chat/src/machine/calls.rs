@@ -1,6 +1,6 @@
 //! The calls of one answer: checking, permitting, running and closing them.
 
-use epitome_engine::{Called, MessagePart};
+use epitome_engine::{MessagePart, ResponseCall};
 use epitome_error::Result;
 use epitome_model::ToolKind;
 
@@ -26,7 +26,7 @@ const NO_USER: &str = "No user is present. Decide yourself, and say what you ass
 
 /// A call of the last answer.
 pub(super) struct OpenCall {
-    pub(super) called: Called,
+    pub(super) called: ResponseCall,
     access: Option<Access>,
     state: CallState,
     /// The last lines of the call's output while the call runs.
@@ -57,7 +57,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn call(&mut self, called: Vec<Called>) -> Result<()> {
+    pub(super) fn call(&mut self, called: Vec<ResponseCall>) -> Result<()> {
         let mut open = Vec::new();
         let mut at_once = Vec::new();
         for called in called {
@@ -144,7 +144,7 @@ impl Machine {
     }
 
     /// Asks the user the question of a call.
-    fn question(&mut self, called: Called) -> Result<()> {
+    fn question(&mut self, called: ResponseCall) -> Result<()> {
         let asked = match question(&called.arguments) {
             Ok(asked) => asked,
             Err(why) => return self.ended(&called.id, Err(why)),

@@ -1,6 +1,6 @@
 //! The tool `recall`: returns text from the log that is not sent any more.
 
-use epitome_engine::Recalled;
+use epitome_engine::RecallResult;
 use epitome_passes::{Name, response_name};
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    fn find_removed(&self, name: &str) -> Result<Recalled, String> {
+    fn find_removed(&self, name: &str) -> Result<RecallResult, String> {
         let wanted = Name::parse(name).ok_or_else(|| {
             format!(
                 "`{name}` is no reference: use one like k495d399, a call like #12, or a response \
@@ -74,8 +74,8 @@ impl Machine {
 
 /// The requested lines, and the total number of lines. Texts of the model come first. The lines of
 /// the call's result are numbered without them.
-fn excerpt(recalled: &Recalled, arguments: &Arguments) -> String {
-    let Recalled { text, said } = recalled;
+fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
+    let RecallResult { text, said } = recalled;
     let lines: Vec<&str> = text.lines().collect();
     if let Some(search) = arguments.search.as_ref().filter(|it| !it.trim().is_empty()) {
         let found = |text: &str| {

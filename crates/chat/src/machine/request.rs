@@ -15,7 +15,7 @@ impl Machine {
     pub(super) fn send(&mut self) -> Result<()> {
         self.requests += 1;
         if let Some(recovery) = self.recovery.take()
-            && let Recovery::Final { because } = self.context.recovered(recovery)
+            && let Recovery::Final { because } = self.context.recovery_result(recovery)
         {
             return self.too_long(&because);
         }
@@ -89,7 +89,7 @@ impl Machine {
     /// request again.
     fn refused(&mut self, message: &str) -> Result<()> {
         self.background = None;
-        let recovery = self.context.refused(Some(413), message)?;
+        let recovery = self.context.recover_from_refusal(Some(413), message)?;
         self.show_compactions();
         match recovery {
             Recovery::NotAnOverflow => self.fail(message),

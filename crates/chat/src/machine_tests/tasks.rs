@@ -47,7 +47,7 @@ fn a_task_has_a_context_of_its_own_and_gives_back_its_last_answer() {
     play.within("t", read("t"));
     play.within("t", result("t", "fn it() {}"));
     let context = play.machine.task_context("t").unwrap();
-    let body = context.as_it_is().body("anthropic").unwrap().body;
+    let body = context.unchanged_view().body("anthropic").unwrap().body;
     assert!(body.contains("Find it.") && body.contains("fn it() {}"), "{body}");
     assert!(!body.contains("meanwhile") && !body.contains("the other"), "{body}");
     play.task_answers("u", says("It is not there."));
@@ -120,7 +120,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
         play.within("t", result(id, "written"));
     }
     let context = play.machine.task_context("t").unwrap();
-    let body = context.as_it_is().body("anthropic").unwrap().body;
+    let body = context.unchanged_view().body("anthropic").unwrap().body;
     for tool in ["task", "ask"] {
         assert!(body.contains(&format!("there is no tool `{tool}` in a task")), "{body}");
     }

@@ -39,13 +39,13 @@ fn done(ended: Ended, reason: Option<&str>) -> Event {
 }
 
 fn compacted() -> Event {
-    let by_tier = [("results".to_owned(), 31), ("stale".to_owned(), 12)].into();
+    let by_stage = [("results".to_owned(), 31), ("stale".to_owned(), 12)].into();
     let (before, after) = (Tokens(150_000), Tokens(42_000));
     let event = ContextEvent::Finished {
         why: EventReason::Trigger,
         before,
         after,
-        by_tier,
+        by_stage,
         over_target: None,
         no_summary: None,
     };

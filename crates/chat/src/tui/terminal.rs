@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use epitome_engine::Called;
+use epitome_engine::ResponseCall;
 use epitome_error::{Error, ErrorKind};
 use epitome_model::ToolKind;
 use ratatui::Terminal;
@@ -202,7 +202,7 @@ impl Front for Teller {
         let _gone = self.tell.send(Happening::Agent(event.clone(), preview));
     }
 
-    fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+    fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
         // The event for this call asks the user. The answer comes later, as an input.
         None
     }

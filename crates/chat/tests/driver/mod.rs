@@ -120,14 +120,14 @@ impl Driver {
 
     /// The body of the request in Anthropic's format.
     pub fn body(&self) -> Value {
-        let made = self.machine.context().as_it_is().body("anthropic").expect("an API");
+        let made = self.machine.context().unchanged_view().body("anthropic").expect("an API");
         serde_json::from_str(&made.body).expect("JSON")
     }
 
     /// Checks that services accept the request.
     pub fn accepted(&self) {
         for name in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
-            let made = self.machine.context().as_it_is().body(name).expect("an API");
+            let made = self.machine.context().unchanged_view().body(name).expect("an API");
             let bytes = made.body.into_bytes();
             let format = named(name).expect("an API").format;
             let read = (format.read)(&bytes, &mut ());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use epitome::archive::Run;
-use epitome::compaction::{BackupPlace, CompactionPlan, Way};
+use epitome::compaction::{BackupPlace, PreparedCompaction, Way};
 use epitome::ops::{
     Compact, CompactReport, CompactionLosses, ModelRequest, OpenSession, SummaryFrom,
     planned_losses, planned_losses_in_short,
@@ -394,7 +394,7 @@ impl Job<'_> {
     fn losses<S: Source>(
         &self,
         path: &Path,
-        planned: &CompactionPlan<'_, S>,
+        planned: &PreparedCompaction<'_, S>,
     ) -> Result<PlanLosses> {
         let is_for_people = !self.app.global.json && !self.diff;
         let counter = self.app.counter();
@@ -448,7 +448,7 @@ impl Difference {
     }
 
     /// Adds the edits of one file.
-    fn add<S: Source>(&mut self, job: &Job<'_>, path: &Path, planned: &CompactionPlan<'_, S>) {
+    fn add<S: Source>(&mut self, job: &Job<'_>, path: &Path, planned: &PreparedCompaction<'_, S>) {
         if let Some(screen) = &self.screen {
             let format = Some(planned.session.format.name);
             let history = History::open(&job.app.config, path, format, Version::AsItWas);

@@ -210,7 +210,7 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
     let session = input.load(app)?;
     let done = simulate.session(&input.name(), &session).map_err(|err| match input {
         Input::Stdin => err,
-        Input::File(path) => err.with_path(path),
+        Input::File(path) => err.with_default_path(path),
     })?;
     session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
 }

@@ -1,7 +1,7 @@
 //! Adding messages: each entry is written to the log, counted, and truncated before it is sent.
 
 use epitome_formats::epitome::{MessagePart, Speaker};
-use epitome_model::{Role, Tokens, Usage};
+use epitome_model::{RecordedUsage, Role, Tokens};
 use tracing::trace_span;
 
 use super::Context;
@@ -56,14 +56,14 @@ impl Context {
     /// counted. From then on [`usage`](Context::usage) is based on these.
     ///
     /// ```
-    /// use epitome_model::{Tokens, Usage};
+    /// use epitome_model::{RecordedUsage, Tokens};
     /// # use epitome_engine::{Context, MessagePart, Setup};
     /// # use epitome_passes::built_in;
     /// # let recipe = built_in("epitome").expect("a recipe");
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("Hello.")?;
-    /// let usage = Usage { input: 15_000, output: 20, ..Usage::default() };
+    /// let usage = RecordedUsage { input: 15_000, output: 20, ..RecordedUsage::default() };
     /// context.response(&[MessagePart::text("Hi.")], "claude-opus-4-8", usage)?;
     /// assert_eq!(context.usage().tokens, Tokens(15_020));
     /// # Ok::<(), epitome_error::Error>(())
@@ -72,7 +72,12 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn response(&mut self, said: &[MessagePart<'_>], model: &str, usage: Usage) -> Result<()> {
+    pub fn response(
+        &mut self,
+        said: &[MessagePart<'_>],
+        model: &str,
+        usage: RecordedUsage,
+    ) -> Result<()> {
         let role = Role::Assistant;
         let model = Some(model);
         let usage = Some(usage);
@@ -152,8 +157,8 @@ impl Context {
             self.attempt.overflows = 0;
             self.known.answered = self.known.seen.mark();
         }
-        if let Some(Usage { input, output, .. }) = speaker.usage {
-            self.billed(Tokens(input + output));
+        if let Some(RecordedUsage { input, output, .. }) = speaker.usage {
+            self.report_billed_tokens(Tokens(input + output));
         }
         self.truncate_on_ingest(item)
     }

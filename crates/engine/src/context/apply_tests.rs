@@ -47,12 +47,12 @@ fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> 
 
 /// A plan with one edit, which may be invalid.
 fn edit(item: usize, verb: Verb) -> Plan {
-    Plan::of_edit(Some(Edit { at: At::Block { item, block: 0 }, verb, pass: "test" }))
+    Plan::from_edit(Some(Edit { at: At::Block { item, block: 0 }, verb, pass: "test" }))
 }
 
 /// A plan with a cut.
 fn cut(items: &[usize], text: &str) -> Plan {
-    Plan::of_edit(Edit::cut(Cut { items: items.into(), text: text.into(), messages: 1 }))
+    Plan::from_edit(Edit::cut(Cut { items: items.into(), text: text.into(), messages: 1 }))
 }
 
 /// The line that carries out a plan.
@@ -133,7 +133,7 @@ fn a_live_context_refuses_a_summary_in_place_of_what_is_kept() {
     };
     let plan = |text: &str| {
         let summary = Summary { text: text.into(), kept: vec![REPLY], tokens: Tokens(900) };
-        Plan::of_edit(Edit::summary(summary, &[USER, CALL, RESULT, REPLY], "summary"))
+        Plan::from_edit(Edit::summary(summary, &[USER, CALL, RESULT, REPLY], "summary"))
     };
     let cases = [
         (format!("\"{REPLY}\""), None),

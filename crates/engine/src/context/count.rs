@@ -54,7 +54,7 @@ impl Counts {
     }
 
     /// For each item, whether it is sent as a message: false for the prompt.
-    pub fn sent(&self, transcript: &Transcript) -> Vec<bool> {
+    pub fn sent_flags(&self, transcript: &Transcript) -> Vec<bool> {
         let mut sent = vec![false; transcript.items.len()];
         for &item in &transcript.context {
             sent[item] = !transcript.head.prompt.contains(&item);
@@ -94,7 +94,7 @@ impl Counts {
     }
 
     /// Counts all items of a resumed log, including those that are not sent.
-    pub fn know_all(
+    pub fn count_all(
         &mut self,
         transcript: &Transcript,
         source: &dyn Source,
@@ -104,7 +104,7 @@ impl Counts {
     }
 
     /// Computes the sums over the context again, and counts the items that are new in it.
-    pub fn all(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
+    pub fn recount(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
         self.total = Total::default();
         self.last = None;
         for &item in &transcript.context {

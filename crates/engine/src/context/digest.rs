@@ -12,15 +12,15 @@ use crate::digest::{Chosen, Digesting};
 
 impl Context {
     /// Adds a digest after the passes, if the recipe has one and does not run before every request.
-    /// `by_tier` is the number of edits of each pass; the digest is added to it.
+    /// `by_stage` is the number of edits of each pass; the digest is added to it.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
-        mut by_tier: BTreeMap<String, u64>,
+        mut by_stage: BTreeMap<String, u64>,
     ) -> Result<BTreeMap<String, u64>> {
         let rule =
             self.setup.recipe.stages.live.digest.clone().filter(|_| why != EventReason::Request);
-        let Some(mut rule) = rule else { return Ok(by_tier) };
+        let Some(mut rule) = rule else { return Ok(by_stage) };
         let focus = self.ask.focus.clone().or_else(|| self.setup.focus.clone());
         rule.focus = focus.or(rule.focus);
         let automatic = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
@@ -36,9 +36,9 @@ impl Context {
             | EventReason::Overflow => automatic,
         };
         if self.put_digest(&rule, target)? {
-            by_tier.insert("digest".into(), 1);
+            by_stage.insert("digest".into(), 1);
         }
-        Ok(by_tier)
+        Ok(by_stage)
     }
 
     /// Replaces the old part of the context by a digest, so that the context has at most `target`

@@ -24,26 +24,26 @@ impl Context {
         let before = self.tokens();
         let _span =
             debug_span!("live.fall_back", ?why, before = before.0, limit = limit.0).entered();
-        let mut by_tier = BTreeMap::new();
-        let refused = self.digest_within(limit, &mut by_tier)?;
+        let mut by_stage = BTreeMap::new();
+        let refused = self.digest_within(limit, &mut by_stage)?;
         if self.tokens() > limit {
             for recipe in overflow_recipes() {
-                self.carry_out_within(why, limit, recipe, &mut by_tier)?;
+                self.carry_out_within(why, limit, recipe, &mut by_stage)?;
             }
         }
         if self.tokens() > limit {
-            self.digest_to(share(limit, LEAST), &mut by_tier)?;
+            self.digest_to(share(limit, LEAST), &mut by_stage)?;
         }
         let misfit = (self.tokens() > limit).then(|| {
             let because = refused.unwrap_or_else(|| self.largest().join("; "));
             format!("the context cannot be made to fit {limit} tokens: {because}")
         });
         if let Some(asked) = &mut self.ask.request {
-            asked.did(&by_tier);
+            asked.did(&by_stage);
             misfit.iter().for_each(|reason| asked.did_not(reason));
         }
         let now = self.gauge();
-        self.machine.fallen_back(why, before, &now, by_tier, misfit);
+        self.machine.report_fallback(why, before, &now, by_stage, misfit);
         Ok(())
     }
 
@@ -54,12 +54,12 @@ impl Context {
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,
-        by_tier: &mut BTreeMap<String, u64>,
+        by_stage: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
         let aim = share(limit, AIM);
         let aim = self.machine.target_tokens().map_or(aim, |target| target.min(aim));
-        match self.digest_to(aim, by_tier)? {
-            Some(_) => self.digest_to(share(limit, MOST), by_tier),
+        match self.digest_to(aim, by_stage)? {
+            Some(_) => self.digest_to(share(limit, MOST), by_stage),
             None => Ok(None),
         }
     }
@@ -69,13 +69,13 @@ impl Context {
     fn digest_to(
         &mut self,
         target: Tokens,
-        by_tier: &mut BTreeMap<String, u64>,
+        by_stage: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
         let rule = self.setup.recipe.stages.live.digest.clone().unwrap_or_default();
         match self.put_digest(&rule, target) {
             Ok(is_put) => {
                 if is_put {
-                    by_tier.insert("digest".into(), 1);
+                    by_stage.insert("digest".into(), 1);
                 }
                 Ok(None)
             }

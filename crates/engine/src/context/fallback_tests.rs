@@ -76,7 +76,7 @@ fn request(context: &mut Context, model: Bad) -> Vec<Event> {
 fn fits(context: &Context, about: &str) {
     let usage = context.usage();
     assert!(Some(usage.tokens) <= usage.usable, "{about}: {usage:?}");
-    let body = context.as_it_is().body("anthropic").expect("an API").body.into_bytes();
+    let body = context.unchanged_view().body("anthropic").expect("an API").body.into_bytes();
     let format = named("anthropic").expect("an API");
     let read = (format.read)(&body, &mut ());
     assert_eq!(format.invariants.check(&read, &body), Vec::new(), "{about}");
@@ -116,7 +116,7 @@ fn play(recipe: &str, model: Bad, window: u64) {
     reads(&mut context, 90, 6, 400);
     request(&mut context, model);
     fits(&context, &about);
-    assert!(context.as_it_is().messages().contains(RULE), "{about}");
+    assert!(context.unchanged_view().messages().contains(RULE), "{about}");
 }
 
 #[test]
@@ -161,8 +161,12 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
         let failed: Vec<&str> = failed.collect();
         let expect = "the context cannot be made to fit 15.0k tokens: words of the user: ";
         assert!(failed.iter().any(|it| it.contains(expect)), "{name}: {events:?}");
-        assert!(context.as_it_is().messages().contains("let value_7_2999 = compute"), "{name}");
-        let refused = context.refused(Some(413), "prompt is too long").expect("memory");
+        assert!(
+            context.unchanged_view().messages().contains("let value_7_2999 = compute"),
+            "{name}"
+        );
+        let refused =
+            context.recover_from_refusal(Some(413), "prompt is too long").expect("memory");
         let Recovery::Final { because } = refused else { panic!("{name}: {refused:?}") };
         assert!(because[0].starts_with("words of the user: "), "{name}: {because:?}");
     }
@@ -181,20 +185,20 @@ fn undone(recipe: &str, model: Bad) -> usize {
     for n in 0..12 {
         reads(&mut context, n, 1 + n % 3, 60);
         let about = format!("{recipe} {model:?} {n}");
-        let (before, taken) = (context.as_it_is().messages(), context.report().compactions);
+        let (before, taken) = (context.unchanged_view().messages(), context.report().compactions);
         let events = request(&mut context, model);
         if context.report().compactions == taken {
             continue;
         }
         resorts += usize::from(events.iter().any(|event| match event {
-            Event::Finished { by_tier, .. } => by_tier.contains_key("digest"),
+            Event::Finished { by_stage, .. } => by_stage.contains_key("digest"),
             _ => false,
         }));
         let log = context.log().to_vec();
         let mut undone = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
         assert!(undone.undo().expect("memory"), "{about}");
         assert_eq!(undone.report().compactions, taken, "{about}: {events:?}");
-        assert_eq!(undone.as_it_is().messages(), before, "{about}: {events:?}");
+        assert_eq!(undone.unchanged_view().messages(), before, "{about}: {events:?}");
     }
     resorts
 }

@@ -11,9 +11,9 @@ use epitome_formats::epitome::{
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
 use serde::Serialize;
 
+use super::api_json::{ParsedMessage, named};
 use super::calls::{OpenCalls, without_again};
 use super::known_messages::hash_of;
-use super::wire::{ParsedMessage, named};
 use super::{Context, Outgoing};
 
 /// How a list of messages differed from the messages of the context.

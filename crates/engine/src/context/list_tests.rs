@@ -68,7 +68,7 @@ fn said_one_by_one(list: &[String]) -> String {
         context.push_json("anthropic", message).expect("a message");
         context.view().expect("memory");
     }
-    context.as_it_is().messages()
+    context.unchanged_view().messages()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_list_that_is_given_again_changes_nothing_and_one_that_goes_on_adds_what_is_
     let [second, again] = call("c2", 40);
     let mut list = vec![user("Look."), first, result];
     assert_eq!(sync(&mut context, &list), change(0, 0, 3));
-    let (log, sent) = (context.log().to_vec(), context.as_it_is().messages());
+    let (log, sent) = (context.log().to_vec(), context.unchanged_view().messages());
     assert_eq!(sync(&mut context, &list), change(3, 0, 0));
     assert_eq!(context.log(), log);
     list.extend([second, again, user("And?")]);
@@ -86,9 +86,9 @@ fn a_list_that_is_given_again_changes_nothing_and_one_that_goes_on_adds_what_is_
     assert!(context.log().starts_with(&log));
     // What was sent before is a prefix, so that the provider's cache stays valid.
     let begun = sent.strip_suffix(']').expect("a list");
-    assert!(context.as_it_is().messages().starts_with(begun), "{begun}");
+    assert!(context.unchanged_view().messages().starts_with(begun), "{begun}");
     assert!(String::from_utf8_lossy(context.log()).contains("birth"), "c2 repeats c1");
-    assert_eq!(context.as_it_is().messages(), said_one_by_one(&list));
+    assert_eq!(context.unchanged_view().messages(), said_one_by_one(&list));
     // A resumed log recognises the same list, even if the client formats its JSON differently.
     let mut resumed =
         Context::resume(context.log().to_vec(), Box::new(Nowhere), setup()).expect("a log");
@@ -110,16 +110,16 @@ fn a_list_that_ends_before_or_differs_goes_back_to_that_place() {
     sync(&mut context, &all);
     let log = context.log().to_vec();
     assert_eq!(sync(&mut context, &all[..3]), change(3, 3, 0));
-    assert_eq!(context.as_it_is().messages(), said_one_by_one(&all[..3]));
-    assert_eq!((context.messages(), context.open_calls()), (3, Vec::new()));
+    assert_eq!(context.unchanged_view().messages(), said_one_by_one(&all[..3]));
+    assert_eq!((context.message_count(), context.open_calls()), (3, Vec::new()));
     let other = vec![user("Look!"), first, result, user("And now?")];
     assert_eq!(sync(&mut context, &other), change(0, 3, 4));
-    assert_eq!(context.as_it_is().messages(), said_one_by_one(&other));
+    assert_eq!(context.unchanged_view().messages(), said_one_by_one(&other));
     // Go back to a call without its result, and continue from there.
     assert_eq!(sync(&mut context, &other[..2]), change(2, 2, 0));
     assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
     assert_eq!(sync(&mut context, &all), change(0, 2, 6));
-    assert_eq!(context.as_it_is().messages(), said_one_by_one(&all));
+    assert_eq!(context.unchanged_view().messages(), said_one_by_one(&all));
     assert!(context.log().starts_with(&log), "nothing is lost");
     assert!(is_valid(&context));
     assert_eq!(context.report().entries, 6);
@@ -132,24 +132,24 @@ fn a_compaction_is_taken_back_only_where_it_is_of_what_the_list_has_no_more() {
     list.extend((0..12).flat_map(|n| call(&format!("c{n}"), 40)));
     list.extend([r#"{"role":"assistant","content":"All is read."}"#.to_owned(), user("And?")]);
     sync(&mut context, &list);
-    let whole = context.as_it_is().messages();
+    let whole = context.unchanged_view().messages();
     context.compact_to(None, Some(Tokens(900))).expect("memory");
-    let small = context.as_it_is().messages();
+    let small = context.unchanged_view().messages();
     assert!(small.len() < whole.len());
     // The last question is replaced by another one.
     *list.last_mut().expect("a message") = user("And now?");
     let known = list.len() as u64 - 1;
     assert_eq!(sync(&mut context, &list), change(known, 1, 1));
-    assert_eq!(context.as_it_is().messages(), small.replace("And?", "And now?"));
+    assert_eq!(context.unchanged_view().messages(), small.replace("And?", "And now?"));
     assert_eq!(context.report().compactions, 1);
     // Go back to a place within the part that the digest replaces.
     assert_eq!(sync(&mut context, &list[..5]), change(5, known + 1 - 5, 0));
-    assert_eq!(context.as_it_is().messages(), said_one_by_one(&list[..5]));
+    assert_eq!(context.unchanged_view().messages(), said_one_by_one(&list[..5]));
     assert_eq!(context.report().compactions, 0);
     assert!(is_valid(&context));
     let resumed = Context::resume(context.log().to_vec(), Box::new(Nowhere), setup());
     let mut resumed = resumed.expect("a log");
-    assert_eq!(resumed.as_it_is().messages(), context.as_it_is().messages());
+    assert_eq!(resumed.unchanged_view().messages(), context.unchanged_view().messages());
     assert_eq!(sync(&mut resumed, &list[..5]), change(5, 0, 0));
 }
 
@@ -159,7 +159,7 @@ fn what_is_no_list_changes_nothing() {
     let [first, result] = call("c1", 3);
     let list = vec![user("Look."), first, result];
     sync(&mut context, &list);
-    let state = |it: &Context| (it.log().to_vec(), it.usage(), it.messages(), it.open_calls());
+    let state = |it: &Context| (it.log().to_vec(), it.usage(), it.message_count(), it.open_calls());
     let before = state(&context);
     let bad = [
         (vec![&*list[0], "{}"], "message 2 of 2 is none of anthropic"),
@@ -185,7 +185,7 @@ fn a_prompt_that_says_something_else_is_given_that_text() {
     let mut sync = |prompt: &str| {
         let list = list(prompt);
         let change = context.sync("openai-chat", &strs(&list), None).expect("a list");
-        let body = context.as_it_is().body("openai-chat").expect("an API").body;
+        let body = context.unchanged_view().body("openai-chat").expect("an API").body;
         (change, body.contains(&format!("{prompt}\"")), context.log().len())
     };
     assert_eq!(sync("It is Monday."), (change(0, 0, 3), true, sync("It is Monday.").2));
@@ -290,17 +290,17 @@ proptest! {
             prop_assert_eq!(change.known + change.new, list.len() as u64);
             prop_assert!(context.log().starts_with(&log));
             prop_assert!(is_valid(&context));
-            prop_assert_eq!(context.messages(), list.len() as u64);
+            prop_assert_eq!(context.message_count(), list.len() as u64);
             let log = context.log().to_vec();
             prop_assert_eq!(sync(&mut context, &list).known, list.len() as u64);
             prop_assert_eq!(context.log(), &log);
             compacted &= context.report().compactions > 0;
-            let sent = context.as_it_is().messages();
+            let sent = context.unchanged_view().messages();
             if !compacted {
                 prop_assert_eq!(&sent, &said_one_by_one(&list));
             }
             let read = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
-            prop_assert_eq!(read.as_it_is().messages(), sent);
+            prop_assert_eq!(read.unchanged_view().messages(), sent);
             prop_assert_eq!(read.counts.total(), context.counts.total());
             prop_assert_eq!(context.step().expect("memory"), Next::Send);
         }

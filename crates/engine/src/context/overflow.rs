@@ -27,8 +27,8 @@ pub enum Recovery {
         after: Tokens,
     },
     /// Only a summary can make the context small enough, and there is a model for it. Do what
-    /// [`step`](Context::step) returns, call [`recovered`](Context::recovered), and send the
-    /// context again.
+    /// [`step`](Context::step) returns, call [`recovery_result`](Context::recovery_result), and
+    /// send the context again.
     Summarise {
         /// Tokens of the refused request.
         before: Tokens,
@@ -64,19 +64,20 @@ impl Context {
     /// #     context.assistant(&[MessagePart::call(n.to_string(), "Read", r#"{"path":"a.rs"}"#)])?;
     /// #     context.tool(&[MessagePart::output(n.to_string(), "fn main() {}\n".repeat(90))])?;
     /// # }
-    /// let other = context.refused(Some(429), r#"{"error":{"message":"slow down"}}"#)?;
+    /// let busy = r#"{"error":{"message":"slow down"}}"#;
+    /// let other = context.recover_from_refusal(Some(429), busy)?;
     /// assert_eq!(other, Recovery::NotAnOverflow);
     /// let body = r#"{"error":{"message":"prompt is too long: 4000 tokens > 2000 maximum"}}"#;
-    /// assert!(matches!(context.refused(Some(400), body)?, Recovery::Retry { .. }));
+    /// assert!(matches!(context.recover_from_refusal(Some(400), body)?, Recovery::Retry { .. }));
     /// // A second overflow without a response in between is final.
-    /// assert!(matches!(context.refused(Some(400), body)?, Recovery::Final { .. }));
+    /// assert!(matches!(context.recover_from_refusal(Some(400), body)?, Recovery::Final { .. }));
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// `Disk` if the log cannot be written.
-    pub fn refused(&mut self, status: Option<u16>, body: &str) -> Result<Recovery> {
+    pub fn recover_from_refusal(&mut self, status: Option<u16>, body: &str) -> Result<Recovery> {
         let refusal = overflow(status, body).filter(|refusal| self.may_be(refusal));
         let Some(refusal) = refusal else { return Ok(Recovery::NotAnOverflow) };
         let _span = debug_span!("live.refused", status, tokens = self.tokens().0).entered();
@@ -98,27 +99,27 @@ impl Context {
         self.machine.step(&gauge);
         let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());
-        let mut by_tier = BTreeMap::new();
+        let mut by_stage = BTreeMap::new();
         for recipe in recipes {
-            self.carry_out_within(EventReason::Overflow, wanted, recipe, &mut by_tier)?;
+            self.carry_out_within(EventReason::Overflow, wanted, recipe, &mut by_stage)?;
             let after = self.tokens();
             if after <= wanted && after < before {
                 let gauge = self.gauge();
-                self.machine.ran(EventReason::Overflow, before, &gauge, by_tier);
+                self.machine.report_passes(EventReason::Overflow, before, &gauge, by_stage);
                 return Ok(Recovery::Retry { before, after });
             }
         }
         if self.setup.writer.is_some() && self.setup.recipe.stages.live.summary.is_some() {
             let gauge = self.gauge();
             let after = self.tokens();
-            self.machine.fell_short(EventReason::Overflow, before, &gauge, by_tier);
+            self.machine.report_passes_too_little(EventReason::Overflow, before, &gauge, by_stage);
             return Ok(Recovery::Summarise { before, after });
         }
-        self.digest_within(wanted, &mut by_tier)?;
+        self.digest_within(wanted, &mut by_stage)?;
         let after = self.tokens();
         if after <= wanted && after < before {
             let gauge = self.gauge();
-            self.machine.ran(EventReason::Overflow, before, &gauge, by_tier);
+            self.machine.report_passes(EventReason::Overflow, before, &gauge, by_stage);
             return Ok(Recovery::Retry { before, after });
         }
         let because = self.largest();
@@ -128,7 +129,7 @@ impl Context {
         }
         let reason = "the context cannot be made to fit".to_owned();
         let now = self.gauge();
-        self.machine.failed(EventReason::Overflow, &now, reason);
+        self.machine.report_failure(EventReason::Overflow, &now, reason);
         Ok(Recovery::Final { because })
     }
 
@@ -140,22 +141,22 @@ impl Context {
         why: EventReason,
         limit: Tokens,
         recipe: Recipe,
-        by_tier: &mut BTreeMap<String, u64>,
+        by_stage: &mut BTreeMap<String, u64>,
     ) -> Result<()> {
-        let target = PerKind::same(Some(Target::of_tokens(self.in_counts(limit))));
+        let target = PerKind::for_both(Some(Target::from_tokens(self.in_counts(limit))));
         let exempt_tools = self.setup.recipe.exempt_tools.clone();
         let rule_files = self.setup.recipe.rule_files.clone();
         let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
         match self.carry_out(&recipe) {
             Ok(did) => {
                 for (tier, n) in did {
-                    *by_tier.entry(tier).or_default() += n;
+                    *by_stage.entry(tier).or_default() += n;
                 }
                 Ok(())
             }
             // The step was not written. Earlier steps stay, and the next recipe is tried.
             Err(err) if err.kind() == ErrorKind::Refused => {
-                self.machine.part_failed(why, err.to_string());
+                self.machine.report_part_failure(why, err.to_string());
                 Ok(())
             }
             Err(err) => Err(err),
@@ -165,7 +166,7 @@ impl Context {
     /// The result of a recovery, after [`step`](Context::step) has returned that the context can be
     /// sent. A recovery that needed a summary is final if the context is no smaller than the
     /// refused request; any other is returned unchanged.
-    pub fn recovered(&self, recovery: Recovery) -> Recovery {
+    pub fn recovery_result(&self, recovery: Recovery) -> Recovery {
         match recovery {
             Recovery::Summarise { before, .. } if self.tokens() >= before => {
                 Recovery::Final { because: self.largest() }

@@ -128,7 +128,7 @@ impl Context {
     /// ```
     pub fn prepare(&mut self) -> Option<Preparation> {
         let gauge = self.gauge();
-        if self.ask.pending.is_some() || !self.machine.prepares(&gauge) {
+        if self.ask.pending.is_some() || !self.machine.should_prepare(&gauge) {
             return None;
         }
         let mut copy = self.copy();
@@ -153,7 +153,7 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn is_due(&self) -> bool {
-        self.machine.due(&self.gauge()).is_some()
+        self.machine.due_reason(&self.gauge()).is_some()
     }
 
     /// Adopts a prepared compaction. Messages that were added in the meantime stay after it.
@@ -173,8 +173,8 @@ impl Context {
             && *is_done
             && context.starts_with(sent)
             && self.log.bytes().get(..*log_bytes) == copy.log.bytes().get(..*log_bytes);
-        let by_tier = copy.outcome().map(|outcome| outcome.by_tier.clone()).unwrap_or_default();
-        if !can_adopt || by_tier.is_empty() {
+        let by_stage = copy.outcome().map(|outcome| outcome.by_stage.clone()).unwrap_or_default();
+        if !can_adopt || by_stage.is_empty() {
             return Ok(false);
         }
         let before = self.tokens();
@@ -184,7 +184,7 @@ impl Context {
             Err(err) => return Err(err),
         }
         let after = self.gauge();
-        self.machine.swapped(before, &after, by_tier);
+        self.machine.report_swap(before, &after, by_stage);
         Ok(true)
     }
 

@@ -9,7 +9,7 @@ fn near(recipe: Recipe) -> Context {
     let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(30_000)));
     context.user("Never rename what is public. Read all.").expect("memory");
     for n in 0..40 {
-        if context.machine.clone().prepares(&context.gauge()) {
+        if context.machine.clone().should_prepare(&context.gauge()) {
             break;
         }
         more(&mut context, n);

@@ -101,7 +101,7 @@ impl Context {
                 self.ask.spent += written.spent;
                 match self.put(&written.text, &items) {
                     Ok(()) => {
-                        self.machine.wrote(&written);
+                        self.machine.report_written_summary(&written);
                         Ok(())
                     }
                     Err(err) if err.kind() == ErrorKind::Refused => {
@@ -125,8 +125,8 @@ impl Context {
         }
         let now = self.gauge();
         match outcome {
-            Err(reason) if nobody => self.machine.unanswered(why, &now, reason),
-            outcome => self.machine.answered(why, before, &now, outcome),
+            Err(reason) if nobody => self.machine.report_no_summary(why, &now, reason),
+            outcome => self.machine.report_summary(why, before, &now, outcome),
         }
         Ok(())
     }
@@ -246,6 +246,6 @@ impl Context {
         let tokens = total.tokens - total.frames;
         // Messages that were added after the question are kept as well.
         let summary = Summary { text: text.to_owned(), kept: sent[last + 1..].to_vec(), tokens };
-        self.apply(Plan::of_edit(Edit::summary(summary, &sent, "summary")), None)
+        self.apply(Plan::from_edit(Edit::summary(summary, &sent, "summary")), None)
     }
 }

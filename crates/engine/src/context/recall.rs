@@ -17,7 +17,7 @@ pub const RECALL: &str = "recall";
 
 /// The content that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Recalled {
+pub struct RecallResult {
     /// The text that the name refers to: results of calls, texts of the model, or a removed text.
     /// Empty if none of the calls has a result.
     pub text: String,
@@ -146,24 +146,24 @@ impl Context {
     /// assert_eq!(recalled.text, "The lock is taken twice.");
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn recall_name(&self, name: &Name) -> Option<Recalled> {
+    pub fn recall_name(&self, name: &Name) -> Option<RecallResult> {
         let transcript = self.transcript();
         let source = self.log.bytes();
         match name {
             Name::Text(reference) => {
-                self.recall(reference).map(|text| Recalled { text, said: Vec::new() })
+                self.recall(reference).map(|text| RecallResult { text, said: Vec::new() })
             }
             Name::Calls(calls) => {
                 let said = texts_at_calls(transcript, source, calls);
                 let results = self.recall_calls(calls.clone());
                 let is_any = results.is_some() || !said.is_empty();
-                is_any.then(|| Recalled { text: results.unwrap_or_default(), said })
+                is_any.then(|| RecallResult { text: results.unwrap_or_default(), said })
             }
             Name::Responses(wanted) => {
                 let said = texts_of_responses(transcript, source, |it| wanted.contains(&it));
                 let named = said.into_iter().map(|it| (response_name(it.response), it.text));
                 let text = named_texts(named.collect())?;
-                Some(Recalled { text, said: Vec::new() })
+                Some(RecallResult { text, said: Vec::new() })
             }
         }
     }

@@ -24,7 +24,7 @@ impl Context {
                 self.machine.target().map(|target| Target { tokens, percent: None, ..target })
             }
             EventReason::Manual | EventReason::Tool => {
-                self.machine.aim().map(|it| Target::of_tokens(self.in_counts(it)))
+                self.machine.aim().map(|it| Target::from_tokens(self.in_counts(it)))
             }
             EventReason::Request | EventReason::Overflow => None,
         };
@@ -50,10 +50,10 @@ impl Context {
             edits = Empty
         );
         let _span = span.clone().entered();
-        let outcome = self.carry_out(&recipe).and_then(|by_tier| self.digested(why, by_tier));
-        if let Ok(by_tier) = &outcome {
+        let outcome = self.carry_out(&recipe).and_then(|by_stage| self.digested(why, by_stage));
+        if let Ok(by_stage) = &outcome {
             span.record("after", self.tokens().0);
-            span.record("edits", by_tier.values().sum::<u64>());
+            span.record("edits", by_stage.values().sum::<u64>());
         }
         self.conclude(why, before, outcome)
     }
@@ -67,10 +67,10 @@ impl Context {
         outcome: Result<BTreeMap<String, u64>>,
     ) -> Result<()> {
         match outcome {
-            Ok(by_tier) => {
+            Ok(by_stage) => {
                 let after = self.gauge();
-                self.ask.request.iter_mut().for_each(|asked| asked.did(&by_tier));
-                self.machine.ran(why, before, &after, by_tier);
+                self.ask.request.iter_mut().for_each(|asked| asked.did(&by_stage));
+                self.machine.report_passes(why, before, &after, by_stage);
                 Ok(())
             }
             // The caller must know that the log cannot be written.
@@ -78,7 +78,7 @@ impl Context {
             Err(err) => {
                 self.ask.request.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
                 let now = self.gauge();
-                self.machine.failed(why, &now, err.to_string());
+                self.machine.report_failure(why, &now, err.to_string());
                 Ok(())
             }
         }
@@ -96,7 +96,7 @@ impl Context {
             counted: self.counts.items(),
         };
         let mut plan = compact(transcript, source, recipe, &options);
-        let sent: Vec<bool> = self.counts.sent(transcript);
+        let sent: Vec<bool> = self.counts.sent_flags(transcript);
         plan.edits.retain(|PlannedEdit { edit, .. }| {
             sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. })
         });
@@ -110,9 +110,9 @@ impl Context {
     /// Writes the edits of a recipe. Returns the number of edits of each pass.
     pub(super) fn write_plan(&mut self, recipe: &str, plan: Plan) -> Result<BTreeMap<String, u64>> {
         let by_pass = plan.by_pass().into_iter();
-        let by_tier = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();
+        let by_stage = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();
         self.apply(plan, Some(recipe))?;
-        Ok(by_tier)
+        Ok(by_stage)
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
             context.assistant(&[call]).expect("memory");
             context.tool(&[MessagePart::output(id, "fn main() {}\n".repeat(90))]).expect("memory");
         }
-        let before = context.as_it_is().messages();
+        let before = context.unchanged_view().messages();
         context.ask_for_compaction(None, Some(Tokens(0)));
         while let Next::Ask(question) = context.step().expect("memory") {
             let headings = question.ask.prompt.lines().filter(|line| line.starts_with("## "));
@@ -161,7 +161,7 @@ mod tests {
         let mut resumed = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
         for context in [&mut context, &mut resumed] {
             assert!(context.undo().expect("memory"));
-            assert_eq!(context.as_it_is().messages(), before);
+            assert_eq!(context.unchanged_view().messages(), before);
             assert_eq!(context.report().compactions, 0);
             assert!(!context.undo().expect("memory"), "there is nothing left");
         }

@@ -141,7 +141,8 @@ pub struct WindowUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Tokens of all entries as they were added, before any compaction.
-    pub said: Tokens,
+    #[serde(rename = "said")]
+    pub originals: Tokens,
     /// Tokens of the entries that are sent, by the same count.
     pub sent: Tokens,
     /// Number of entries that were added.

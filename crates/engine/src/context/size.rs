@@ -57,12 +57,12 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("Hello.")?;
-    /// context.billed(Tokens(15_000));
+    /// context.report_billed_tokens(Tokens(15_000));
     /// assert_eq!(context.usage().tokens, Tokens(15_000));
     /// assert!(context.usage().billed);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn billed(&mut self, billed: Tokens) {
+    pub fn report_billed_tokens(&mut self, billed: Tokens) {
         let counted = self.counted();
         if billed > Tokens(0) && counted > Tokens(0) {
             let bill = Some(Counted { by_provider: billed, by_us: counted });
@@ -130,7 +130,7 @@ impl Context {
         let mut summaries = self.ask.spent;
         summaries += self.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
         Report {
-            said: said.values().copied().sum(),
+            originals: said.values().copied().sum(),
             sent: self.counts.total().tokens,
             entries: said.len() as u64,
             compactions: self.log.log().compactions() as u64,
@@ -187,7 +187,7 @@ impl Context {
         self.bill.of_context = None;
         let transcript = self.log.log().transcript();
         let source = self.log.bytes();
-        self.counts.all(transcript, source, &*self.setup.counter);
+        self.counts.recount(transcript, source, &*self.setup.counter);
         self.known.calls.reopen(transcript);
         if self.setup.recipe.stages.live.ingest.is_some() {
             let mut seen = SeenLines::default();

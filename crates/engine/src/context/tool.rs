@@ -34,13 +34,13 @@ use super::{Context, MessagePart, Speaker};
 /// let err = epitome_engine::compact_tool("carrier-pigeon").expect_err("no API");
 /// assert_eq!(err.kind(), ErrorKind::NotFound);
 /// ```
-pub fn compact_tool(wire: &str) -> Result<String> {
+pub fn compact_tool(api: &str) -> Result<String> {
     let text = epitome_passes::compact_tool();
     let parameters = text_argument(text.argument, text.argument_about);
     let name = text.name;
     let description = text.about;
     let tool = Tool { name, description, parameters: &parameters };
-    Ok((super::wire::named(wire)?.tool)(&tool))
+    Ok((super::api_json::named(api)?.tool)(&tool))
 }
 
 /// The outcome of a requested compaction. `Display` prints it as a text for the model or the user.
@@ -53,7 +53,8 @@ pub struct Outcome {
     /// Tokens of the next request after the compaction.
     pub after: Tokens,
     /// Number of edits of each pass or stage; a summary counts as one. Empty if nothing was done.
-    pub by_tier: BTreeMap<String, u64>,
+    #[serde(rename = "by_tier")]
+    pub by_stage: BTreeMap<String, u64>,
     /// Number of user messages that are sent unchanged, and number of all user messages.
     pub user: (u64, u64),
     /// Number of entries at the end that are sent unchanged.
@@ -86,9 +87,9 @@ pub enum NotDone {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { before, after, by_tier, user: (kept, all), last, not_done, .. } = self;
+        let Outcome { before, after, by_stage, user: (kept, all), last, not_done, .. } = self;
         let of = self.usable.map(|usable| format!(" of {usable}")).unwrap_or_default();
-        match (by_tier.is_empty(), not_done) {
+        match (by_stage.is_empty(), not_done) {
             (true, Some(NotDone::Small { messages, least })) => {
                 let what = "tokens of messages; they are made small from";
                 return write!(f, "No compaction needed: {messages} {what} {least} on.");
@@ -106,7 +107,7 @@ impl fmt::Display for Outcome {
             (false, _) => {}
         }
         write!(f, "Compacted: {before} → {after}{of} tokens. Shortened: ")?;
-        for (n, (tier, times)) in by_tier.iter().enumerate() {
+        for (n, (tier, times)) in by_stage.iter().enumerate() {
             let comma = if n > 0 { ", " } else { "" };
             write!(f, "{comma}{tier} {times}")?;
         }
@@ -114,7 +115,7 @@ impl fmt::Display for Outcome {
             1 => "the last entry".to_owned(),
             last => format!("the last {last} entries"),
         };
-        match (by_tier.contains_key("summary"), last) {
+        match (by_stage.contains_key("summary"), last) {
             (true, 0) => write!(f, ". A summary stands for all of it; it holds the user's words.")?,
             (true, _) => {
                 write!(
@@ -143,16 +144,16 @@ pub(super) struct CompactionRequest {
     sent: HashSet<usize>,
     /// The ids of tool calls that wait for the outcome.
     calls: Vec<Box<str>>,
-    by_tier: BTreeMap<String, u64>,
+    by_stage: BTreeMap<String, u64>,
     not_done: Option<NotDone>,
     target: Option<Tokens>,
 }
 
 impl CompactionRequest {
     /// Adds the edits of a step to the outcome.
-    pub(super) fn did(&mut self, by_tier: &BTreeMap<String, u64>) {
-        for (tier, n) in by_tier {
-            *self.by_tier.entry(tier.clone()).or_default() += n;
+    pub(super) fn did(&mut self, by_stage: &BTreeMap<String, u64>) {
+        for (tier, n) in by_stage {
+            *self.by_stage.entry(tier.clone()).or_default() += n;
         }
     }
 
@@ -214,11 +215,11 @@ impl Context {
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let before = self.tokens();
-        let by_tier = BTreeMap::new();
+        let by_stage = BTreeMap::new();
         let target = self.machine.aim();
         let not_done = None;
         self.ask.request =
-            Some(CompactionRequest { why, before, sent, calls, by_tier, not_done, target });
+            Some(CompactionRequest { why, before, sent, calls, by_stage, not_done, target });
         self.ask.outcome = None;
     }
 
@@ -269,7 +270,7 @@ impl Context {
         let Some(asked) = self.ask.request.take() else { return Ok(()) };
         // The focus was for this request only.
         self.ask.focus = None;
-        let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
+        let CompactionRequest { why, before, sent, calls, by_stage, not_done, target } = asked;
         let transcript = self.transcript();
         let all = sent.iter().filter(|&&item| is_user(transcript, item)).count() as u64;
         let context = &transcript.context;
@@ -281,7 +282,8 @@ impl Context {
         let after = self.tokens();
         let user = (kept as u64, all);
         let usable = self.machine.usable();
-        let outcome = Outcome { why, before, after, by_tier, user, last, not_done, target, usable };
+        let outcome =
+            Outcome { why, before, after, by_stage, user, last, not_done, target, usable };
         for (n, call) in calls.iter().enumerate() {
             let text = match n {
                 0 => outcome.to_string(),

@@ -4,7 +4,7 @@
 use epitome_api::anthropic::messages_of;
 use epitome_error::{ErrorKind, Result};
 use epitome_model::{Block, Edit, Ref, Stub};
-use epitome_passes::{EventReason, Plan, When};
+use epitome_passes::{EventReason, Plan, StageTiming};
 use tracing::debug_span;
 
 use super::Context;
@@ -19,14 +19,14 @@ impl Context {
         }
         self.preview()?;
         match self.setup.recipe.live.when {
-            When::Asked => Ok(()),
-            When::Trigger | When::Request => self.trim_middle(),
+            StageTiming::Asked => Ok(()),
+            StageTiming::Trigger | StageTiming::Request => self.trim_middle(),
         }
     }
 
     /// Removes messages from the middle, if there are too many.
     fn trim_middle(&mut self) -> Result<()> {
-        let wants = !self.attempt.is_cut_refused && !self.machine.is_held(&self.gauge());
+        let wants = !self.attempt.is_cut_refused && !self.machine.is_suspended(&self.gauge());
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
             return Ok(());
         };
@@ -46,11 +46,11 @@ impl Context {
         let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();
         let messages = cut.messages;
         self.attempt.has_begun = false;
-        match self.apply(Plan::of_edit(Edit::cut(cut)), None) {
+        match self.apply(Plan::from_edit(Edit::cut(cut)), None) {
             // A cut is an attempt of its own.
             Ok(()) => {
                 self.attempt.has_begun = false;
-                self.machine.snipped(before, self.tokens(), messages);
+                self.machine.report_trim(before, self.tokens(), messages);
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 // The same cut would be refused before every request.

@@ -2,10 +2,10 @@
 
 use epitome_error::{ErrorKind, Result};
 use epitome_formats::Loaded;
-use epitome_model::{Source, Tokens, Transcript, undivided, units};
-use epitome_passes::{DigestRule, FactIndex, Kept, Plan, View, history};
+use epitome_model::{Source, Tokens, Transcript, unit_boundary_before, units};
+use epitome_passes::{DigestRule, FactIndex, KeptParts, Plan, View, history};
 
-use super::{CompactionPlan, Note, Stages, StandIn, StandsFor};
+use super::{Note, PreparedCompaction, ReplacedItems, ReplacementKind, Stages};
 use crate::digest::{Chosen, Digesting};
 
 /// The maximum number of tokens that a format adds around a summary.
@@ -21,7 +21,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         view: &View<'_>,
         plan: &Plan,
         notes: &mut Vec<Note>,
-    ) -> Result<Option<CompactionPlan<'a, S>>> {
+    ) -> Result<Option<PreparedCompaction<'a, S>>> {
         let Loaded { format, source, transcript, .. } = self.session;
         let target = self.recipe.target.stored.and_then(|target| target.tokens);
         let budget = Tokens(target.unwrap_or(rule.budget));
@@ -33,7 +33,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             return Ok(None);
         }
         let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
-        let tail = undivided(transcript, tail);
+        let tail = unit_boundary_before(transcript, tail);
         let digesting = Digesting { rule, view, end: tail, budget, around: AROUND };
         let chosen = digesting.choose(
             &mut FactIndex::default(),
@@ -46,14 +46,15 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         }
         // The tail may be longer than what the rules for what is kept chose: their reasons would
         // not explain it, so none are reported.
-        let plan = Plan { kept: Kept::default(), ..plan.clone() };
+        let plan = Plan { kept: KeptParts::default(), ..plan.clone() };
         let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
             Ok(planned) => {
                 notes.extend(planned.notes);
-                let stands_for =
-                    planned.stands_for.map(|it| StandsFor { kind: StandIn::Digest, ..it });
-                Ok(Some(CompactionPlan { notes: Vec::new(), stands_for, ..planned }))
+                let stands_for = planned
+                    .stands_for
+                    .map(|it| ReplacedItems { kind: ReplacementKind::Digest, ..it });
+                Ok(Some(PreparedCompaction { notes: Vec::new(), stands_for, ..planned }))
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 notes.push(Note::NoDigest { agent: format.name, why: err.to_string() });
@@ -66,7 +67,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
 
 /// The index in the context of the first unit that is kept by turns, results or tokens. From there
 /// on everything stays unchanged.
-fn first_kept(transcript: &Transcript, kept: &Kept) -> usize {
+fn first_kept(transcript: &Transcript, kept: &KeptParts) -> usize {
     let units = units(transcript);
     let mut first =
         units.iter().filter(|unit| unit.items.iter().any(|item| kept.items.contains(item)));

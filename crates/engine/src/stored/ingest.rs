@@ -9,7 +9,7 @@ use epitome_formats::splice::if_read;
 use epitome_model::{Counter, Role, Source, Transcript};
 use epitome_passes::{PerKind, Recipe, Stages as RecipeStages, compact};
 
-use super::{CompactionPlan, Stages, Way};
+use super::{PreparedCompaction, Stages, Way};
 
 /// The items that the model has not answered yet: those after its last response.
 pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
@@ -17,20 +17,20 @@ pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
     context.take_while(|(_, entry)| entry.role != Role::Assistant).map(|(item, _)| item).collect()
 }
 
-impl<'a, S: Source> CompactionPlan<'a, S> {
+impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// Shortens the results in `new`, items of a request that is about to be sent, by the ingest
     /// stage that the recipe has for contexts in use. All other items stay what they are. `None` if
     /// nothing is worth shortening: the request is then neither written nor read again.
     ///
     /// # Errors
     ///
-    /// As [`CompactionPlan::by`].
+    /// As [`PreparedCompaction::in_way`].
     pub fn ingested(
         request: &'a Loaded<S>,
         new: &BTreeSet<usize>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<Option<CompactionPlan<'a, S>>> {
+    ) -> Result<Option<PreparedCompaction<'a, S>>> {
         let recipe = &ingest_alone(recipe);
         let stages = Stages { session: request, recipe, counter };
         let mut plan = compact(&request.transcript, &request.source, recipe, &stages.options());
@@ -96,7 +96,8 @@ mod tests {
         let new = unanswered(&request.transcript);
         assert_eq!(new, BTreeSet::from([4]));
         let recipe = built_in("epitome").expect("a built-in recipe");
-        let planned = CompactionPlan::ingested(&request, &new, &recipe, &Words).expect("a plan");
+        let planned =
+            PreparedCompaction::ingested(&request, &new, &recipe, &Words).expect("a plan");
         let planned = planned.expect("a result is shortened");
         assert_eq!(planned.violations, []);
         let items: Vec<usize> = planned.splices.iter().map(|(_, at)| at.item()).collect();

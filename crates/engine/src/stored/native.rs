@@ -7,12 +7,12 @@ use epitome_formats::{Append, CopiesBehind, Format, Loaded, Mark, Native};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Tokens, Verb, block_tokens};
 use epitome_passes::Plan;
 
-use super::{CompactionPlan, Note, Way};
+use super::{Note, PreparedCompaction, Way};
 
 /// The tokens that a compaction in the default way would save. `taken` is the number of tokens that
 /// a recipe removes from the context, and `before` is the size of the context. Zero if the saving
 /// is not worth a record.
-pub fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
+pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };
     if pays(way, format, taken, before) { taken } else { Tokens(0) }
@@ -63,7 +63,7 @@ pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> 
 }
 
 /// Removes all edits and adds a note, if an appended record would save too little.
-pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
+pub(super) fn only_if_it_pays<S: Source>(planned: &mut PreparedCompaction<'_, S>) {
     let Loaded { format, source, .. } = planned.session;
     let before = planned.plan.tokens_before;
     let saved = before - planned.tokens_after;

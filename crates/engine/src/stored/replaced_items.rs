@@ -7,9 +7,9 @@ use serde::Serialize;
 
 /// What a summary or a digest replaces: the number of calls and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct StandsFor {
+pub struct ReplacedItems {
     /// Whether the replacement is a digest or a summary.
-    pub kind: StandIn,
+    pub kind: ReplacementKind,
     /// Number of tool calls; their results are replaced as well.
     pub calls: u64,
     /// Number of texts of the user, the model and the agent.
@@ -19,16 +19,16 @@ pub struct StandsFor {
 /// The kind of text that replaces the beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum StandIn {
+pub enum ReplacementKind {
     /// Lines of the session itself, chosen without a model.
     Digest,
     /// A text that a model or the user wrote.
     Summary,
 }
 
-impl StandsFor {
+impl ReplacedItems {
     /// Counts the calls and texts in these items.
-    pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> StandsFor {
+    pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> ReplacedItems {
         let mut calls = 0;
         let mut texts = 0;
         let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));
@@ -40,17 +40,17 @@ impl StandsFor {
                 _ => {}
             }
         }
-        StandsFor { kind: StandIn::Summary, calls, texts }
+        ReplacedItems { kind: ReplacementKind::Summary, calls, texts }
     }
 }
 
 /// Prints `1 digest of 31 calls and 12 texts`.
-impl fmt::Display for StandsFor {
+impl fmt::Display for ReplacedItems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StandsFor { kind, calls, texts } = *self;
+        let ReplacedItems { kind, calls, texts } = *self;
         let kind = match kind {
-            StandIn::Digest => "digest",
-            StandIn::Summary => "summary",
+            ReplacementKind::Digest => "digest",
+            ReplacementKind::Summary => "summary",
         };
         let calls_end = if calls == 1 { "" } else { "s" };
         let texts_end = if texts == 1 { "" } else { "s" };

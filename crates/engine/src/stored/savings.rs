@@ -8,7 +8,7 @@ use epitome_model::{At, Block, Counter, Source, Tokens};
 use epitome_passes::View;
 use serde::Serialize;
 
-use super::CompactionPlan;
+use super::PreparedCompaction;
 
 /// The tokens that a plan saves of one tool or one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,11 +31,11 @@ pub struct Savings {
     pub files: Vec<Saving>,
 }
 
-impl<S: Source> CompactionPlan<'_, S> {
+impl<S: Source> PreparedCompaction<'_, S> {
     /// The savings of the edits. What a summary or a digest replaces is not included.
     ///
     /// ```
-    /// # use epitome_engine::stored::CompactionPlan;
+    /// # use epitome_engine::stored::PreparedCompaction;
     /// # use epitome_formats::Loaded;
     /// # use epitome_tokens::Estimate;
     /// # let line = |id: usize, parent: usize, message: String| {
@@ -59,10 +59,10 @@ impl<S: Source> CompactionPlan<'_, S> {
     /// let session = Loaded::read(bytes.into_bytes(), None)?;
     /// let recipe = epitome_passes::built_in("s06").expect("a built-in recipe");
     /// let counter = Estimate::new();
-    /// let plan = CompactionPlan::new(&session, &recipe, &counter)?;
+    /// let plan = PreparedCompaction::new(&session, &recipe, &counter)?;
     /// let savings = plan.savings(&counter);
     /// assert_eq!((&*savings.tools[0].of, &*savings.files[0].of), ("read", "a.rs"));
-    /// let first = plan.shown_by_saving(&counter).next().expect("an edit");
+    /// let first = plan.describe_edits_by_saving(&counter).next().expect("an edit");
     /// assert!(first.after.len() < first.before.len());
     /// # Ok::<(), epitome_error::Error>(())
     /// ```

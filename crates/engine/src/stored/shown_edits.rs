@@ -6,7 +6,7 @@ use epitome_formats::Loaded;
 use epitome_model::{At, Block, Counter, Part, Source, Tokens, Verb};
 use epitome_passes::{PlannedEdit, View};
 
-use super::CompactionPlan;
+use super::PreparedCompaction;
 
 /// An edit as it is displayed. The texts are the session's own: secrets are not redacted, and
 /// control characters are not escaped.
@@ -26,10 +26,10 @@ pub struct ShownEdit {
     pub after: String,
 }
 
-impl<S: Source> CompactionPlan<'_, S> {
+impl<S: Source> PreparedCompaction<'_, S> {
     /// The edits of blocks and their parts, in the order of the session. Their texts are read from
     /// the session one by one.
-    pub fn shown_edits<'p>(
+    pub fn describe_edits<'p>(
         &'p self,
         counter: &'p dyn Counter,
     ) -> impl ExactSizeIterator<Item = ShownEdit> {
@@ -39,7 +39,7 @@ impl<S: Source> CompactionPlan<'_, S> {
     }
 
     /// The edits that save tokens, those with the largest savings first.
-    pub fn shown_by_saving<'p>(
+    pub fn describe_edits_by_saving<'p>(
         &'p self,
         counter: &'p dyn Counter,
     ) -> impl ExactSizeIterator<Item = ShownEdit> {

@@ -6,15 +6,15 @@ use epitome_formats::{Format, Loaded, Spliced};
 use epitome_model::{Block, Counter, Edit, Source, Summary, Tokens, Transcript, WriteMode};
 use epitome_passes::{Pin, Plan, PlannedEdit, Recipe, begin, names_of_pins, pins};
 
-use super::{CompactionPlan, Note, Stages, StandsFor, Way, unwritten};
-use crate::summary::{keeping, kept_end, says_more_than_a_summary};
+use super::{Note, PreparedCompaction, ReplacedItems, Stages, Way, unwritten};
+use crate::summary::{keep_rules_of, says_more_than_a_summary, split_at_kept_end};
 
-impl<'a, S: Source> CompactionPlan<'a, S> {
+impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// Makes a compaction that replaces everything except the end of the context that the recipe
     /// keeps by a summary, which is written as the agent writes its own. Other parts of the recipe
     /// are not used.
     ///
-    /// The result [is empty](CompactionPlan::is_empty) if the recipe keeps everything, if the
+    /// The result [is empty](PreparedCompaction::is_empty) if the recipe keeps everything, if the
     /// summary would replace only another summary, or if the context already begins with this very
     /// summary.
     ///
@@ -22,12 +22,12 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     ///
     /// `Refused` if this agent has no record of a summary, if this session cannot hold one, or if
     /// the summary is longer than what it replaces; the error of reading the session.
-    pub fn summarised(
+    pub fn with_summary(
         text: &str,
         session: &'a Loaded<S>,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<PreparedCompaction<'a, S>> {
         let tried = session.writer().and_then(|_| {
             let stages = Stages { session, recipe, counter };
             let (plan, kept) = stages.end_that_is_kept();
@@ -41,7 +41,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
 ///
 /// # Errors
 ///
-/// The errors of [`CompactionPlan::summarised`].
+/// The errors of [`PreparedCompaction::with_summary`].
 pub fn check_holds_a_summary<S: Source>(
     session: &Loaded<S>,
     recipe: &Recipe,
@@ -68,8 +68,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     /// A plan without edits that says what the recipe keeps, and the end of the context that stays
     /// for that.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
-        let plan = begin(&mut self.view(), &keeping(self.recipe), &self.options());
-        let kept = kept_end(&self.session.transcript, &plan.kept).1;
+        let plan = begin(&mut self.view(), &keep_rules_of(self.recipe), &self.options());
+        let kept = split_at_kept_end(&self.session.transcript, &plan.kept).1;
         (plan, kept)
     }
 
@@ -81,7 +81,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         mut plan: Plan,
         kept: &[usize],
         stage: &'static str,
-    ) -> Result<CompactionPlan<'a, S>> {
+    ) -> Result<PreparedCompaction<'a, S>> {
         let Loaded { format, transcript, .. } = self.session;
         if format.summarise.is_none() {
             return Err(no_summaries(format));
@@ -99,7 +99,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             return Err(too_long());
         }
         planned.notes.extend(left_out(text, &pins(&self.view(), old)));
-        planned.stands_for = Some(StandsFor::from_items(transcript, old));
+        planned.stands_for = Some(ReplacedItems::from_items(transcript, old));
         Ok(planned)
     }
 

@@ -2,7 +2,7 @@
 
 use epitome_formats::Loaded;
 use epitome_model::{Applied, Cut, Edit, Source, WriteMode};
-use epitome_passes::{Kept, Plan, PlannedEdit, Recipe, TrimRule, View, add_edits, begin};
+use epitome_passes::{KeptParts, Plan, PlannedEdit, Recipe, TrimRule, View, add_edits, begin};
 
 use super::{Note, Stages};
 use crate::middle::stored_middle_cut;
@@ -14,7 +14,7 @@ impl<S: Source> Stages<'_, '_, S> {
         &self,
         rule: &TrimRule,
         mode: WriteMode,
-        kept: &Kept,
+        kept: &KeptParts,
         notes: &mut Vec<Note>,
     ) -> Option<Cut> {
         let Loaded { format, source, transcript, .. } = self.session;

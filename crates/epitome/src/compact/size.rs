@@ -6,7 +6,7 @@ use std::path::Path;
 use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
-use super::{CompactionPlan, draft, put_all};
+use super::{PreparedCompaction, draft, put_all};
 use crate::archive::{CompactionInfo, Hash, PackSize, Run, WayBack};
 use crate::error::Result;
 
@@ -19,7 +19,7 @@ use crate::error::Result;
 ///
 /// `Changed` if the session returns fewer bytes than its length.
 pub fn pack_len<S: Source>(
-    planned: &CompactionPlan<'_, S>,
+    planned: &PreparedCompaction<'_, S>,
     path: &Path,
     counter: &dyn Counter,
 ) -> Result<Bytes> {

@@ -8,7 +8,9 @@ use std::time::UNIX_EPOCH;
 use epitome_agents::{self as agents, SessionFile};
 use epitome_formats::{Billed, BilledRequest, named};
 use epitome_llm::Catalogue;
-use epitome_model::{CacheUse, MicroDollars, Source, TokenUsage, Tokens, Transcript, Usage};
+use epitome_model::{
+    CacheUse, MicroDollars, RecordedUsage, Source, TokenUsage, Tokens, Transcript,
+};
 use epitome_model::{counted_requests, short};
 use jiff::Timestamp;
 use rayon::prelude::*;
@@ -82,9 +84,9 @@ impl RecordedRequest {
         self.cost.map(MicroDollars).or_else(listed)
     }
 
-    fn recorded(&self) -> Usage {
+    fn recorded(&self) -> RecordedUsage {
         let cache = self.cache.map(|(read, written)| CacheUse { read, written });
-        Usage { input: self.input, output: self.output, cache, cost: None }
+        RecordedUsage { input: self.input, output: self.output, cache, cost: None }
     }
 }
 
@@ -138,7 +140,7 @@ fn requests_of(
         let key = request.group.map(|group| {
             hash(&[agent, group, request.time.unwrap_or(""), request.model.unwrap_or("")])
         });
-        let Usage { input, output, cache, cost } = request.usage;
+        let RecordedUsage { input, output, cache, cost } = request.usage;
         RecordedRequest {
             key,
             time: request.time.and_then(timestamp),

@@ -95,20 +95,20 @@ fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{CacheUse, Entry, Item, Usage};
+    use epitome_model::{CacheUse, Entry, Item, RecordedUsage};
 
     use super::*;
     use crate::config::Config;
 
-    fn transcript(requests: &[(&str, &str, Usage)]) -> Transcript {
-        let item = |&(time, model, usage): &(&str, &str, Usage)| {
+    fn transcript(requests: &[(&str, &str, RecordedUsage)]) -> Transcript {
+        let item = |&(time, model, usage): &(&str, &str, RecordedUsage)| {
             let (time, model) = (Some(time.into()), Some(model.into()));
             Item::Entry(Box::new(Entry { time, model, usage: Some(usage), ..Entry::default() }))
         };
         Transcript { items: requests.iter().map(item).collect(), ..Transcript::default() }
     }
 
-    fn usages(requests: &[(&str, &str, Usage)]) -> Vec<DayUsage> {
+    fn usages(requests: &[(&str, &str, RecordedUsage)]) -> Vec<DayUsage> {
         let dir = tempfile::tempdir().expect("a folder");
         let screen = Screen::new(&Config::of_home(dir.path()));
         usage(&transcript(requests), Some(&Catalogue::built_in()), &screen)
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn requests_are_summed_by_day_and_model_and_what_is_not_known_is_counted() {
         let cache = Some(CacheUse { read: 400_000, written: 0 });
-        let listed = Usage { input: 1_000_000, output: 100_000, cache, cost: None };
-        let silent = Usage { output: 0, ..listed };
-        let stored = Usage { cost: Some(MicroDollars(7)), cache: None, ..listed };
+        let listed = RecordedUsage { input: 1_000_000, output: 100_000, cache, cost: None };
+        let silent = RecordedUsage { output: 0, ..listed };
+        let stored = RecordedUsage { cost: Some(MicroDollars(7)), cache: None, ..listed };
         let (first, late) = ("2026-11-20T23:59:59Z", "2026-11-21T00:00:00Z");
         let haiku = "claude-haiku-4-5";
         let found = usages(&[
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn of_many_models_the_last_share_a_sum() {
-        let one = Usage { input: 1, ..Usage::default() };
+        let one = RecordedUsage { input: 1, ..RecordedUsage::default() };
         let names: Vec<String> = (0..40).map(|n| format!("m{n}")).collect();
         let requests: Vec<_> = names.iter().map(|name| ("", &**name, one)).collect();
         let found = usages(&requests);

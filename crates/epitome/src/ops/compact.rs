@@ -15,7 +15,7 @@ use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
 use crate::archive::{CompactionInfo, Generation, Part, Run};
 use crate::backup::{BackupPlace, keep_backup};
 use crate::billed::calibration_of_plan;
-use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation, pack_len};
+use crate::compact::{Note, PreparedCompaction, Way, apply_to, archive_generation, pack_len};
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,14 +32,14 @@ use crate::watch::Share;
 /// use epitome::ops::{Compact, OpenSession};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
 /// let compact = Compact { force: true, ..Compact::new(&recipe, &counter, &run) };
-/// let report = compact.run(&OpenSession::at(&config, &path))?;
+/// let report = compact.run(&OpenSession::new(&config, &path))?;
 /// assert!(report.file.disk_bytes.after < report.file.disk_bytes.before);
 /// # Ok::<(), epitome::Error>(())
 /// ```
@@ -73,7 +73,7 @@ pub struct Compact<'a> {
 }
 
 /// A locked file and the plan for it.
-type LockedPlan<'a> = (&'a LockedFile, CompactionPlan<'a, &'a FileSource>);
+type LockedPlan<'a> = (&'a LockedFile, PreparedCompaction<'a, &'a FileSource>);
 
 /// The result of archiving what is removed from a file; empty for a file without edits.
 #[derive(Default)]
@@ -119,13 +119,13 @@ impl<'a> Compact<'a> {
     /// use epitome::ops::{Compact, OpenSession, Outcome};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
-    /// let session = OpenSession::at(&config, &path);
+    /// let session = OpenSession::new(&config, &path);
     /// let mut edits = 0;
     /// let report = Compact::new(&recipe, &counter, &run)
     ///     .plan(&session, |_path, plan| edits += plan.plan.edits.len())?;
@@ -142,7 +142,7 @@ impl<'a> Compact<'a> {
     pub fn plan(
         &self,
         session: &OpenSession<'_>,
-        mut look: impl FnMut(&Path, &CompactionPlan<'_, FileSource>),
+        mut look: impl FnMut(&Path, &PreparedCompaction<'_, FileSource>),
     ) -> Result<CompactReport> {
         let config = session.config;
         let path = session.path();
@@ -177,7 +177,7 @@ impl<'a> Compact<'a> {
     /// use epitome_formats::session;
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
@@ -200,7 +200,7 @@ impl<'a> Compact<'a> {
         config: &Config,
         path: &Path,
         session: &Loaded<S>,
-        mut look: impl FnMut(&Path, &CompactionPlan<'_, S>),
+        mut look: impl FnMut(&Path, &PreparedCompaction<'_, S>),
     ) -> Result<CompactReport> {
         let mut models = None;
         let plan = self.plan_file(config, path, session, &mut models)?;
@@ -222,7 +222,7 @@ impl<'a> Compact<'a> {
     /// use epitome_formats::Loaded;
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
@@ -287,13 +287,13 @@ impl<'a> Compact<'a> {
     /// use epitome::ops::{Compact, OpenSession};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
-    /// let missing = OpenSession::at(&config, "no-such-session.jsonl".as_ref());
+    /// let missing = OpenSession::new(&config, "no-such-session.jsonl".as_ref());
     /// let err = Compact::new(&recipe, &counter, &run).run(&missing).expect_err("no file");
     /// assert_eq!(err.kind(), ErrorKind::NotFound);
     /// # Ok::<(), epitome::Error>(())
@@ -311,13 +311,13 @@ impl<'a> Compact<'a> {
     /// use epitome::{Error, ErrorKind};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
-    /// let session = OpenSession::at(&config, &path);
+    /// let session = OpenSession::new(&config, &path);
     /// let refused = Compact::new(&recipe, &counter, &run)
     ///     .run_after(&session, || Err(Error::new(ErrorKind::Refused, "the user said no")));
     /// assert!(refused.is_err());
@@ -393,10 +393,10 @@ impl<'a> Compact<'a> {
         request: &super::ModelRequest,
     ) -> Result<WouldAsk> {
         check_holds_a_summary(session, self.recipe, self.counter)
-            .map_err(|err| err.with_path(path))?;
+            .map_err(|err| err.with_default_path(path))?;
         request
             .forecast(config, self.counter, session, self.recipe, path)
-            .map_err(|err| err.with_path(path))
+            .map_err(|err| err.with_default_path(path))
     }
 
     /// Locks each file of a session against changes by other processes.
@@ -430,11 +430,11 @@ impl<'a> Compact<'a> {
         path: &Path,
         session: &'s Loaded<S>,
         models: &mut Option<AskedModels>,
-    ) -> Result<CompactionPlan<'s, S>> {
+    ) -> Result<PreparedCompaction<'s, S>> {
         let plan = match self.summary {
             None => self.plan_by_recipe(config, session),
             Some(SummaryFrom::Text(text)) => {
-                CompactionPlan::summarised(text, session, self.recipe, self.counter)
+                PreparedCompaction::with_summary(text, session, self.recipe, self.counter)
             }
             Some(SummaryFrom::Model { request, on }) => {
                 let on = |event: ModelEvent| {
@@ -446,18 +446,18 @@ impl<'a> Compact<'a> {
                 check_holds_a_summary(session, self.recipe, self.counter)
                     .and_then(|()| request.write(config, self.counter, session, self.recipe, on))
                     .and_then(|text| {
-                        CompactionPlan::summarised(&text, session, self.recipe, self.counter)
+                        PreparedCompaction::with_summary(&text, session, self.recipe, self.counter)
                     })
             }
         };
-        plan.map_err(|err| err.with_path(path))
+        plan.map_err(|err| err.with_default_path(path))
     }
 
     fn plan_by_recipe<'s, S: Source>(
         &self,
         config: &Config,
         session: &'s Loaded<S>,
-    ) -> Result<CompactionPlan<'s, S>> {
+    ) -> Result<PreparedCompaction<'s, S>> {
         let (recipe, note) = self.in_window(config, session)?;
         let way = match self.way {
             // A copy is made to be small, so the edits are written into the records.
@@ -465,8 +465,8 @@ impl<'a> Compact<'a> {
             way => way,
         };
         let mut plan = match way {
-            None => CompactionPlan::as_usual(session, &recipe, self.counter)?,
-            Some(way) => CompactionPlan::by(way, session, &recipe, self.counter)?,
+            None => PreparedCompaction::in_default_way(session, &recipe, self.counter)?,
+            Some(way) => PreparedCompaction::in_way(way, session, &recipe, self.counter)?,
         };
         plan.notes.extend(note);
         Ok(plan)
@@ -491,7 +491,7 @@ impl<'a> Compact<'a> {
             (None, None) => None,
         };
         Ok(match window {
-            Some(window) => (Cow::Owned(self.recipe.clone().in_window(window)), None),
+            Some(window) => (Cow::Owned(self.recipe.clone().with_window(window)), None),
             None => {
                 let note = Note::NoWindow { model: model.map(str::to_owned) };
                 (Cow::Borrowed(self.recipe), Some(note))
@@ -504,7 +504,7 @@ impl<'a> Compact<'a> {
         &self,
         config: &Config,
         path: &Path,
-        plan: &CompactionPlan<'_, S>,
+        plan: &PreparedCompaction<'_, S>,
     ) -> CompactedFile {
         let mut file = CompactedFile::from_plan(path, plan, self.counter);
         let fit = calibration_of_plan(plan, config, path, self.counter);
@@ -617,7 +617,7 @@ impl<'a> Compact<'a> {
         &self,
         config: &Config,
         locked: &LockedFile,
-        plan: &CompactionPlan<'_, &FileSource>,
+        plan: &PreparedCompaction<'_, &FileSource>,
         info: CompactionInfo,
     ) -> Result<ArchivedFile> {
         let key = crate::session::key_of(plan.session, locked.file.path());

@@ -12,7 +12,8 @@ use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript, plural};
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{
-    Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in, text_named,
+    Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in,
+    text_of_reference,
 };
 use epitome_passes::{
     Name, SaidText, View, named_texts, response_name, results_of_calls, texts_at_calls,
@@ -25,7 +26,7 @@ use serde::Serialize;
 use super::change::Change;
 use super::open::{OpenSession, is_same_file};
 use crate::agents::{self, SessionMatch};
-use crate::compact::{CompactionPlan, Way};
+use crate::compact::{PreparedCompaction, Way};
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
@@ -227,17 +228,17 @@ impl Piece {
 /// use epitome::ops::{Compact, OpenSession, session_losses};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
 /// let settings = Settings::default();
-/// let before = session_losses(&OpenSession::at(&config, &path), &settings, &counter)?;
+/// let before = session_losses(&OpenSession::new(&config, &path), &settings, &counter)?;
 /// assert!(before.compactions.is_empty());
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
-/// let after = session_losses(&OpenSession::at(&config, &path), &settings, &counter)?;
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
+/// let after = session_losses(&OpenSession::new(&config, &path), &settings, &counter)?;
 /// let [losses] = &after.compactions[..] else { panic!("one compaction") };
 /// assert!(losses.context_tokens.after < losses.context_tokens.before);
 /// # Ok::<(), epitome::Error>(())
@@ -309,13 +310,13 @@ pub fn session_losses(
 /// use epitome_passes::Name;
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// let session = OpenSession::at(&config, &path);
+/// let session = OpenSession::new(&config, &path);
 /// let first_call = Name::parse("#1").expect("the name of a call");
 /// assert!(session_text(&session, &first_call)?.is_some());
 /// let unknown = Name::parse("#999").expect("the name of a call");
@@ -333,7 +334,7 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
     let transcript = view.transcript;
     let source = view.source;
     Ok(match name {
-        Name::Text(reference) => text_named(&view, reference),
+        Name::Text(reference) => text_of_reference(&view, reference),
         Name::Responses(wanted) => {
             let texts = texts_of_responses(transcript, source, |it| wanted.contains(&it));
             named_texts(with_response_names(texts))
@@ -362,7 +363,7 @@ pub fn planned_losses<S: Source>(
     config: &Config,
     settings: &Settings,
     path: &Path,
-    plan: &CompactionPlan<'_, S>,
+    plan: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
 ) -> Result<CompactionLosses> {
     let prices = catalogue(config)?;
@@ -404,7 +405,7 @@ pub fn planned_losses<S: Source>(
 ///
 /// `Unreadable` if the session cannot be read any more.
 pub fn planned_losses_in_short<S: Source>(
-    plan: &CompactionPlan<'_, S>,
+    plan: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
 ) -> Result<Vec<String>> {
     let PlannedLosses { lost, changed_files, .. } = PlannedLosses::from_plan(plan, counter)?;
@@ -423,7 +424,7 @@ struct PlannedLosses {
 
 impl PlannedLosses {
     fn from_plan<S: Source>(
-        plan: &CompactionPlan<'_, S>,
+        plan: &PreparedCompaction<'_, S>,
         counter: &dyn Counter,
     ) -> Result<PlannedLosses> {
         let loaded = plan.session;

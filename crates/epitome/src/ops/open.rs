@@ -24,17 +24,17 @@ use crate::store::User;
 /// use epitome::ops::OpenSession;
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// let session = OpenSession::at(&config, &path);
+/// let session = OpenSession::new(&config, &path);
 /// assert_eq!(session.loaded()?.format.name, "pi");
 /// assert!(session.users().is_empty(), "no process has it open");
 /// // A session that does not exist is an error only when it is read.
-/// let missing = OpenSession::at(&config, "no-such-session.jsonl".as_ref());
+/// let missing = OpenSession::new(&config, "no-such-session.jsonl".as_ref());
 /// assert!(missing.loaded().is_err());
 /// # Ok::<(), epitome::Error>(())
 /// ```

@@ -15,7 +15,7 @@ use super::change::Change;
 use super::losses::Timeline;
 use super::open::OpenSession;
 use crate::billed::fitted;
-use crate::compact::CompactionPlan;
+use crate::compact::PreparedCompaction;
 use crate::drive::catalogue;
 use crate::error::Result;
 use crate::quote::{CacheState, NextRequest, Quote};
@@ -69,7 +69,7 @@ struct Counting<'c> {
 /// price of the model is unknown.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
-    plan: &CompactionPlan<'_, S>,
+    plan: &PreparedCompaction<'_, S>,
     fit: Option<Calibration>,
     counter: &dyn Counter,
     now: Timestamp,
@@ -93,15 +93,15 @@ pub(super) fn quote_of<S: Source>(
 /// use epitome::ops::{Compact, OpenSession, compaction_prices};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// assert!(compaction_prices(&OpenSession::at(&config, &path), &counter)?.is_empty());
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
-/// let prices = compaction_prices(&OpenSession::at(&config, &path), &counter)?;
+/// assert!(compaction_prices(&OpenSession::new(&config, &path), &counter)?.is_empty());
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
+/// let prices = compaction_prices(&OpenSession::new(&config, &path), &counter)?;
 /// assert_eq!(prices[0].generation, 1);
 /// // No request was made since.
 /// assert_eq!(prices[0].recorded, None);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Counter, Fault, Source, Tokens, Violation, lossy_path_option};
-use epitome_passes::{KeepRule, Kept, Level};
+use epitome_passes::{KeepRule, KeptParts, Level};
 use epitome_tokens::Calibration;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use super::change::Change;
 use super::losses::CompactionLosses;
 use super::summary::AskedModels;
 use crate::archive::Generation;
-use crate::compact::{CompactionPlan, Savings, StandsFor, Way};
+use crate::compact::{PreparedCompaction, ReplacedItems, Savings, Way};
 use crate::error::Result;
 use crate::quote::Quote;
 use crate::redact::Screen;
@@ -171,7 +171,7 @@ pub struct CompactedFile {
     pub savings: Savings,
     /// What a summary or a digest replaces; `null` if the plan has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stands_for: Option<StandsFor>,
+    pub stands_for: Option<ReplacedItems>,
     /// What the next requests of the session cost with and without the compaction; `null` if no
     /// price is known, and for files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,13 +216,13 @@ pub struct CompactedFile {
 /// use epitome::ops::{Compact, OpenSession};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// let session = OpenSession::at(&config, &path);
+/// let session = OpenSession::new(&config, &path);
 /// let report = Compact::new(&recipe, &counter, &run).plan(&session, |_, _| {})?;
 /// // This session has no sub-agents: the sums are those of its own file.
 /// assert_eq!(report.tokens(), report.file.context_tokens);
@@ -265,7 +265,7 @@ pub struct CompactReport {
 impl CompactedFile {
     pub(super) fn from_plan<S: Source>(
         path: &Path,
-        planned: &CompactionPlan<'_, S>,
+        planned: &PreparedCompaction<'_, S>,
         counter: &dyn Counter,
     ) -> CompactedFile {
         let session = planned.session;
@@ -398,7 +398,7 @@ impl CompactReport {
 }
 
 impl KeptBecause {
-    fn from_kept(kept: &Kept) -> KeptBecause {
+    fn from_kept(kept: &KeptParts) -> KeptBecause {
         let rules = kept.rules.iter().map(|&(rule, entries)| RuleKept { rule, entries });
         KeptBecause {
             tokens: kept.tokens,

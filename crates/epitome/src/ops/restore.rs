@@ -47,15 +47,15 @@ pub enum What<'a> {
 /// use epitome::ops::{Compact, OpenSession, Restore};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
 /// let original = std::fs::read(&path).expect("a session");
-/// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
-/// let report = Restore::default().run(&OpenSession::at(&config, &path))?;
+/// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
+/// let report = Restore::default().run(&OpenSession::new(&config, &path))?;
 /// assert!(!report.is_nothing());
 /// assert_eq!(std::fs::read(&path).expect("a session"), original);
 /// # Ok::<(), epitome::Error>(())
@@ -88,15 +88,15 @@ impl Restore<'_> {
     /// use epitome::ops::{Compact, OpenSession, Restore};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
-    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
+    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
     /// let compacted = std::fs::read(&path).expect("a session");
-    /// let report = Restore::default().plan(&OpenSession::at(&config, &path))?;
+    /// let report = Restore::default().plan(&OpenSession::new(&config, &path))?;
     /// assert!(report.dry_run && report.file.undone == [1]);
     /// assert_eq!(std::fs::read(&path).expect("a session"), compacted);
     /// # Ok::<(), epitome::Error>(())
@@ -125,14 +125,15 @@ impl Restore<'_> {
     /// use epitome::ops::{OpenSession, Restore};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
     /// // The session was never compacted.
-    /// let err = Restore::default().run(&OpenSession::at(&config, &path)).expect_err("no archive");
+    /// let session = OpenSession::new(&config, &path);
+    /// let err = Restore::default().run(&session).expect_err("no archive");
     /// assert_eq!(err.kind(), ErrorKind::NotArchived);
     /// # Ok::<(), epitome::Error>(())
     /// ```
@@ -541,15 +542,15 @@ impl OpenSession<'_> {
     /// use epitome::ops::{Compact, OpenSession};
     ///
     /// # let home = tempfile::tempdir().expect("a folder");
-    /// # let config = epitome::Config::of_home(home.path());
+    /// # let config = epitome::Config::from_home(home.path());
     /// # let path = home.path().join("session.jsonl");
     /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
     /// # let run = config.begin_run("example");
     /// # let recipe = epitome::built_in("epitome").expect("a recipe");
     /// # let counter = epitome_tokens::Estimate::new();
-    /// assert!(OpenSession::at(&config, &path).undoable().is_empty());
-    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::at(&config, &path))?;
-    /// assert_eq!(OpenSession::at(&config, &path).undoable()[0].recipe, "epitome");
+    /// assert!(OpenSession::new(&config, &path).undoable().is_empty());
+    /// Compact::new(&recipe, &counter, &run).run(&OpenSession::new(&config, &path))?;
+    /// assert_eq!(OpenSession::new(&config, &path).undoable()[0].recipe, "epitome");
     /// # Ok::<(), epitome::Error>(())
     /// ```
     pub fn undoable(&self) -> Vec<Generation> {

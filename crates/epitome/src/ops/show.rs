@@ -26,7 +26,7 @@ pub struct ArchivedText {
 /// use epitome_model::Ref;
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let config = epitome::Config::of_home(home.path());
+/// # let config = epitome::Config::from_home(home.path());
 /// # let path = home.path().join("session.jsonl");
 /// # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 /// # let run = config.begin_run("example");

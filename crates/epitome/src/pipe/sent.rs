@@ -30,7 +30,7 @@ struct Others {
 
 impl Sent {
     pub fn from_context(api: &str, context: &mut Context) -> Result<Sent> {
-        let outgoing = context.as_it_is();
+        let outgoing = context.unchanged_view();
         let (name, view) = match api {
             "anthropic" => ("messages", outgoing.messages()),
             api => ("body", outgoing.body(api)?.body),

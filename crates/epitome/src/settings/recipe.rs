@@ -1,6 +1,6 @@
 //! Applies settings to a recipe.
 
-use epitome_passes::{Level, Recipe, Stages, SummaryRule, Target, When};
+use epitome_passes::{Level, Recipe, StageTiming, Stages, SummaryRule, Target};
 
 use super::Settings;
 use super::values::{Compaction, Inputs, Summary, Trigger, Values};
@@ -46,7 +46,7 @@ impl Values {
             recipe.rule_files.add(pins);
         }
         if live.auto == Some(false) {
-            recipe.live.when = When::Asked;
+            recipe.live.when = StageTiming::Asked;
         }
         recipe.live.reserve = live.reserve.unwrap_or(recipe.live.reserve);
         recipe.live.warn = live.warn.unwrap_or(recipe.live.warn);
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn without_auto_a_context_in_use_is_compacted_only_when_asked() {
-        assert_eq!(changed("s06", "live.auto = false").live.when, When::Asked);
-        assert_eq!(changed("s06", "live.auto = true").live.when, When::Request);
+        assert_eq!(changed("s06", "live.auto = false").live.when, StageTiming::Asked);
+        assert_eq!(changed("s06", "live.auto = true").live.when, StageTiming::Request);
     }
 
     #[test]
@@ -242,8 +242,8 @@ mod tests {
             let PerKind { stored, live } = values.apply_to(recipe, summarise).stages;
             PerKind { stored: stored.summary, live: live.summary }
         };
-        assert_eq!(rules(false), PerKind::same(None));
+        assert_eq!(rules(false), PerKind::for_both(None));
         let expect = SummaryRule { max_tokens: 7, ..SummaryRule::default() };
-        assert_eq!(rules(true), PerKind::same(Some(expect)));
+        assert_eq!(rules(true), PerKind::for_both(Some(expect)));
     }
 }

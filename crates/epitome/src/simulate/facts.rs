@@ -42,7 +42,7 @@ pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<Know
         said = entry;
         let used: HashSet<FactId> =
             needs.used_after(&history, cut).into_iter().map(|used| used.fact).collect();
-        let sent = context.as_it_is();
+        let sent = context.unchanged_view();
         let facts = fact_features(&View::new(sent.transcript(), sent.source(), &counter));
         let facts = facts.into_iter().filter(|(fact, _)| !is_generic(*fact));
         let known = facts.map(|(fact, features)| {

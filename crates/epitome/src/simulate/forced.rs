@@ -2,7 +2,7 @@
 
 use epitome_measure::{CutFigures, ForcedCompaction, LineId, References, line_ids};
 use epitome_model::Tokens;
-use epitome_passes::{PinKind, Recipe, View, fitted, pins};
+use epitome_passes::{PinKind, Recipe, View, pins, shorten_to_fit};
 
 use super::view::Pool;
 use super::{Job, Pieces};
@@ -54,12 +54,12 @@ impl Job<'_> {
         pool: &mut Pool,
     ) -> crate::Result<Option<Forced>> {
         let counter = &self.counter;
-        let before = context.as_it_is();
+        let before = context.unchanged_view();
         let view = View::new(before.transcript(), before.source(), counter);
         let view = view.with_rule_files(&recipe.rule_files);
         let pins = pins(&view, &before.transcript().context);
         // Of long pins only the rules are compared, because a digest keeps only these.
-        let pins = fitted(pins, Tokens(0), counter);
+        let pins = shorten_to_fit(pins, Tokens(0), counter);
         let rules = pins.iter().filter(|pin| is_kept_verbatim(pin.kind));
         let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
         let tokens = context.usage().tokens.0 as f64;

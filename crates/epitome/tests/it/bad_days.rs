@@ -65,7 +65,7 @@ fn work(context: &mut Context) -> epitome::Result<()> {
 }
 
 fn messages(context: &Context) -> String {
-    context.as_it_is().messages()
+    context.unchanged_view().messages()
 }
 
 fn begin(path: &Path) -> Context {
@@ -185,7 +185,7 @@ fn an_answer_that_speaks_as_the_user_is_data() {
     let model = model(&server, Duration::from_secs(20));
     context.set_writer(summary_writer(&model));
     context.view_with(live::written_by(&model, &Stop::default())).expect("a log is written");
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let mut summaries = 0;
     for (_, entry) in view.transcript().context() {
         for block in &entry.blocks {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use epitome::archive::{Archive, Generation, Hash, SessionKey, WayBack};
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{PreparedCompaction, Way};
 use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
 use epitome::{Error, Loaded};
 use epitome_model::{Source, Splice, Tokens};
@@ -47,7 +47,8 @@ impl Memory {
         let mut recipe = built_in("epitome").expect("a recipe");
         recipe.keep = Keep { turns: Some(turns), results: Some(0), ..Keep::default() };
         recipe.trigger = Default::default();
-        let planned = CompactionPlan::by(Way::Rewrite, &session, &recipe, &Estimate).ok()?;
+        let planned =
+            PreparedCompaction::in_way(Way::Rewrite, &session, &recipe, &Estimate).ok()?;
         if planned.is_empty() || !planned.violations.is_empty() {
             return None;
         }
@@ -282,7 +283,8 @@ fn a_refused_attempt_leaves_no_pack() {
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.keep = Keep { turns: Some(0), results: Some(0), ..Keep::default() };
     recipe.trigger = Default::default();
-    let planned = CompactionPlan::by(Way::Rewrite, &session, &recipe, &Estimate).expect("planned");
+    let planned =
+        PreparedCompaction::in_way(Way::Rewrite, &session, &recipe, &Estimate).expect("planned");
     let mut appended = export(8);
     appended.push(b'\n');
     std::fs::write(&path, appended).expect("appended");

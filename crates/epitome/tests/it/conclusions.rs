@@ -67,7 +67,7 @@ fn recipe(name: &str) -> Recipe {
     let mut recipe = built_in(name).expect("a built-in recipe");
     recipe.trigger.live = Default::default();
     recipe.live.tool.min_tokens = 0;
-    recipe.target.live = Some(Target::of_tokens(Tokens(6_000)));
+    recipe.target.live = Some(Target::from_tokens(Tokens(6_000)));
     recipe
 }
 
@@ -96,7 +96,7 @@ fn what_the_model_concluded_survives_five_digests_in_a_row() {
                 let target = Some(Tokens(6_000));
                 let outcome = context.compact_to(None, target).expect("memory is written");
                 assert_eq!(again, context.log().len() == before, "{name}: {outcome:?}");
-                let view = context.as_it_is();
+                let view = context.unchanged_view();
                 let sent = sent(view.transcript(), view.source());
                 let lost: Vec<&String> = all.iter().filter(|text| !sent.contains(*text)).collect();
                 assert_eq!(lost, Vec::<&String>::new(), "{name}, round {round}: {sent}");
@@ -127,7 +127,7 @@ fn a_focus_is_what_the_digest_is_about_that_was_asked_for_with_it() {
     let topics = |focus: Option<&str>| {
         let mut context = of_three_topics();
         context.compact_to(focus, Some(Tokens(2_000))).expect("memory is written");
-        let view = context.as_it_is();
+        let view = context.unchanged_view();
         let sent = sent(view.transcript(), view.source());
         ["Größenprüfung", "缓存失效", "retry"].map(|word| sent.matches(word).count())
     };

@@ -74,7 +74,7 @@ fn history(setup: Setup) -> Context {
 
 /// The context that is sent, a line per block; of long texts the beginning and the size.
 fn view(context: &Context) -> String {
-    let sent = context.as_it_is();
+    let sent = context.unchanged_view();
     let source = sent.source();
     let mut shown = String::new();
     for (_, entry) in sent.transcript().context() {
@@ -301,7 +301,7 @@ fn epitome() {
     tool      c18 = 18.rs 1: what line 1 of it has to say↵18⋯⋯y↵18.rs 51: what lin (2000 chars)
 
     Started { why: Hard, tokens: Tokens(37395), target: None, usable: None }
-    Finished { why: Hard, before: Tokens(37395), after: Tokens(10786), by_tier: {"digest": 1}, over_target: None, no_summary: None }
+    Finished { why: Hard, before: Tokens(37395), after: Tokens(10786), by_stage: {"digest": 1}, over_target: None, no_summary: None }
     "#);
 }
 

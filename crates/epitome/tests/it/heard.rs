@@ -62,15 +62,19 @@ fn what_a_wire_does_not_have_is_refused_before_anything_is_said() {
     for [wire, message, why] in fields(FOREIGN) {
         let mut context = context();
         assert_eq!(refused(wire, &mut context, &begun(wire)), None, "{wire}");
-        let (log, view) = (context.log().to_vec(), context.as_it_is().messages());
+        let (log, view) = (context.log().to_vec(), context.unchanged_view().messages());
         let first = begun(wire).remove(0);
         let first = first.to_string();
         let said = context.push_messages(wire, &[&first, message, &first], None);
         let err = said.expect_err("it is of another wire");
         let expect = format!("message 2 of 3 is none of {wire}: {why}");
         assert_eq!((err.kind(), err.to_string()), (ErrorKind::Unreadable, expect), "{message}");
-        assert_eq!((context.log(), context.as_it_is().messages()), (&log[..], view), "{message}");
-        assert_eq!(context.messages(), 2, "{message}");
+        assert_eq!(
+            (context.log(), context.unchanged_view().messages()),
+            (&log[..], view),
+            "{message}"
+        );
+        assert_eq!(context.message_count(), 2, "{message}");
     }
 }
 
@@ -163,7 +167,7 @@ fn calls_of_one_id_are_told_apart_in_a_log_that_is_taken_up_again() {
     assert_eq!(refused("openai-chat", &mut context, &[call]), None);
     drop(context);
     let mut context = live::open(&path, setup()).expect("a log");
-    assert_eq!(context.messages(), 4);
+    assert_eq!(context.message_count(), 4);
     let result = json!({ "role": "tool", "tool_call_id": "c1", "content": "second" });
     assert_eq!(refused("openai-chat", &mut context, &[result]), None);
     let body: Value = serde_json::from_str(&view("openai-chat", &context)).expect("JSON");
@@ -189,8 +193,8 @@ fn what_was_billed_counts_up_to_the_last_response() {
 
 fn view(wire: &str, context: &Context) -> String {
     match wire {
-        "anthropic" => context.as_it_is().messages(),
-        wire => context.as_it_is().body(wire).expect("a wire").body,
+        "anthropic" => context.unchanged_view().messages(),
+        wire => context.unchanged_view().body(wire).expect("a wire").body,
     }
 }
 
@@ -287,7 +291,7 @@ proptest! {
         for group in groups {
             prop_assert_eq!(refused(wire, &mut context, group), None);
         }
-        prop_assert_eq!(context.messages(), n);
+        prop_assert_eq!(context.message_count(), n);
         let view: Value = serde_json::from_str(&view(wire, &context)).expect("JSON");
         let mut said = Vec::new();
         texts(&view, &mut said);

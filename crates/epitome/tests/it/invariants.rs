@@ -8,7 +8,7 @@ mod recorded;
 use std::collections::HashMap;
 
 use epitome::archive::{Generation, Hash, WayBack};
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{PreparedCompaction, Way};
 use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
 use epitome::{Error, ErrorKind, Loaded};
 use epitome_formats::{Mark, Native, named};
@@ -45,7 +45,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
             recipe.keep = Keep { turns, results, tokens, share, unanswered, all, messages: None };
         }
         recipe.trigger = Default::default();
-        recipe.target.stored = target.map(Tokens).map(passes::Target::of_tokens);
+        recipe.target.stored = target.map(Tokens).map(passes::Target::from_tokens);
         recipe
     })
 }
@@ -73,7 +73,7 @@ fn check(
     appended: &[u8],
 ) -> Vec<u8> {
     let session = load(agent, before);
-    let planned = match CompactionPlan::new(&session, recipe, counter) {
+    let planned = match PreparedCompaction::new(&session, recipe, counter) {
         Ok(planned) => planned,
         // The rules do not fit into the target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
@@ -125,12 +125,13 @@ fn check(
 
     // 7: Twice is once.
     let again = load(agent, &after);
-    let second = CompactionPlan::new(&again, recipe, counter).expect("the edits can be written");
+    let second =
+        PreparedCompaction::new(&again, recipe, counter).expect("the edits can be written");
     assert_eq!(second.splices, [], "a compacted session is left alone");
 
     // 8: Same input, same bytes.
     let once_more =
-        CompactionPlan::new(&session, recipe, counter).expect("the edits can be written");
+        PreparedCompaction::new(&session, recipe, counter).expect("the edits can be written");
     assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
     after
 }
@@ -152,7 +153,7 @@ fn check_native(
     appended: &[u8],
 ) {
     let session = load(agent, before);
-    let plan = |session| CompactionPlan::by(Way::Native, session, recipe, counter);
+    let plan = |session| PreparedCompaction::in_way(Way::Native, session, recipe, counter);
     let planned = match plan(&session) {
         Ok(planned) => planned,
         Err(err) if err.kind() == ErrorKind::Refused && is_passed_over(&session) => return,
@@ -214,7 +215,7 @@ fn is_passed_over(session: &Loaded<Vec<u8>>) -> bool {
 }
 
 /// Checks that a marked result is unchanged, except that the agent sends its own text in its place.
-fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
+fn check_marks(mark: Mark, planned: &PreparedCompaction<'_, Vec<u8>>) {
     let session = planned.session;
     let after = bytes_of(&planned.spliced().expect("the splices lie apart"));
     for (span, at) in &planned.unsent {
@@ -237,7 +238,7 @@ fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
 fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let text = "Words that stand for what went before: \"quoted\", and\non two lines.";
     let session = load(agent, before);
-    let plan = |session| CompactionPlan::summarised(text, session, recipe, &Estimate);
+    let plan = |session| PreparedCompaction::with_summary(text, session, recipe, &Estimate);
     let planned = match plan(&session) {
         Ok(planned) => planned,
         // A short history is also shorter than any summary of it.

@@ -1,7 +1,7 @@
 //! The keep rules, tested by the number of unchanged results.
 
 use epitome::Loaded;
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome_formats::named;
 use epitome_passes::{Keep, Recipe};
 use epitome_tokens::Estimate;
@@ -50,7 +50,7 @@ fn check(results: usize, keep: Keep, stay: usize) {
         "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\nstyle = \"cleared\"\n";
     let recipe = Recipe { keep, ..Recipe::parse(text).expect("a recipe") };
     let planned =
-        CompactionPlan::new(&session, &recipe, &Estimate).expect("the edits can be written");
+        PreparedCompaction::new(&session, &recipe, &Estimate).expect("the edits can be written");
     assert_eq!(planned.violations, []);
     assert_eq!(results - planned.plan.edits.len(), stay, "{results} results, {keep:?}");
 }

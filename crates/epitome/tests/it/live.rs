@@ -87,7 +87,7 @@ struct Sent {
 }
 
 fn sent(context: &Context) -> Vec<Sent> {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let source = view.source();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let sent = blocks.map(|block| {
@@ -135,7 +135,7 @@ fn talk(recipe: &str, window: u64, reads: usize) -> Context {
 }
 
 fn results(context: &Context) -> Vec<String> {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let texts = blocks.filter_map(|block| match block {
         Block::Output(output) => Some(output.text(view.source())),

@@ -1,6 +1,6 @@
 //! Sessions that cannot hold the agent's own compaction records: refused, and not as a bug.
 
-use epitome::compaction::{CompactionPlan, Note, Way};
+use epitome::compaction::{Note, PreparedCompaction, Way};
 use epitome::{ErrorKind, Loaded};
 use epitome_model::{Role, Tokens, Transcript};
 use epitome_passes::{Target, built_in};
@@ -9,7 +9,7 @@ use epitome_tokens::Estimate;
 fn refused(bytes: Vec<u8>) -> String {
     let session = Loaded::read(bytes, None).expect("a session");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = CompactionPlan::by(Way::Native, &session, &recipe, &Estimate);
+    let planned = PreparedCompaction::in_way(Way::Native, &session, &recipe, &Estimate);
     let err = planned.err().expect("the agent could not read such records");
     assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
     assert_eq!(err.hint(), Some("--rewrite shortens it in the records it has"));
@@ -55,7 +55,7 @@ fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
         let session = format!("{first}\n{line}\n{rest}").into_bytes();
         let session = Loaded::read(session, None).expect("a session");
         let recipe = built_in("transcript").expect("a recipe");
-        let planned = CompactionPlan::by(Way::Native, &session, &recipe, &Estimate);
+        let planned = PreparedCompaction::in_way(Way::Native, &session, &recipe, &Estimate);
         let planned = planned.expect("it is planned");
         assert_eq!(planned.is_empty(), planned.plan.edits.is_empty());
         (planned.is_empty(), planned.plan.tokens_before == planned.tokens_after, {
@@ -76,9 +76,10 @@ fn a_digest_stands_for_nothing_that_is_kept() {
     };
     let left_with = |turns: Option<u64>| {
         let mut recipe = built_in("digest").expect("a recipe");
-        recipe.target.stored = Some(Target::of_tokens(Tokens(2_000)));
+        recipe.target.stored = Some(Target::from_tokens(Tokens(2_000)));
         recipe.keep.turns = turns;
-        let planned = CompactionPlan::as_usual(&session, &recipe, &Estimate).expect("a plan");
+        let planned =
+            PreparedCompaction::in_default_way(&session, &recipe, &Estimate).expect("a plan");
         assert!(planned.stands_for.is_some(), "a digest is made");
         of_user(&planned.after)
     };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use epitome::Loaded;
-use epitome::compaction::{CompactionPlan, Note, Way};
+use epitome::compaction::{Note, PreparedCompaction, Way};
 use epitome_engine::SummaryRequest;
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
@@ -244,7 +244,7 @@ impl Session {
     }
 
     /// Applies a plan. Returns whether there was anything to do.
-    fn take(&mut self, planned: &CompactionPlan<'_, Vec<u8>>, what: &str) -> bool {
+    fn take(&mut self, planned: &PreparedCompaction<'_, Vec<u8>>, what: &str) -> bool {
         assert_eq!(planned.violations, [], "{what}");
         let spliced = planned.spliced().expect("splices apart from each other");
         let len = epitome_model::Source::len(&spliced);
@@ -304,8 +304,8 @@ fn rules_survive_five_compactions_with_every_recipe() {
                 for again in [false, true] {
                     let loaded = session.load();
                     let planned = match way {
-                        Some(way) => CompactionPlan::by(way, &loaded, &recipe, &Estimate),
-                        None => CompactionPlan::as_usual(&loaded, &recipe, &Estimate),
+                        Some(way) => PreparedCompaction::in_way(way, &loaded, &recipe, &Estimate),
+                        None => PreparedCompaction::in_default_way(&loaded, &recipe, &Estimate),
                     };
                     let is_new = session.take(&planned.expect(&what), &what);
                     assert!(!(again && is_new), "{what}: twice is once");
@@ -371,7 +371,7 @@ fn rules_survive_summaries_whatever_the_model_writes() {
             let text = summary(&session, &recipe).expect(&what);
             assert_eq!(text.matches("\n<pinned ").count(), 4, "{what}: each once in\n{text}");
             let loaded = session.load();
-            let planned = CompactionPlan::summarised(&text, &loaded, &recipe, &Estimate);
+            let planned = PreparedCompaction::with_summary(&text, &loaded, &recipe, &Estimate);
             let planned = planned.expect(&what);
             assert_eq!(planned.notes, [], "{what}");
             assert!(session.take(&planned, &what), "{what} is written");
@@ -389,21 +389,22 @@ fn a_summary_that_leaves_rules_out_and_a_target_that_they_miss_are_noted() {
     let keep = Keep { turns: Some(1), ..Keep::default() };
     let summed = Recipe { keep, ..recipe("epitome") };
     let [_, marked, ..] = RULES;
-    let planned = CompactionPlan::summarised(marked, &loaded, &summed, &Estimate).expect("a plan");
+    let planned =
+        PreparedCompaction::with_summary(marked, &loaded, &summed, &Estimate).expect("a plan");
     let names = ["/p/AGENTS.md", "/p/skills/release/SKILL.md", "CLAUDE.md"];
     let names = names.map(str::to_owned).to_vec();
     assert_eq!(planned.notes, [Note::RulesLeftOut { names }]);
     let all = recipe("transcript");
-    let least = CompactionPlan::new(&loaded, &all, &Estimate).expect("a plan");
+    let least = PreparedCompaction::new(&loaded, &all, &Estimate).expect("a plan");
     let pinned = least.plan.pinned;
     for (target, expect) in [
         (least.tokens_after, None),
         (least.tokens_after - Tokens(1), Some(pinned)),
         (least.tokens_after - pinned - Tokens(1), None),
     ] {
-        let wanted = PerKind::same(Some(Target::of_tokens(target)));
+        let wanted = PerKind::for_both(Some(Target::from_tokens(target)));
         let recipe = Recipe { target: wanted, ..all.clone() };
-        let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
+        let planned = PreparedCompaction::new(&loaded, &recipe, &Estimate).expect("a plan");
         let expect = expect.map(|tokens| Note::Pinned { tokens, target });
         assert_eq!(planned.notes.into_iter().next(), expect, "{target}");
     }
@@ -418,7 +419,7 @@ fn names_that_a_recipe_adds_are_pinned_as_well() {
     for (added, stays) in [(vec!["docs/*.md".to_owned()], true), (Vec::new(), false)] {
         recipe.rule_files = RuleFiles::with_patterns(added);
         let loaded = session.load();
-        let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
+        let planned = PreparedCompaction::new(&loaded, &recipe, &Estimate).expect("a plan");
         session.take(&planned, "claude");
         assert_eq!(session.sent().contains(rule), stays);
         session.check("claude");

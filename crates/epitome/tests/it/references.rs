@@ -6,7 +6,7 @@ use std::process::Command;
 
 use epitome::Loaded;
 use epitome::archive::{Archive, SessionKey};
-use epitome::compaction::{CompactionPlan, apply};
+use epitome::compaction::{PreparedCompaction, apply};
 use epitome::storage::Store;
 use epitome_passes::{Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
@@ -59,7 +59,7 @@ fn references(project: &Path, home: &Path) -> Vec<(String, bool)> {
     let keep = Keep { tokens: Some(10), ..Keep::default() };
     let recipe = Recipe { keep, ..built_in("epitome").expect("the default") };
     let planned =
-        CompactionPlan::new(&session, &recipe, &Estimate).expect("the edits can be written");
+        PreparedCompaction::new(&session, &recipe, &Estimate).expect("the edits can be written");
     let archive = Archive::new(home);
     let made = Timestamp::UNIX_EPOCH;
     let generation = apply(&planned, &file, &archive, &Estimate, made).expect("it is applied");

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome::archive::Archive;
-use epitome::compaction::{CompactionPlan, Way, apply};
+use epitome::compaction::{PreparedCompaction, Way, apply};
 use epitome::storage::{Replaced, RestoreTarget, Session, Spliced, Store, restore};
 use epitome::{Config, ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
@@ -182,7 +182,7 @@ fn a_session_is_compacted_and_every_row_comes_back() {
     let file = world.store().open_for_edit(&address).expect("a session");
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
+    let planned = PreparedCompaction::new(&loaded, &recipe, &Estimate).expect("a plan");
     let archive = Archive::new(&world.dir.path().join("home"));
     let generation = apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH);
     let key = epitome::storage::key_of(&loaded, file.path());
@@ -360,7 +360,8 @@ fn marks_are_written_and_taken_back_and_nothing_else_changes() {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = CompactionPlan::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
+    let planned =
+        PreparedCompaction::in_way(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
     assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");

@@ -1,7 +1,7 @@
 //! Results that are recorded several times in a session: a compaction leaves one copy, or none.
 
 use epitome::Loaded;
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Keep, PerKind, Recipe, Target, built_in};
@@ -25,9 +25,9 @@ fn results<'a>(entries: impl Iterator<Item = (usize, &'a epitome_model::Entry)>)
     )
 }
 
-fn plan<'a>(session: &'a Loaded<Vec<u8>>, recipe: &'a Recipe) -> CompactionPlan<'a, Vec<u8>> {
+fn plan<'a>(session: &'a Loaded<Vec<u8>>, recipe: &'a Recipe) -> PreparedCompaction<'a, Vec<u8>> {
     let planned =
-        CompactionPlan::new(session, recipe, &Estimate).expect("the edits can be written");
+        PreparedCompaction::new(session, recipe, &Estimate).expect("the edits can be written");
     assert_eq!(planned.violations, []);
     planned
 }
@@ -89,7 +89,7 @@ fn what_loses_nothing_goes_before_a_target_is_looked_at() {
     let copies = only("copies");
     let once = plan(&session, &copies).tokens_after;
     let default = built_in("epitome").expect("the default");
-    let target = PerKind { stored: Some(Target::of_tokens(once)), live: None };
+    let target = PerKind { stored: Some(Target::from_tokens(once)), live: None };
     let recipe = Recipe { target, keep: Keep::default(), ..default };
     let planned = plan(&session, &recipe);
     assert_eq!(planned.tokens_after, once, "nothing else had to go");

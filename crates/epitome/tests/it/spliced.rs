@@ -2,7 +2,7 @@
 //! same key, or it is not compacted.
 
 use epitome::archive::Archive;
-use epitome::compaction::{CompactionPlan, Way, apply_to};
+use epitome::compaction::{PreparedCompaction, Way, apply_to};
 use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
@@ -41,7 +41,7 @@ fn is_found_again(name: &str, session: Vec<u8>) -> bool {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("s.jsonl");
     let Ok(read) = Loaded::read(session, None) else { return false };
-    let Ok(plan) = CompactionPlan::by(Way::Rewrite, &read, &recipe, &Estimate) else {
+    let Ok(plan) = PreparedCompaction::in_way(Way::Rewrite, &read, &recipe, &Estimate) else {
         return false;
     };
     if plan.is_empty() || !plan.violations.is_empty() {

@@ -1,6 +1,6 @@
 //! The stages of a recipe on stored sessions have the same result as on a live context.
 
-use epitome::compaction::{CompactionPlan, Note};
+use epitome::compaction::{Note, PreparedCompaction};
 use epitome::live::{Context, MessagePart, Setup};
 use epitome::ops::{Change, Compact, CompactReport};
 use epitome::settings::Settings;
@@ -54,14 +54,15 @@ fn both(recipe: &Recipe, calls: usize, chars: usize) -> (Loaded<Vec<u8>>, Vec<St
 fn trims() -> Recipe {
     let trim = Some(TrimRule { over: 10, keep: 10, head: 3 });
     let stages = Stages { trim, ..Stages::default() };
-    let stages = epitome_passes::PerKind::same(stages);
+    let stages = epitome_passes::PerKind::for_both(stages);
     Recipe { name: "trims".into(), stages, ..Recipe::default() }
 }
 
 #[test]
 fn a_stored_log_is_trimmed_as_a_context_in_use_and_once() {
     let (session, sent) = both(&trims(), 12, 60);
-    let planned = CompactionPlan::as_usual(&session, &trims(), &Estimate).expect("a plan");
+    let planned =
+        PreparedCompaction::in_default_way(&session, &trims(), &Estimate).expect("a plan");
     assert_eq!((planned.violations.clone(), planned.notes.clone()), (vec![], vec![]));
     let spliced = planned.spliced().expect("as planned");
     assert_eq!(texts(&planned.after, &spliced), sent);
@@ -69,7 +70,7 @@ fn a_stored_log_is_trimmed_as_a_context_in_use_and_once() {
     let bytes = spliced.at(epitome_model::Span { start: 0, end: Source::len(&spliced) });
     assert!(bytes.starts_with(&session.source), "a log only grows");
     let again = Loaded::read(bytes.into_owned(), None).expect("a log");
-    let second = CompactionPlan::as_usual(&again, &trims(), &Estimate).expect("a plan");
+    let second = PreparedCompaction::in_default_way(&again, &trims(), &Estimate).expect("a plan");
     assert!(second.is_empty());
 }
 
@@ -78,7 +79,7 @@ fn what_is_kept_is_not_trimmed() {
     let mut recipe = trims();
     recipe.keep.turns = Some(1);
     let (session, _) = both(&recipe, 12, 60);
-    let planned = CompactionPlan::as_usual(&session, &recipe, &Estimate).expect("a plan");
+    let planned = PreparedCompaction::in_default_way(&session, &recipe, &Estimate).expect("a plan");
     assert_eq!(planned.violations, []);
     let spliced = planned.spliced().expect("as planned");
     let left = texts(&planned.after, &spliced);
@@ -94,7 +95,7 @@ fn a_stored_log_has_previews_where_a_context_in_use_has_them() {
     let batch = Some(BatchRule { chars: 200, over: 50, preview: 30 });
     let ingest = Some(IngestRule { batch, ..IngestRule::default() });
     let stages = Stages { ingest, ..Stages::default() };
-    recipe.stages = epitome_passes::PerKind::same(stages);
+    recipe.stages = epitome_passes::PerKind::for_both(stages);
     // One response with results of 90, 300 and 600 characters, as one batch.
     let talk = |recipe: &Recipe| {
         let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
@@ -115,7 +116,7 @@ fn a_stored_log_has_previews_where_a_context_in_use_has_them() {
     assert!(sent[4].starts_with("a: a, a, ") && sent[6].starts_with("c: [epitome k"), "{sent:?}");
     let log = talk(&Recipe::default()).log().to_vec();
     let session = Loaded::read(log, None).expect("a log");
-    let planned = CompactionPlan::as_usual(&session, &recipe, &Estimate).expect("a plan");
+    let planned = PreparedCompaction::in_default_way(&session, &recipe, &Estimate).expect("a plan");
     let spliced = planned.spliced().expect("as planned");
     assert_eq!((planned.violations.clone(), texts(&planned.after, &spliced)), (vec![], sent));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::PreparedCompaction;
 use epitome::{ErrorKind, Loaded};
 use epitome_formats::named;
 use epitome_model::Block;
@@ -37,7 +37,7 @@ impl Session {
         let keep = Keep { turns: Some(keep), ..Keep::default() };
         let recipe = Recipe { keep, ..recipe };
         let planned =
-            CompactionPlan::summarised(text, &loaded, &recipe, &Estimate).expect(self.agent);
+            PreparedCompaction::with_summary(text, &loaded, &recipe, &Estimate).expect(self.agent);
         assert_eq!(planned.violations, [], "{}", self.agent);
         let added = planned.splices.first()?.0.with.to_vec();
         self.bytes.extend_from_slice(&added);
@@ -172,7 +172,7 @@ fn a_summary_that_is_too_long_says_so_and_what_to_do() {
         let keep = Keep { turns: Some(0), ..Keep::default() };
         let recipe = Recipe { keep, ..built_in("transcript").expect("a recipe") };
         let text = "far more words than there were ".repeat(40_000);
-        let done = CompactionPlan::summarised(&text, &loaded, &recipe, &Estimate);
+        let done = PreparedCompaction::with_summary(&text, &loaded, &recipe, &Estimate);
         let err = done.err().unwrap_or_else(|| panic!("{} takes it", session.agent));
         assert_eq!(err.kind(), ErrorKind::Refused);
         assert_eq!(err.to_string(), "the summary is longer than what it stands for");

@@ -118,7 +118,7 @@ fn describe(ask: &Ask) -> String {
 }
 
 fn summary(context: &Context) -> String {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let found = blocks.filter_map(|block| match block {
         Block::Summary(text) => Some(text.read(view.source()).into_owned()),
@@ -315,7 +315,7 @@ fn focus_and_protected_text_are_honoured_whoever_asks() {
     tool.assistant(&[call]).expect("memory is written");
     let mut recovery = made();
     let body = "prompt is too long: 4000 tokens > 900 maximum";
-    let told = recovery.refused(Some(400), body).expect("memory is written");
+    let told = recovery.recover_from_refusal(Some(400), body).expect("memory is written");
     assert!(matches!(told, Recovery::Retry { .. } | Recovery::Summarise { .. }), "{told:?}");
     recovery.user("And then?").expect("memory is written");
     for (name, mut context) in
@@ -388,7 +388,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         "{events:?}"
     );
     insta::assert_snapshot!("outcome", outcome);
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let told: Vec<String> = view
         .transcript()
         .context()
@@ -457,7 +457,7 @@ fn a_response_that_is_not_answered_yet_is_never_summarised() {
     let mut context = talk(setup.with_counter(Estimate::new()), &[900; 8]);
     context.assistant(&[MessagePart::call("t", "compact", "{}")]).expect("memory is written");
     drive(&mut context, ANSWER);
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let body = view.body("anthropic").expect("a wire").body;
     assert!(body.contains(r#""tool_use_id":"t""#) && body.contains("Compacted: "), "{body}");
     assert!(summary(&context).contains("## Files: read 8"));
@@ -515,7 +515,7 @@ fn a_summary_is_sent_as_whose_words_the_recipe_says() {
         context.ask_for_compaction(None, Some(Tokens(0)));
         drive(&mut context, ANSWER);
         let text = summary(&context);
-        let view = context.as_it_is();
+        let view = context.unchanged_view();
         let bodies = APIS.iter().map(|wire| {
             let body = view.body(wire.name).expect("a wire").body;
             let read = (wire.format.read)(&body.as_bytes().to_vec(), &mut ());

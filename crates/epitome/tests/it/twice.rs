@@ -1,7 +1,7 @@
 //! Twice is once: the same recipe does nothing on a compacted session, wherever its agent stopped
 //! and however it was written.
 
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{PreparedCompaction, Way};
 use epitome::{Error, Loaded};
 use epitome_model::{Role, Transcript};
 use epitome_passes::built_in;
@@ -94,8 +94,8 @@ fn planned<'a>(
     session: &'a Loaded<Vec<u8>>,
     way: Way,
     recipe: &str,
-) -> Result<CompactionPlan<'a, Vec<u8>>, Error> {
+) -> Result<PreparedCompaction<'a, Vec<u8>>, Error> {
     let mut recipe = built_in(recipe).expect("a built-in recipe");
     recipe.trigger = Default::default();
-    CompactionPlan::by(way, session, &recipe, &O200k::new())
+    PreparedCompaction::in_way(way, session, &recipe, &O200k::new())
 }

@@ -45,7 +45,7 @@ fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
     let new = (format.read)(&after, &mut ());
     let at = At::Block { item, block: 0 };
     let edit = Edit { at, verb: Verb::Drop, pass: "test" };
-    let plan = Plan::of_edit(Some(edit));
+    let plan = Plan::from_edit(Some(edit));
     let before = Side { transcript: &old, source: &before };
     let after = Side { transcript: &new, source: &after };
     let violations = verify(before, after, &plan, WriteMode::Splice, format.invariants, &O200k);

@@ -3,8 +3,8 @@
 use epitome_api::Body;
 use epitome_json::Value;
 use epitome_model::{
-    Block, CacheUse, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
-    Transcript, Usage,
+    Block, CacheUse, Faults, FieldRemainder, HiddenField, Output, Part, RecordedUsage, Role,
+    Source, Span, Thinking, Transcript,
 };
 
 /// The statuses of a run that failed.
@@ -23,10 +23,10 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 fn thread(body: &mut Body<'_>, root: &Value<'_>) {
-    body.head().id = root.boxed("id");
+    body.head().id = root.boxed_text_of("id");
     body.head().cwd = folder(root).map(|folder| folder.as_str().into());
     let messages = root.list_of("messages");
-    let mut models = messages.iter().filter_map(|message| message.at(&["usage", "model"]));
+    let mut models = messages.iter().filter_map(|message| message.get_path(&["usage", "model"]));
     body.model(models.next_back());
     for message in messages {
         read_message(body, message);
@@ -35,15 +35,15 @@ fn thread(body: &mut Body<'_>, root: &Value<'_>) {
 
 /// The working directory: that of the first tree in which the thread was started.
 fn folder(root: &Value<'_>) -> Option<String> {
-    let trees = root.at(&["env", "initial"])?.list_of("trees");
-    let uri = trees.first()?.word("uri")?;
+    let trees = root.get_path(&["env", "initial"])?.list_of("trees");
+    let uri = trees.first()?.text_of("uri")?;
     Some(uri.strip_prefix("file://").unwrap_or(&uri).to_owned())
 }
 
 fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
     let blocks: Vec<Block> = message.list_of("content").iter().map(read_block).collect();
     let answers = blocks.iter().any(|block| matches!(block, Block::Output(_)));
-    let role = match message.word("role").as_deref() {
+    let role = match message.text_of("role").as_deref() {
         Some("assistant") => Role::Assistant,
         Some("user") if answers => Role::Tool,
         Some("user") => Role::User,
@@ -62,29 +62,29 @@ fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
 
 fn read_block(block: &Value<'_>) -> Block {
     let opaque = Block::Opaque(block.span());
-    match block.word("type").as_deref() {
+    match block.text_of("type").as_deref() {
         Some("text") => match block.string("text") {
-            Some(text) => Block::Text(text.source()),
+            Some(text) => Block::Text(text.to_source_text()),
             None => opaque,
         },
         Some("thinking" | "redacted_thinking") => Block::Thinking(Thinking {
-            text: block.string("thinking").map(Value::source),
+            text: block.string("thinking").map(Value::to_source_text),
             whole: block.span(),
             removable: true,
         }),
         Some("tool_use") => call(block).unwrap_or(opaque),
         Some("tool_result") => Block::Output(output(block)),
         Some("summary") => {
-            let summary = block.at(&["summary", "summary"]).filter(|text| text.is_text());
-            summary.map_or(opaque, |text| Block::Summary(text.source()))
+            let summary = block.get_path(&["summary", "summary"]).filter(|text| text.is_text());
+            summary.map_or(opaque, |text| Block::Summary(text.to_source_text()))
         }
         Some(_) | None => opaque,
     }
 }
 
 fn call(block: &Value<'_>) -> Option<Block> {
-    let id = block.word("id")?;
-    let name = block.word("name")?;
+    let id = block.text_of("id")?;
+    let name = block.text_of("name")?;
     let input = block.get("input")?;
     Some(Block::Call(epitome_api::call(&id, &name, input)))
 }
@@ -93,7 +93,7 @@ fn call(block: &Value<'_>) -> Option<Block> {
 /// an `output`), the `error` or the `progress` so far.
 fn output(block: &Value<'_>) -> Output {
     let run = block.get("run");
-    let status = run.and_then(|run| run.word("status")).unwrap_or_default();
+    let status = run.and_then(|run| run.text_of("status")).unwrap_or_default();
     let value = run.and_then(|run| run.any(&["result", "error", "progress"]));
     let text = value.and_then(|value| {
         let inner = value.any(&["output", "message", "content"]);
@@ -101,10 +101,10 @@ fn output(block: &Value<'_>) -> Output {
     });
     let whole = text.or(value).map_or_else(Span::default, Value::span);
     let part = match text {
-        Some(text) => Some(Part::Text(text.source())),
+        Some(text) => Some(Part::Text(text.to_source_text())),
         None => value.map(|value| Part::Opaque(value.span())),
     };
-    let id = block.boxed("toolUseID").or_else(|| block.boxed("tool_use_id"));
+    let id = block.boxed_text_of("toolUseID").or_else(|| block.boxed_text_of("tool_use_id"));
     Output {
         call: id.unwrap_or_default(),
         error: FAILED.contains(&&*status),
@@ -115,13 +115,13 @@ fn output(block: &Value<'_>) -> Output {
     }
 }
 
-fn usage(usage: &Value<'_>) -> Option<Usage> {
+fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     let cache = CacheUse {
         read: usage.integer_of("cacheReadInputTokens").unwrap_or(0),
         written: usage.integer_of("cacheCreationInputTokens").unwrap_or(0),
     };
     let input = usage.integer_of("inputTokens")?;
-    Some(Usage {
+    Some(RecordedUsage {
         input: input.saturating_add(cache.read).saturating_add(cache.written),
         output: usage.integer_of("outputTokens").unwrap_or(0),
         cache: Some(cache),
@@ -135,7 +135,7 @@ fn copies(message: &Value<'_>) -> Vec<HiddenField> {
     let copy = state.map(|value| HiddenField {
         name: "userState",
         value: value.span(),
-        left: Left::EmptyObject,
+        left: FieldRemainder::EmptyObject,
     });
     copy.into_iter().collect()
 }

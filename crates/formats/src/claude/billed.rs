@@ -4,7 +4,7 @@
 //! a response that was still being written, and the requests of sub-agents in records of progress.
 //! Both are billed.
 
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 use memchr::memmem;
 use serde_json::Value;
 
@@ -43,7 +43,8 @@ fn request(record: &Value, outer: &Value) -> Option<BilledRequest> {
         written: count("cache_creation_input_tokens"),
     };
     let input = count("input_tokens") + cache.read + cache.written;
-    let usage = Usage { input, output: count("output_tokens"), cache: Some(cache), cost: None };
+    let usage =
+        RecordedUsage { input, output: count("output_tokens"), cache: Some(cache), cost: None };
     let usage = match record["costUSD"].as_f64() {
         Some(dollars) => usage.with_cost(&dollars.to_string()),
         None => usage,
@@ -92,7 +93,7 @@ mod tests {
             key: Some(key.to_owned()),
             time: Some(time.to_owned()),
             model: Some("claude-haiku-4-5".to_owned()),
-            usage: Usage {
+            usage: RecordedUsage {
                 input: 321,
                 output,
                 cache: Some(CacheUse { read: 20, written: 300 }),

@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
-use epitome_model::{Block, Entry, Item, Transcript, Usage};
+use epitome_model::{Block, Entry, Item, RecordedUsage, Transcript};
 
 /// The usage that each record states, with the item of the record.
-pub(super) type Usages = Vec<(usize, Usage)>;
+pub(super) type Usages = Vec<(usize, RecordedUsage)>;
 
 /// Marks the reasoning that must be kept so that each response is counted with the same usage.
 ///
@@ -51,13 +51,13 @@ fn items_to_keep(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
 #[derive(Default)]
 struct Response {
     /// The records that hold only reasoning, each with its usage.
-    reasoning: Vec<(usize, Usage)>,
+    reasoning: Vec<(usize, RecordedUsage)>,
     /// The usage of the first record that holds more, once there is one.
-    next_usage: Option<Usage>,
+    next_usage: Option<RecordedUsage>,
 }
 
 impl Response {
-    fn add(&mut self, item: usize, entry: &Entry, usage: Usage) {
+    fn add(&mut self, item: usize, entry: &Entry, usage: RecordedUsage) {
         if self.next_usage.is_some() {
             return;
         }

@@ -1,6 +1,6 @@
 //! Claude Code's JSON: the members of a record, as ranges of its line.
 
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::fields;
 
@@ -80,11 +80,11 @@ fields! {
 
 impl Message {
     /// The tokens of the response, as the record states them.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<RecordedUsage> {
         let tokens = self.tokens.as_ref()?;
         let [read, written] = [tokens.read, tokens.written].map(Option::unwrap_or_default);
         let input = tokens.input.unwrap_or(0).saturating_add(read).saturating_add(written);
         let cache = Some(CacheUse { read, written });
-        Some(Usage { input, output: tokens.output.unwrap_or(0), cache, cost: None })
+        Some(RecordedUsage { input, output: tokens.output.unwrap_or(0), cache, cost: None })
     }
 }

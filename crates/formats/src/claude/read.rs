@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use epitome_json::Malformed;
 use epitome_model::{
-    Block, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Text, Thinking,
-    Transcript, Usage, typed_command,
+    Block, Entry, Faults, FieldRemainder, HiddenField, Image, Output, Part, RecordedUsage, Role,
+    Source, Text, Thinking, Transcript, typed_command,
 };
 use memchr::memmem;
 
@@ -353,7 +353,7 @@ fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
         model: at.maybe(message.model.as_ref()),
         usage: message.usage().map(|usage| {
             let output = if is_unfinished { 0 } else { usage.output };
-            Usage { output, ..usage }
+            RecordedUsage { output, ..usage }
         }),
         blocks: content(at, message, false),
         ..Entry::default()
@@ -445,12 +445,14 @@ fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenF
     // The body is the `shape` of one kind of logged request, and the `message` of the other.
     let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
-        Some(b"\"user\"") => ("toolUseResult", raw.tool_use_result.as_ref(), Left::Nothing),
+        Some(b"\"user\"") => {
+            ("toolUseResult", raw.tool_use_result.as_ref(), FieldRemainder::Nothing)
+        }
         // Output that a tool showed while it ran. The record itself must be kept: other records
         // name it as their parent.
-        Some(b"\"progress\"") => ("data", raw.data.as_ref(), Left::EmptyObject),
-        Some(b"\"api-request-blob\"") => ("message", request, Left::EmptyObject),
-        Some(b"\"api-request-shape\"") => ("shape", request, Left::EmptyObject),
+        Some(b"\"progress\"") => ("data", raw.data.as_ref(), FieldRemainder::EmptyObject),
+        Some(b"\"api-request-blob\"") => ("message", request, FieldRemainder::EmptyObject),
+        Some(b"\"api-request-shape\"") => ("shape", request, FieldRemainder::EmptyObject),
         Some(_) | None => return Vec::new(),
     };
     let inside = accounting::inside(ACCOUNTING, &[name]);

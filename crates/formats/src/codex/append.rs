@@ -44,7 +44,7 @@ pub fn append(
             history.push(',');
         }
         let item = match place {
-            HistoryItem::Value(span) => write::spliced(source, span, &splices),
+            HistoryItem::Value(span) => write::apply_splices(source, span, &splices),
             HistoryItem::Summary(literal) => Some(summary(&literal)),
         };
         history.push_str(&item.ok_or_else(|| not_written(MALFORMED))?);

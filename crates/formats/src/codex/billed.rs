@@ -2,7 +2,7 @@
 //! tokens of a request whose total differs from the one before. Codex writes an event again when
 //! its rate limits change.
 
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 use serde_json::Value;
 
 use crate::{Billed, BilledRequest};
@@ -43,7 +43,7 @@ const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_
 fn request(info: &Value, time: Option<String>, model: Option<String>) -> Option<BilledRequest> {
     let last = info["last_token_usage"].as_object()?;
     let count = |name: &str| last.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let usage = Usage {
+    let usage = RecordedUsage {
         input: count("input_tokens"),
         output: count("output_tokens"),
         cache: Some(CacheUse { read: count("cached_input_tokens"), written: 0 }),
@@ -86,7 +86,7 @@ mod tests {
             key: Some(format!("{time} {total}")),
             time: Some(time.to_owned()),
             model: Some("gpt-5.5".to_owned()),
-            usage: Usage {
+            usage: RecordedUsage {
                 input: 100,
                 output: 7,
                 cache: Some(CacheUse { read: 60, written: 0 }),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::{Cursor, Malformed};
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
 
@@ -145,17 +145,17 @@ impl Item {
 
 impl Tokens {
     /// The input and output tokens, if both are stated.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<RecordedUsage> {
         // Writes to the cache are not reported: they are counted as other input.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
         let (input, output) = self.input.zip(self.output)?;
-        Some(Usage { input, output, cache, cost: None })
+        Some(RecordedUsage { input, output, cache, cost: None })
     }
 }
 
 impl Event {
     /// The tokens of the last request.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<RecordedUsage> {
         let usage = self.info.last.as_ref()?.usage();
         // If both counts are zero, the record states the size of the context after a compaction.
         usage.filter(|usage| usage.input > 0 || usage.output > 0)

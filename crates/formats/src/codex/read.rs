@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use epitome_json::Malformed;
 use epitome_model::{
-    Block, Entry, Faults, HiddenField, Item, Left, Role, Source, ToolKind, Transcript, Usage,
+    Block, Entry, Faults, FieldRemainder, HiddenField, Item, RecordedUsage, Role, Source, ToolKind,
+    Transcript,
 };
 
 use super::{items, raw};
@@ -264,7 +265,7 @@ impl Reader {
         self.in_response = false;
     }
 
-    fn usage(&self, session: &mut SessionReader<'_>, usage: Option<Usage>) {
+    fn usage(&self, session: &mut SessionReader<'_>, usage: Option<RecordedUsage>) {
         let (Some(usage), Some(said)) = (usage, self.last_said) else { return };
         if let Item::Entry(entry) = &mut session.transcript.items[said] {
             entry.usage = Some(usage);
@@ -287,11 +288,11 @@ fn copies(at: &Place<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
     let printed = event.printed.iter().map(|(name, place)| HiddenField {
         name,
         value: at.span(place),
-        left: Left::EmptyText,
+        left: FieldRemainder::EmptyText,
     });
     let mut copies: Vec<HiddenField> = printed.collect();
     let changes = event.changes.clone().filter(|place| at.line[place.start] == b'{');
-    copies.extend(at.hidden("changes", &changes, Left::EmptyObject));
-    copies.extend(at.hidden("structuredContent", &event.structured, Left::Nothing));
+    copies.extend(at.hidden("changes", &changes, FieldRemainder::EmptyObject));
+    copies.extend(at.hidden("structuredContent", &event.structured, FieldRemainder::Nothing));
     copies
 }

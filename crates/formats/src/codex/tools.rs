@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use epitome_api::Arguments;
 use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
-use epitome_model::{Field, FieldRole, Inner, Span, Text, ToolKind, decode, encode};
+use epitome_model::{DecodedLiteral, Field, FieldRole, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
 use crate::place::Place;
@@ -53,7 +53,7 @@ pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedC
     if raw.first() != Some(&b'"') {
         return arguments::classify(TOOLS, name, at.line, place, at.base);
     }
-    let inner = Inner::decode(raw, at.span(place).start);
+    let inner = DecodedLiteral::decode(raw, at.span(place).start);
     let whole = 0..inner.text.len();
     let mut known = arguments::known_at(TOOLS, name, &inner.text, &whole, &|it| inner.span(it));
     if known.kind == ToolKind::Patch {
@@ -76,7 +76,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCal
     }
     // A stub that a recipe left in place of a script is not a script.
     if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
-        let inner = Inner::decode(literal, at.span(place).start);
+        let inner = DecodedLiteral::decode(literal, at.span(place).start);
         let known = scripted(&inner);
         if !known.fields.is_empty() {
             return known;
@@ -91,7 +91,7 @@ fn input(at: &Place<'_>, place: &Range<usize>, role: FieldRole) -> Field {
 }
 
 /// Classifies a script: as the tool that it calls, if it calls only one; otherwise as a command.
-fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
+fn scripted(inner: &DecodedLiteral<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let kinds = calls.iter().map(|call| {
         let rule = Rule::named(TOOLS, &script_text(inner, call));
@@ -130,12 +130,12 @@ fn scripted(inner: &Inner<'_>) -> ClassifiedCall {
     ClassifiedCall { kind, target, part: None, fields }
 }
 
-fn script_text<'t>(inner: &'t Inner<'_>, place: &Range<usize>) -> Cow<'t, str> {
+fn script_text<'t>(inner: &'t DecodedLiteral<'_>, place: &Range<usize>) -> Cow<'t, str> {
     String::from_utf8_lossy(&inner.text[place.clone()])
 }
 
 fn role(
-    inner: &Inner<'_>,
+    inner: &DecodedLiteral<'_>,
     literal: &Literal,
     roles: Option<Roles>,
     member: Option<&str>,
@@ -151,7 +151,7 @@ fn role(
 }
 
 /// The text of a literal in a script.
-fn text_of(inner: &Inner<'_>, literal: &Literal) -> String {
+fn text_of(inner: &DecodedLiteral<'_>, literal: &Literal) -> String {
     let raw = &inner.text[literal.place.clone()];
     let like = encode(&String::from_utf8_lossy(raw));
     decode(&like.as_bytes()[1..like.len() - 1]).into_owned()
@@ -163,7 +163,7 @@ fn patched(patch: &str) -> Option<Text> {
     let mut files =
         patch.lines().filter_map(|line| HEADS.iter().find_map(|it| line.strip_prefix(it)));
     match (files.next(), files.next()) {
-        (Some(file), None) => Some(Text::Made(file.trim().into())),
+        (Some(file), None) => Some(Text::Owned(file.trim().into())),
         _ => None,
     }
 }

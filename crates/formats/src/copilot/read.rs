@@ -5,8 +5,8 @@
 
 use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Call, Entry, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
-    Transcript,
+    Block, Call, Entry, Faults, FieldRemainder, HiddenField, Output, Part, Role, Source, Span,
+    Thinking, Transcript,
 };
 
 use super::tools::TOOLS;
@@ -54,10 +54,10 @@ impl Records for Reader {
         record: Document<'_>,
     ) -> RecordContent {
         let event = &record.root;
-        let kind = event.word("type").unwrap_or_default();
+        let kind = event.text_of("type").unwrap_or_default();
         let data = event.get("data").filter(|data| data.is_object());
         read_head(session, &kind, data);
-        if let Some(id) = event.word("id") {
+        if let Some(id) = event.text_of("id") {
             session.id(&id);
         }
         if kind == "session.context_cleared" {
@@ -70,14 +70,14 @@ impl Records for Reader {
         let is_aside = event.string("agentId").is_some()
             || data.is_some_and(|data| data.string("parentToolCallId").is_some());
         if kind == "user.message"
-            && let Some(typed) = data.and_then(|data| data.word("content"))
+            && let Some(typed) = data.and_then(|data| data.text_of("content"))
         {
             session.title(&typed);
         }
         let entry = Entry {
-            id: event.boxed("id"),
-            parent: event.boxed("parentId"),
-            time: event.boxed("timestamp"),
+            id: event.boxed_text_of("id"),
+            parent: event.boxed_text_of("parentId"),
+            time: event.boxed_text_of("timestamp"),
             ..entry
         };
         let sent = if is_aside { Sent::Nowhere } else { sent };
@@ -90,13 +90,13 @@ fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_
     match kind {
         "session.start" | "session.resume" | "session.context_changed" => {
             session.head(
-                || data.boxed("sessionId"),
-                || data.get("context").and_then(|context| context.boxed("cwd")),
-                || data.boxed("copilotVersion"),
+                || data.boxed_text_of("sessionId"),
+                || data.get("context").and_then(|context| context.boxed_text_of("cwd")),
+                || data.boxed_text_of("copilotVersion"),
             );
         }
         "session.title_changed" => {
-            if let Some(title) = data.word("title") {
+            if let Some(title) = data.text_of("title") {
                 session.name(&title);
             }
         }
@@ -115,8 +115,8 @@ fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry,
         "assistant.message" => {
             let mut entry =
                 says(Role::Assistant, data.map(|data| response(at, data)).unwrap_or_default());
-            entry.group = data.and_then(|data| data.boxed("messageId"));
-            entry.model = data.and_then(|data| data.boxed("model"));
+            entry.group = data.and_then(|data| data.boxed_text_of("messageId"));
+            entry.model = data.and_then(|data| data.boxed_text_of("model"));
             Some((entry, Sent::Adds))
         }
         "tool.execution_complete" => {
@@ -125,7 +125,10 @@ fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry,
         // A failed compaction has no summary, and changed nothing.
         "session.compaction_complete" => {
             let summary = data?.string("summaryContent")?;
-            Some((says(Role::System, vec![Block::Summary(summary.source())]), Sent::Compacts))
+            Some((
+                says(Role::System, vec![Block::Summary(summary.to_source_text())]),
+                Sent::Compacts,
+            ))
         }
         _ => None,
     }
@@ -138,25 +141,25 @@ fn says(role: Role, blocks: Vec<Block>) -> Entry {
 /// The first of these members that is a text.
 fn text(data: Option<&Value<'_>>, keys: &[&str]) -> Vec<Block> {
     let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
-    found.map(|text| Block::Text(text.source())).into_iter().collect()
+    found.map(|text| Block::Text(text.to_source_text())).into_iter().collect()
 }
 
 fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
-        let text = data.string("reasoningText").map(Value::source);
+        let text = data.string("reasoningText").map(Value::to_source_text);
         blocks.push(Block::Thinking(Thinking { text, whole, removable: false }));
     }
     // A response with only calls has an empty text, which is not sent.
     let content = data.string("content").filter(|text| text.raw().len() > 2);
-    blocks.extend(content.map(|text| Block::Text(text.source())));
+    blocks.extend(content.map(|text| Block::Text(text.to_source_text())));
     let requests = data.list_of("toolRequests").iter();
     blocks.extend(requests.filter_map(|request| call(at, request)).map(Block::Call));
     blocks
 }
 
 fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
-    let id = request.boxed("toolCallId")?;
+    let id = request.boxed_text_of("toolCallId")?;
     let name = request.string("name")?;
     // A call without arguments gets an empty range after its name instead.
     let end = name.range().end;
@@ -183,9 +186,9 @@ fn output(data: Option<&Value<'_>>) -> Output {
     let message = error.and_then(|error| error.string("message"));
     let place = result.or(error.filter(|error| error.is_text())).or(message);
     Output {
-        call: data.and_then(|data| data.boxed("toolCallId")).unwrap_or_default(),
+        call: data.and_then(|data| data.boxed_text_of("toolCallId")).unwrap_or_default(),
         error: data.and_then(|data| data.get("success")).is_some_and(|it| it.raw() == b"false"),
-        parts: place.iter().map(|text| Part::Text(text.source())).collect(),
+        parts: place.iter().map(|text| Part::Text(text.to_source_text())).collect(),
         whole: place.map_or_else(Span::default, Value::span),
         ..Output::default()
     }
@@ -200,14 +203,16 @@ fn copies(data: &Value<'_>) -> Vec<HiddenField> {
         ("toolTelemetry", &["toolTelemetry"]),
         ("detailedContent", &["result", "detailedContent"]),
     ];
-    let found = UNSEEN
-        .iter()
-        .filter_map(|(name, path)| Some(accounting::hidden(name, data.at(path)?, Left::Nothing)));
+    let found = UNSEEN.iter().filter_map(|(name, path)| {
+        Some(accounting::hidden(name, data.get_path(path)?, FieldRemainder::Nothing))
+    });
     let mut copies: Vec<HiddenField> = found.collect();
     copies.sort_by_key(|copy| copy.value);
     if data.string("transformedContent").is_some() {
         let typed = data.string("content");
-        copies.extend(typed.map(|typed| accounting::hidden("content", typed, Left::Nothing)));
+        copies.extend(
+            typed.map(|typed| accounting::hidden("content", typed, FieldRemainder::Nothing)),
+        );
     }
     copies
 }

@@ -57,7 +57,7 @@ impl Records for Reader {
                 self.state(session, &digits);
             }
         } else if let (Some(id), Some(entry)) =
-            (root.boxed("message"), entry(data, &mut self.calls))
+            (root.boxed_text_of("message"), entry(data, &mut self.calls))
         {
             self.messages.insert(id.clone(), session.next());
             content.entries.push(Entry { id: Some(id), ..entry });
@@ -99,10 +99,10 @@ impl Records for Reader {
 impl Reader {
     fn meta(&mut self, session: &mut SessionReader<'_>, data: &Value<'_>) {
         let head = &mut session.transcript.head;
-        head.id = data.boxed("agentId");
-        let name = data.word("name").and_then(|name| title(&name));
+        head.id = data.boxed_text_of("agentId");
+        let name = data.text_of("name").and_then(|name| title(&name));
         head.title = name.filter(|name| &**name != "New Agent");
-        self.model = data.boxed("lastUsedModel");
+        self.model = data.boxed_text_of("lastUsedModel");
     }
 
     fn state(&mut self, session: &mut SessionReader<'_>, digits: &str) {
@@ -116,9 +116,9 @@ impl Reader {
 }
 
 fn entry(data: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
-    let role = message::role(&data.word("role")?)?;
+    let role = message::role(&data.text_of("role")?)?;
     let blocks = message::content(data.get("content")?, calls);
     let cursor = data.get("providerOptions").and_then(|options| options.get("cursor"));
-    let model = cursor.and_then(|cursor| cursor.word("modelName")).map(Into::into);
+    let model = cursor.and_then(|cursor| cursor.text_of("modelName")).map(Into::into);
     Some(Entry { role, blocks, model, ..Entry::default() })
 }

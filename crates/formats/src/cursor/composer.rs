@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Entry, Faults, HiddenField, HiddenRecord, Inner, Item, Left, Output, Part, Record, Role,
-    Source, Text, Transcript, decode,
+    Block, DecodedLiteral, Entry, Faults, FieldRemainder, HiddenField, HiddenRecord, Item, Output,
+    Part, Record, Role, Source, Text, Transcript, decode,
 };
 
 use super::message::{self, Calls, is_blank};
@@ -65,7 +65,8 @@ struct Summary {
 
 impl Reader {
     fn row(&mut self, document: &Document<'_>, record: Record, items: &mut Vec<Item>) {
-        let (Some(key), Some(data)) = (document.root.word("key"), document.root.get("data")) else {
+        let (Some(key), Some(data)) = (document.root.text_of("key"), document.root.get("data"))
+        else {
             return;
         };
         let mut key = key.split(':');
@@ -90,7 +91,7 @@ impl Reader {
         self.facts(data);
         self.model = data.get("modelConfig").and_then(|config| model(config, "modelName"));
         for header in data.list_of("fullConversationHeadersOnly") {
-            self.order.extend(header.word("bubbleId").map(Box::from));
+            self.order.extend(header.text_of("bubbleId").map(Box::from));
         }
         // In the order of the text, as records are.
         let mut inside: Vec<&Value<'_>> = data.list_of("conversation").iter().collect();
@@ -107,12 +108,12 @@ impl Reader {
                     let from = it.from.clone();
                     let through = it.through.clone();
                     self.summary = Some(Summary { item, from, through });
-                    let blocks = vec![Block::Summary(value.source())];
+                    let blocks = vec![Block::Summary(value.to_source_text())];
                     let entry = Entry { record, role: Role::System, blocks, ..Entry::default() };
                     items.push(Item::Entry(Box::new(entry)));
                 }
                 Some(_) | None => {
-                    let id: Box<str> = value.word("bubbleId").unwrap_or_default().into();
+                    let id: Box<str> = value.text_of("bubbleId").unwrap_or_default().into();
                     let bubble = self.bubble(value, &id, record);
                     self.inline.push(item);
                     self.by_id.insert(id, item);
@@ -125,12 +126,12 @@ impl Reader {
     /// Reads facts about the session from a composer, or from its header.
     fn facts(&mut self, data: &Value<'_>) {
         let head = &mut self.transcript.head;
-        if let Some(name) = data.word("name").and_then(|name| title(&name)) {
+        if let Some(name) = data.text_of("name").and_then(|name| title(&name)) {
             head.title = Some(name);
             self.named = true;
         }
         if let Some(uri) = data.get("workspaceIdentifier").and_then(|it| it.get("uri")) {
-            let place = uri.word("fsPath").or_else(|| uri.text());
+            let place = uri.text_of("fsPath").or_else(|| uri.text());
             head.cwd = place.map(|place| folder(&place).into()).or(head.cwd.take());
         }
     }
@@ -149,20 +150,20 @@ impl Reader {
         }
         let copies = copies.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| !is_blank(value))?;
-            Some(accounting::hidden(name, value, Left::Nothing))
+            Some(accounting::hidden(name, value, FieldRemainder::Nothing))
         });
         let copies: Vec<HiddenField> = copies.collect();
         let role = match data.get("type").map(Value::raw) {
             Some(b"1") => Role::User,
             Some(b"2") => Role::Assistant,
-            Some(_) | None => return Item::Kept(HiddenRecord { record, copies }),
+            Some(_) | None => return Item::Hidden(HiddenRecord { record, copies }),
         };
         let blocks = match role {
             Role::Assistant => self.response(data, id),
             Role::User | Role::System | Role::Tool => request(data),
         };
         if blocks.is_empty() {
-            return Item::Kept(HiddenRecord { record, copies });
+            return Item::Hidden(HiddenRecord { record, copies });
         }
         let spoke = data.get("modelInfo").and_then(|info| model(info, "modelName"));
         Item::Entry(Box::new(Entry {
@@ -192,7 +193,7 @@ impl Reader {
         let Some(former) = data.get("toolFormerData").filter(|it| it.is_object()) else {
             return blocks;
         };
-        let name = match former.word("name").filter(|name| !name.is_empty()) {
+        let name = match former.text_of("name").filter(|name| !name.is_empty()) {
             Some(name) => Some(Box::from(name)),
             // Older versions have numbers of tools instead of names.
             None => former.get("tool").map(|tool| match tool.text() {
@@ -205,7 +206,7 @@ impl Reader {
             let arguments = arguments.find(|it| it.is_object() || !is_blank(it));
             // A bubble contains one call, so the bubble's id distinguishes calls that have the same
             // id.
-            let own = former.word("toolCallId").filter(|own| !own.is_empty());
+            let own = former.text_of("toolCallId").filter(|own| !own.is_empty());
             let own: Box<str> = own.map_or_else(|| id.into(), Box::from);
             let own = if self.called.insert(own.clone()) { own } else { id.into() };
             let own = Some(own);
@@ -281,18 +282,18 @@ fn output(former: &Value<'_>) -> Option<Output> {
 
 /// The text in a result that is a JSON string; the whole string if it does not contain JSON.
 fn result_text(literal: &Value<'_>) -> Text {
-    let inner = Inner::decode(literal.raw(), literal.span().start);
+    let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {
         let mut words = SAYS.iter().filter_map(|key| document.root.get(key));
         if let Some(words) = words.find(|words| !is_blank(words)) {
             return Text::Source(inner.span(words.range()));
         }
     }
-    literal.source()
+    literal.to_source_text()
 }
 
 fn model(value: &Value<'_>, key: &str) -> Option<Box<str>> {
-    value.word(key).filter(|name| name != NO_MODEL && !name.is_empty()).map(Into::into)
+    value.text_of(key).filter(|name| name != NO_MODEL && !name.is_empty()).map(Into::into)
 }
 
 /// A summary as stored in a composer.
@@ -313,5 +314,5 @@ fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
 }
 
 fn id(value: &Value<'_>, key: &str) -> Option<Box<str>> {
-    value.word(key).filter(|id| !id.is_empty()).map(Box::from)
+    value.text_of(key).filter(|id| !id.is_empty()).map(Box::from)
 }

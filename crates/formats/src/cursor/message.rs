@@ -60,7 +60,7 @@ pub fn role(name: &str) -> Option<Role> {
 
 /// Reads a block. Chats and transcripts spell its kind differently: `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
-    match block.word("type").as_deref() {
+    match block.text_of("type").as_deref() {
         Some("text") => text(block.get("text")?),
         Some("reasoning" | "thinking") => {
             let words = block.any(&["text", "thinking"]);
@@ -115,7 +115,7 @@ pub fn call(
 /// A block of reasoning from its text, if there is one, and the value of the whole block.
 pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     Block::Thinking(Thinking {
-        text: words.filter(|words| words.is_text()).map(|words| words.source()),
+        text: words.filter(|words| words.is_text()).map(|words| words.to_source_text()),
         whole: whole.span(),
         removable: false,
     })
@@ -123,7 +123,7 @@ pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
 
 /// A text, unless it is blank.
 pub fn text(words: &Value<'_>) -> Option<Block> {
-    (!is_blank(words)).then(|| Block::Text(words.source()))
+    (!is_blank(words)).then(|| Block::Text(words.to_source_text()))
 }
 
 /// Whether a value is not a string, or is blank.
@@ -133,13 +133,15 @@ pub fn is_blank(value: &Value<'_>) -> bool {
 
 fn parts(said: &Value<'_>) -> Vec<Part> {
     if said.is_text() {
-        return vec![Part::Text(said.source())];
+        return vec![Part::Text(said.to_source_text())];
     }
     if !said.is_list() {
         return vec![Part::Opaque(said.span())];
     }
     let parts = said.list().iter().map(|part| match part.get("text") {
-        Some(text) if part.is("type", "text") && text.is_text() => Part::Text(text.source()),
+        Some(text) if part.is("type", "text") && text.is_text() => {
+            Part::Text(text.to_source_text())
+        }
         Some(_) | None => Part::Opaque(part.span()),
     });
     parts.collect()

@@ -28,7 +28,7 @@ pub fn line(
 
 /// A record that no model sees.
 pub fn kept(record: Record) -> Item {
-    Item::Kept(HiddenRecord { record, copies: Vec::new() })
+    Item::Hidden(HiddenRecord { record, copies: Vec::new() })
 }
 
 /// A title for a text that is not blank.

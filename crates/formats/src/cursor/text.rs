@@ -148,7 +148,7 @@ impl Reader {
         }
         // Copied, not a span of the source: a text that begins with a quote would be read as a
         // literal.
-        let text = Text::Made(words.as_ref().into());
+        let text = Text::Owned(words.as_ref().into());
         entry.blocks.push(match part.kind {
             Kind::Words => Block::Text(text),
             Kind::Thinking => {
@@ -194,7 +194,7 @@ fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
         id: calls.begin(None, kind == epitome_model::ToolKind::Ask),
         name: name.into(),
         kind,
-        target: target.map(|target| Text::Made(target.into())),
+        target: target.map(|target| Text::Owned(target.into())),
         part: None,
         fields: Vec::new(),
         arguments: span,

@@ -5,7 +5,7 @@
 
 use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
 use epitome_json::Value;
-use epitome_model::{FieldRole, Inner, ToolKind};
+use epitome_model::{DecodedLiteral, FieldRole, ToolKind};
 
 /// Tools by name, in lower case.
 const TOOLS: &[Rule] = &[
@@ -55,7 +55,7 @@ pub fn classify(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
         let (bytes, base) = value.document();
         return arguments::classify(TOOLS, name, bytes, value.range(), base);
     }
-    let inner = Inner::decode(value.raw(), value.span().start);
+    let inner = DecodedLiteral::decode(value.raw(), value.span().start);
     if epitome_json::check(&inner.text).is_err() {
         return without_arguments(name);
     }

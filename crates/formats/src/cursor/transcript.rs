@@ -76,13 +76,13 @@ pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<s
 }
 
 fn is_message(root: &Value<'_>) -> bool {
-    let role = root.word("role").and_then(|role| message::role(&role));
+    let role = root.text_of("role").and_then(|role| message::role(&role));
     let content = root.get("message").and_then(|message| message.get("content"));
     role.is_some() && root.get("type").is_none() && content.is_some()
 }
 
 fn entry(root: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
-    let role = message::role(&root.word("role")?)?;
+    let role = message::role(&root.text_of("role")?)?;
     let content = root.get("message")?.get("content")?;
     let blocks = message::content(content, calls);
     (!blocks.is_empty()).then(|| Entry { role, blocks, ..Entry::default() })

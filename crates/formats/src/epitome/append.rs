@@ -98,8 +98,8 @@ fn edits_line(
         let blocks = known.entry(record).or_insert_with(|| places(source, record));
         let place = *blocks.get(id).ok_or_else(|| not_written("it is not as a log has it"))?;
         let inside = inside(&splices, place);
-        let blocks =
-            write::spliced(source, place, inside).ok_or_else(|| not_written("it is not UTF-8"))?;
+        let blocks = write::apply_splices(source, place, inside)
+            .ok_or_else(|| not_written("it is not UTF-8"))?;
         said.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
     }
     let (kind, recipe) = match what {
@@ -250,8 +250,8 @@ fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
     let line = source.at(record);
     let Ok(document) = Document::parse(&line) else { return HashMap::new() };
     let mut places = HashMap::new();
-    let edits = document.root.list_of("edits").iter().map(|edit| (edit.word("of"), edit));
-    for (id, entry) in edits.chain([(document.root.word("id"), &document.root)]) {
+    let edits = document.root.list_of("edits").iter().map(|edit| (edit.text_of("of"), edit));
+    for (id, entry) in edits.chain([(document.root.text_of("id"), &document.root)]) {
         if let (Some(id), Some(blocks)) = (id, entry.get("blocks").filter(|it| it.is_list())) {
             let range = blocks.range();
             let span = Span {

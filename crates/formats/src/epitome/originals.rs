@@ -8,7 +8,8 @@ use epitome_model::{Block, Source, Transcript};
 use super::Log;
 use crate::lines;
 
-/// The original items to summarise, and all original items: see [`SaidBefore`](crate::SaidBefore).
+/// The original items to summarise, and all original items: see
+/// [`FindOriginals`](crate::FindOriginals).
 pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut log = Log::default();
     lines(source, |line| log.line(&line, &mut ()));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use epitome_json::{Document, Value};
 use epitome_model::{
     Block, CacheUse, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, MicroDollars, Output,
-    Part, Record, Role, Source, Thinking, ToolKind, Transcript, Usage,
+    Part, Record, RecordedUsage, Role, Source, Thinking, ToolKind, Transcript,
 };
 
 use super::record::{ORIGIN, Origin};
@@ -28,7 +28,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// The id in the first line of a log; `None` if it is not a log.
 pub fn id(head: &[u8]) -> Option<String> {
-    in_header(head, |header| header.word("id").unwrap_or_default().into_owned())
+    in_header(head, |header| header.text_of("id").unwrap_or_default().into_owned())
 }
 
 /// The origin in the first line of a log; `None` if it is not a log.
@@ -51,9 +51,9 @@ pub fn last_origin(log: &[u8]) -> Option<Origin> {
 
 fn origin_in(root: &Value<'_>) -> Origin {
     Origin {
-        cwd: root.word("cwd").map(Cow::into_owned),
-        model: root.word("model").map(Cow::into_owned),
-        recipe: root.word("recipe").map(Cow::into_owned),
+        cwd: root.text_of("cwd").map(Cow::into_owned),
+        model: root.text_of("model").map(Cow::into_owned),
+        recipe: root.text_of("recipe").map(Cow::into_owned),
     }
 }
 
@@ -216,16 +216,16 @@ impl Log {
         }
         if self.transcript.items.len() == before {
             let kept = HiddenRecord { record: line.record, copies: Vec::new() };
-            self.transcript.items.push(Item::Kept(kept));
+            self.transcript.items.push(Item::Hidden(kept));
         }
     }
 
     fn record(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
-        match root.word("type").as_deref() {
+        match root.text_of("type").as_deref() {
             Some("epitome") if self.transcript.items.is_empty() => {
                 let head = &mut self.transcript.head;
-                head.id = root.boxed("id");
-                head.cwd = root.boxed("cwd");
+                head.id = root.boxed_text_of("id");
+                head.cwd = root.boxed_text_of("cwd");
                 let version = root.get("version").map(|it| String::from_utf8_lossy(it.raw()));
                 head.version = version.map(|version| version.as_ref().into());
                 self.origin = origin_in(root);
@@ -255,8 +255,8 @@ impl Log {
     }
 
     fn entry(&mut self, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
-        let role = root.word("role").unwrap_or_default();
-        let id: Option<Box<str>> = root.boxed("id");
+        let role = root.text_of("role").unwrap_or_default();
+        let id: Option<Box<str>> = root.boxed_text_of("id");
         let item = self.transcript.items.len();
         self.unnumbered.push(item);
         if let Some(message) = root.get("message").and_then(number) {
@@ -270,13 +270,13 @@ impl Log {
             "tool" => Role::Tool,
             _ => Role::System,
         };
-        let group = root.boxed("group").or_else(|| id.clone());
+        let group = root.boxed_text_of("group").or_else(|| id.clone());
         let entry = Entry {
             record,
             id: id.clone(),
             role: speaker,
             group: group.filter(|_| speaker == Role::Assistant),
-            model: root.boxed("model"),
+            model: root.boxed_text_of("model"),
             usage,
             blocks: blocks(root.get("blocks")),
             ..Entry::default()
@@ -316,7 +316,7 @@ impl Log {
         let mut held = Vec::new();
         let mut replaced = Vec::new();
         for edit in root.list_of("edits") {
-            let id = edit.word("of").unwrap_or_default();
+            let id = edit.text_of("of").unwrap_or_default();
             let Some(&slot) = self.places.get(&*id) else {
                 let what = format!("there is no entry {id}");
                 faults.report(Fault { line: record.line, what });
@@ -356,10 +356,10 @@ impl Log {
     /// Reads a summary, which replaces everything before the first kept entry.
     fn summary(&mut self, root: &Value<'_>, record: Record) {
         let Some(text) = root.string("text") else { return };
-        let kept = root.word("kept").and_then(|id| self.places.get(&*id).copied());
+        let kept = root.text_of("kept").and_then(|id| self.places.get(&*id).copied());
         let from = kept.unwrap_or(self.slots.len());
-        let blocks = vec![Block::Summary(text.source())];
-        let id = root.boxed("id");
+        let blocks = vec![Block::Summary(text.to_source_text())];
+        let id = root.boxed_text_of("id");
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
@@ -389,8 +389,8 @@ impl Log {
             }
         }
         let Some((&first, _)) = gone.first_key_value() else { return };
-        let blocks = vec![Block::Text(text.source())];
-        let id = root.boxed("id");
+        let blocks = vec![Block::Text(text.to_source_text())];
+        let id = root.boxed_text_of("id");
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
@@ -413,14 +413,14 @@ impl Log {
     /// Reads a line that goes back to an earlier number of client messages: the entries after them
     /// are no longer part of the conversation, and are not read again.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
-        let ids = root.list_of("edits").iter().filter_map(|edit| edit.word("of"));
+        let ids = root.list_of("edits").iter().filter_map(|edit| edit.text_of("of"));
         let gone: HashSet<usize> =
             ids.filter_map(|id| self.item(&id)).map(|item| self.as_said(item)).collect();
         for item in 0..self.transcript.items.len() {
             if gone.contains(&self.as_said(item)) {
                 let record = self.transcript.items[item].record();
                 let hidden = HiddenRecord { record, copies: Vec::new() };
-                self.transcript.items[item] = Item::Kept(hidden);
+                self.transcript.items[item] = Item::Hidden(hidden);
             }
         }
         let slots = self.without(&self.slots, &gone);
@@ -509,11 +509,11 @@ impl Log {
     }
 }
 
-fn usage(counts: &Value<'_>) -> Option<Usage> {
+fn usage(counts: &Value<'_>) -> Option<RecordedUsage> {
     let count = |key| counts.get(key).and_then(number);
     let cached = count("cached");
     let cache_written = count("cache_written").unwrap_or(0);
-    Some(Usage {
+    Some(RecordedUsage {
         input: count("input")?,
         output: count("output").unwrap_or(0),
         cache: cached.map(|read| CacheUse { read, written: cache_written }),
@@ -531,17 +531,17 @@ fn blocks(value: Option<&Value<'_>>) -> Vec<Block> {
 
 fn block(value: &Value<'_>) -> Block {
     let whole = value.span();
-    if let Some(kind) = value.word("type") {
+    if let Some(kind) = value.text_of("type") {
         return api_block(value, &kind);
     }
     if let Some(words) = value.string("thinking") {
-        let text = Some(words.source());
+        let text = Some(words.to_source_text());
         return Block::Thinking(Thinking { text, whole, removable: true });
     }
     if let Some(call) = call(value) {
         return Block::Call(call);
     }
-    if let Some(id) = value.word("output") {
+    if let Some(id) = value.text_of("output") {
         return Block::Output(output(value, &id));
     }
     piece(value).into()
@@ -557,12 +557,12 @@ fn api_block(value: &Value<'_>, kind: &str) -> Block {
     let text = value.get("thinking").or(summary).filter(|text| text.is_text());
     // OpenAI's Responses API refuses a call whose reasoning item was removed.
     let removable = kind != "reasoning";
-    Block::Thinking(Thinking { text: text.map(|it| it.source()), whole, removable })
+    Block::Thinking(Thinking { text: text.map(|it| it.to_source_text()), whole, removable })
 }
 
 fn call(value: &Value<'_>) -> Option<Call> {
-    let id = value.word("call")?;
-    let name = value.word("name")?;
+    let id = value.text_of("call")?;
+    let name = value.text_of("name")?;
     let arguments = value.get("arguments")?;
     let mut call = epitome_api::call(&id, &name, arguments);
     let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
@@ -576,7 +576,7 @@ fn call(value: &Value<'_>) -> Option<Call> {
 fn output(value: &Value<'_>, id: &str) -> Output {
     let content = value.get("content").filter(|it| it.is_text() || it.is_list());
     let parts = match content {
-        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) if content.is_text() => vec![Part::Text(content.to_source_text())],
         Some(content) => content.list().iter().map(piece).collect(),
         None => Vec::new(),
     };
@@ -596,9 +596,9 @@ fn piece(value: &Value<'_>) -> Part {
     let text = value.string("text").filter(|_| is_ours);
     let image = value.string("image").filter(|_| is_ours);
     match (text, image) {
-        (Some(words), _) => Part::Text(words.source()),
+        (Some(words), _) => Part::Text(words.to_source_text()),
         (None, Some(data)) => {
-            let media = value.word("media").unwrap_or_else(|| "image".into());
+            let media = value.text_of("media").unwrap_or_else(|| "image".into());
             Part::Image(Image { media: media.as_ref().into(), data: data.span(), whole })
         }
         (None, None) => Part::Opaque(whole),

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use epitome_model::{
-    Block, CacheUse, Entry, MicroDollars, Output, Part, Role, Source, Span, ToolKind, Usage,
-    encode, encode_to,
+    Block, CacheUse, Entry, MicroDollars, Output, Part, RecordedUsage, Role, Source, Span,
+    ToolKind, encode, encode_to,
 };
 
 /// One block of an entry.
@@ -100,7 +100,7 @@ pub struct Speaker<'a> {
     /// The model that wrote the entry.
     pub model: Option<&'a str>,
     /// The tokens that the provider counted for the request that the entry answers.
-    pub usage: Option<Usage>,
+    pub usage: Option<RecordedUsage>,
     /// The id of the model response that the entry is part of, if the response has several entries.
     pub group: Option<&'a str>,
     /// The number of the client message whose last entry this is, from 1. A client message may have
@@ -187,7 +187,7 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Mes
     if let Some(message) = speaker.message {
         more += &format!(r#","message":{message}"#);
     }
-    if let Some(Usage { input, output, cache, cost }) = speaker.usage {
+    if let Some(RecordedUsage { input, output, cache, cost }) = speaker.usage {
         more += &format!(r#","usage":{{"input":{input},"output":{output}"#);
         if let Some(CacheUse { read, written }) = cache {
             more += &format!(r#","cached":{read},"cache_written":{written}"#);

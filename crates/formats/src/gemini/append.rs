@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use epitome_json::write::spliced;
+use epitome_json::write::apply_splices;
 use epitome_model::{
     Block, Edit, Entry, Ref, Role, Source, Span, Splice, Summary, Transcript, encode,
 };
@@ -44,7 +44,7 @@ pub fn append(
         if !written.insert(message) {
             continue;
         }
-        let line = spliced(source, message, &splices)
+        let line = apply_splices(source, message, &splices)
             .ok_or(Unwritable { at: edit.at, why: "it is not UTF-8" })?;
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use epitome_json::Kind;
 use epitome_model::{
-    Block, Entry, HiddenField, HiddenRecord, Image, Item, Left, Output, Part, Record,
+    Block, Entry, FieldRemainder, HiddenField, HiddenRecord, Image, Item, Output, Part, Record,
     RepeatedOutput, Role, Span, Thinking, is_left_by_recipe,
 };
 
@@ -109,7 +109,7 @@ pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
     let mut items: Vec<Item> =
         entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
     if items.is_empty() {
-        items.push(Item::Kept(HiddenRecord { record, copies: Vec::new() }));
+        items.push(Item::Hidden(HiddenRecord { record, copies: Vec::new() }));
     }
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
@@ -170,7 +170,11 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
             // content are not sent either: it is removed only if that changes nothing.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
-                entry.copies.push(HiddenField { name: "thought", value, left: Left::Nothing });
+                entry.copies.push(HiddenField {
+                    name: "thought",
+                    value,
+                    left: FieldRemainder::Nothing,
+                });
             }
             continue;
         }
@@ -188,7 +192,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
         }
         entry.copies.extend(unseen(at, call, calls_inside));
     }
-    entry.copies.extend(at.hidden("thoughts", &raw.thoughts, Left::Nothing));
+    entry.copies.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
     entry.model = at.maybe(raw.model.as_ref());
     entry.usage = raw.tokens.as_ref().map(raw::Tokens::usage);
     entry
@@ -199,9 +203,9 @@ fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<Hid
     let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
     let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');
     let copies = [
-        at.hidden("resultDisplay", &call.display, Left::Nothing),
-        at.hidden("description", &description, Left::Nothing),
-        at.hidden("args", &args, Left::EmptyObject),
+        at.hidden("resultDisplay", &call.display, FieldRemainder::Nothing),
+        at.hidden("description", &description, FieldRemainder::Nothing),
+        at.hidden("args", &args, FieldRemainder::EmptyObject),
     ];
     copies.into_iter().flatten().collect()
 }
@@ -328,18 +332,18 @@ fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     if let Some(content) = &raw.content {
         let left = match content.kind {
-            Kind::Array => Left::EmptyArray,
-            Kind::String => Left::EmptyText,
-            Kind::Object | Kind::Other => Left::Nothing,
+            Kind::Array => FieldRemainder::EmptyArray,
+            Kind::String => FieldRemainder::EmptyText,
+            Kind::Object | Kind::Other => FieldRemainder::Nothing,
         };
         copies.push(HiddenField { name: "content", value: at.span(&content.whole), left });
     }
     if let Some(calls) = raw.calls.whole.as_ref().filter(|place| at.line[place.start] == b'[') {
         // The list is kept: it determines how many items share the record.
         let value = at.span(calls);
-        copies.push(HiddenField { name: "toolCalls", value, left: Left::EmptyArray });
+        copies.push(HiddenField { name: "toolCalls", value, left: FieldRemainder::EmptyArray });
     }
-    copies.extend(at.hidden("thoughts", &raw.thoughts, Left::Nothing));
-    copies.extend(at.hidden("displayContent", &raw.display, Left::Nothing));
+    copies.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
+    copies.extend(at.hidden("displayContent", &raw.display, FieldRemainder::Nothing));
     copies
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::{Cursor, Kind, Malformed};
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
 
@@ -127,12 +127,12 @@ impl Record {
 
 impl Tokens {
     /// The tokens of a request.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> RecordedUsage {
         let output = self.output.unwrap_or(0).saturating_add(self.thoughts.unwrap_or(0));
         // Writes to the cache are not reported: they are counted as other input, which costs the
         // same.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
-        Usage { input: self.input.unwrap_or(0), output, cache, cost: None }
+        RecordedUsage { input: self.input.unwrap_or(0), output, cache, cost: None }
     }
 }
 

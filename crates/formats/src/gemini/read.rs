@@ -225,11 +225,11 @@ impl Reader {
         let mut places: Vec<Range<usize>> = vec![0..0; all.len()];
         for slot in slots {
             match slot {
-                Slot::HiddenRecord(kept) => transcript.items.push(Item::Kept(kept)),
+                Slot::HiddenRecord(kept) => transcript.items.push(Item::Hidden(kept)),
                 Slot::List { record, messages } if is_repeated(&log, &all, &messages) => {
                     let outdated = all[messages].iter_mut().map(|it| &mut it.outdated);
                     let copies = outdated.flat_map(std::mem::take).collect();
-                    transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
+                    transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
                 }
                 Slot::Messages(messages) | Slot::List { messages, .. } => {
                     for message in messages {
@@ -261,9 +261,9 @@ fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;
         let mut items: Vec<Item> = (message.items.iter())
-            .map(|_| Item::Kept(HiddenRecord { record, copies: Vec::new() }))
+            .map(|_| Item::Hidden(HiddenRecord { record, copies: Vec::new() }))
             .collect();
-        if let Some(Item::Kept(first)) = items.first_mut() {
+        if let Some(Item::Hidden(first)) = items.first_mut() {
             first.copies = std::mem::take(&mut message.outdated);
         }
         return items;

@@ -3,8 +3,8 @@ mod pictures;
 use serde_json::{Value, json};
 
 use epitome_model::{
-    At, Block, Edit, Entry, HiddenField, Item, Left, Role, Source, Summary, Tokens, ToolKind,
-    Transcript, Verb,
+    At, Block, Edit, Entry, FieldRemainder, HiddenField, Item, Role, Source, Summary, Tokens,
+    ToolKind, Transcript, Verb,
 };
 
 use super::{FORMAT, read};
@@ -111,8 +111,9 @@ fn a_message_written_again_stands_where_it_stood_and_counts_once() {
     ];
     check(&records, &["Assistant: whole", "User: and"]);
     let (transcript, bytes) = read_log(&records);
-    let Item::Kept(kept) = &transcript.items[1] else { panic!("it is a copy") };
-    let [HiddenField { name: "content", value, left: Left::EmptyText }] = kept.copies[..] else {
+    let Item::Hidden(kept) = &transcript.items[1] else { panic!("it is a copy") };
+    let [HiddenField { name: "content", value, left: FieldRemainder::EmptyText }] = kept.copies[..]
+    else {
         panic!("{:?}", kept.copies)
     };
     assert_eq!(*bytes.at(value), *b"\"half\"");
@@ -156,7 +157,7 @@ fn a_list_that_another_repeats_is_a_copy_but_for_its_accounting() {
     let records = [set(&both), set(&both), message("3", "user", json!("three"))];
     check(&records, &["User: one", "Assistant: two", "User: three"]);
     let (transcript, bytes) = read_log(&records);
-    let Item::Kept(kept) = &transcript.items[1] else { panic!("it is a copy") };
+    let Item::Hidden(kept) = &transcript.items[1] else { panic!("it is a copy") };
     let copies: Vec<_> =
         kept.copies.iter().map(|copy| (copy.name, bytes.at(copy.value).into_owned())).collect();
     assert_eq!(copies, [("content", b"\"one\"".to_vec()), ("content", b"\"two\"".to_vec())]);

@@ -1,13 +1,14 @@
 //! Turns edits into replacements of bytes.
 
-use epitome_json::write::{self, Gone, OwnReplacement, Shapes};
+use epitome_json::write::{self, BlockRemainder, OwnReplacement, Shapes};
 use epitome_model::{
     At, Block, Edit, Image, Output, Part, Source, Span, Splice, Transcript, Verb, encode,
 };
 
 use crate::Unwritable;
 
-const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: Gone::Whole };
+const SHAPES: Shapes =
+    Shapes { output: write::literal, block: part, thinking: BlockRemainder::Nothing };
 
 /// The replacements that apply `edits`.
 ///

@@ -2,7 +2,9 @@
 
 use epitome_api::Body;
 use epitome_json::Value;
-use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Transcript, Usage};
+use epitome_model::{
+    Block, Faults, FieldRemainder, HiddenField, RecordedUsage, Role, Source, Transcript,
+};
 
 use crate::accounting;
 use crate::trajectory::{self, Calls};
@@ -25,7 +27,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
     body.head().id = word(root, &["instance_id"]);
     body.head().version = word(root, &["info", "mini_version"]);
     body.head().cwd = word(root, &["info", "config", "environment", "cwd"]);
-    body.model(root.at(&["info", "config", "model", "model_name"]));
+    body.model(root.get_path(&["info", "config", "model", "model_name"]));
     let mut reader = Reader::default();
     for message in root.list_of("messages") {
         reader.message(body, message);
@@ -33,7 +35,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
 }
 
 fn word(value: &Value<'_>, path: &[&str]) -> Option<Box<str>> {
-    Some(value.at(path)?.text()?.into())
+    Some(value.get_path(path)?.text()?.into())
 }
 
 #[derive(Default)]
@@ -46,13 +48,14 @@ struct Reader {
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
         let content = message.get("content");
-        let failed = message.at(&["extra", "returncode"]).is_some_and(|code| code.raw() != b"0");
+        let failed =
+            message.get_path(&["extra", "returncode"]).is_some_and(|code| code.raw() != b"0");
         let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
         let copies: Vec<HiddenField> = extra
-            .map(|extra| accounting::hidden("extra", extra, Left::EmptyObject))
+            .map(|extra| accounting::hidden("extra", extra, FieldRemainder::EmptyObject))
             .into_iter()
             .collect();
-        let entry = match message.word("role").as_deref() {
+        let entry = match message.text_of("role").as_deref() {
             Some("system") => {
                 body.prompt(message, trajectory::blocks(content));
                 return;
@@ -62,7 +65,7 @@ impl Reader {
                 body.say(message, Role::Assistant, blocks)
             }
             Some("tool") => {
-                let id = message.word("tool_call_id").unwrap_or_default();
+                let id = message.text_of("tool_call_id").unwrap_or_default();
                 self.calls.end(&id);
                 body.say(message, Role::Tool, vec![trajectory::result(content, &id, failed)])
             }
@@ -119,12 +122,12 @@ fn fenced(words: &str) -> Option<&str> {
 fn text(content: &Value<'_>) -> String {
     match content.text() {
         Some(text) => text.into_owned(),
-        None => content.list().iter().filter_map(|part| part.word("text")).collect(),
+        None => content.list().iter().filter_map(|part| part.text_of("text")).collect(),
     }
 }
 
-fn usage(usage: &Value<'_>) -> Option<Usage> {
+fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     let input = usage.integer_of("prompt_tokens")?;
     let output = usage.integer_of("completion_tokens")?;
-    Some(Usage { input, output, ..Usage::default() })
+    Some(RecordedUsage { input, output, ..RecordedUsage::default() })
 }

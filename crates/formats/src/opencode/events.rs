@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::Malformed;
-use epitome_model::{HiddenField, Left};
+use epitome_model::{FieldRemainder, HiddenField};
 
 use super::invariants::IN_METADATA;
 use super::raw;
@@ -16,21 +16,25 @@ pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, M
     let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
     let mut copies = Vec::new();
     if let Some(part) = part {
-        copies.extend(at.hidden("text", &part.text, Left::EmptyText));
-        copies.extend(at.hidden("url", &part.url, Left::EmptyText));
+        copies.extend(at.hidden("text", &part.text, FieldRemainder::EmptyText));
+        copies.extend(at.hidden("url", &part.url, FieldRemainder::EmptyText));
         if let Some(state) = part.state {
-            copies.extend(at.hidden("input", &state.input, Left::EmptyObject));
-            copies.extend(at.hidden("output", &state.output, Left::EmptyText));
-            copies.extend(at.hidden("error", &state.error, Left::EmptyText));
-            copies.extend(at.hidden("attachments", &state.attachments.whole, Left::Nothing));
+            copies.extend(at.hidden("input", &state.input, FieldRemainder::EmptyObject));
+            copies.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
+            copies.extend(at.hidden("error", &state.error, FieldRemainder::EmptyText));
+            copies.extend(at.hidden(
+                "attachments",
+                &state.attachments.whole,
+                FieldRemainder::Nothing,
+            ));
             if let Some(metadata) = state.metadata {
-                let metadata = ("metadata", &metadata.whole, Left::EmptyObject);
+                let metadata = ("metadata", &metadata.whole, FieldRemainder::EmptyObject);
                 copies.extend(accounting::copies(at, metadata, IN_METADATA));
             }
         }
     }
     let changed = info.and_then(|info| info.summary).filter(|it| at.line[it.start] == b'{');
-    copies.extend(at.hidden("summary", &changed, Left::Nothing));
+    copies.extend(at.hidden("summary", &changed, FieldRemainder::Nothing));
     Ok(copies)
 }
 

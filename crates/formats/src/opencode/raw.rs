@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome_json::{Cursor, Kind, Malformed};
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
 
@@ -153,7 +153,7 @@ fields! {
 
 impl Message {
     /// The tokens and cost of a message whose positions are in `bytes`.
-    pub fn usage(&self, bytes: &[u8]) -> Option<Usage> {
+    pub fn usage(&self, bytes: &[u8]) -> Option<RecordedUsage> {
         let tokens = self.tokens.as_ref()?;
         let cache = tokens.cache.as_ref().map(|cache| CacheUse {
             read: cache.read.unwrap_or(0),
@@ -161,7 +161,7 @@ impl Message {
         });
         let CacheUse { read, written } = cache.unwrap_or_default();
         let input = tokens.input.unwrap_or(0).saturating_add(read).saturating_add(written);
-        let usage = Usage { input, output: tokens.output.unwrap_or(0), cache, cost: None };
+        let usage = RecordedUsage { input, output: tokens.output.unwrap_or(0), cache, cost: None };
         Some(match &self.cost {
             Some(cost) => usage.with_cost(&String::from_utf8_lossy(&bytes[cost.clone()])),
             None => usage,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_json::Malformed;
-use epitome_model::{Entry, Left, Role, Usage};
+use epitome_model::{Entry, FieldRemainder, RecordedUsage, Role};
 
 use super::{events, raw};
 use crate::place::Place;
@@ -43,7 +43,7 @@ struct Message {
     parent: Option<Box<str>>,
     time: Option<Box<str>>,
     model: Option<Box<str>>,
-    usage: Option<Usage>,
+    usage: Option<RecordedUsage>,
     /// Whether the message is marked as a summary.
     is_summary: bool,
     /// Whether the history begins with this message: a summary that was completed without an error.
@@ -162,7 +162,7 @@ impl Reader {
         let is_summary = summary == b"true";
         // The files that changed while the user's message was answered: they are only displayed.
         let changed = raw.summary.clone().filter(|_| summary.starts_with(b"{"));
-        let copies = at.hidden("summary", &changed, Left::Nothing).into_iter().collect();
+        let copies = at.hidden("summary", &changed, FieldRemainder::Nothing).into_iter().collect();
         let error = raw.error.as_ref().filter(|error| at.line[error.whole.clone()] != *b"null");
         let error_name = error.and_then(|error| at.maybe(error.name.as_ref()));
         self.by_id.insert(id.clone(), self.messages.len());

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use epitome_json::write::{self, Gone, OwnReplacement, Shapes};
+use epitome_json::write::{self, BlockRemainder, OwnReplacement, Shapes};
 use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Verb, encode};
 
 use super::raw;
 use crate::Unwritable;
 
 /// How texts and arguments are written. A part as a whole is never replaced.
-const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: Gone::Whole };
+const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: BlockRemainder::Nothing };
 
 /// The replacements that apply `edits`.
 pub fn write(

@@ -72,7 +72,7 @@ pub fn append(
             None
         } else {
             Some(
-                write::spliced(source, located.content, &splices)
+                write::apply_splices(source, located.content, &splices)
                     .ok_or_else(|| not_written("it is not UTF-8"))?,
             )
         };

@@ -1,6 +1,6 @@
 //! pi's JSON: the members of an entry, as ranges of its line.
 
-use epitome_model::{CacheUse, Usage};
+use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{List, fields};
 
@@ -85,12 +85,12 @@ impl Record {
 
 impl Tokens {
     /// The tokens and cost of a request, whose positions are in `line`.
-    pub fn usage(&self, line: &[u8]) -> Usage {
+    pub fn usage(&self, line: &[u8]) -> RecordedUsage {
         let [fresh, read, written] =
             [self.fresh, self.read, self.written].map(Option::unwrap_or_default);
         let input = fresh.saturating_add(read).saturating_add(written);
         let cache = Some(CacheUse { read, written });
-        let usage = Usage { input, output: self.output.unwrap_or(0), cache, cost: None };
+        let usage = RecordedUsage { input, output: self.output.unwrap_or(0), cache, cost: None };
         let dollars = self.cost.total.clone();
         match dollars.and_then(|place| std::str::from_utf8(&line[place]).ok()) {
             Some(dollars) => usage.with_cost(dollars),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use epitome_model::{
-    Block, Call, Entry, Faults, Image, Item, Left, Output, Part, Role, Source, Span, Thinking,
-    ToolKind, Transcript,
+    Block, Call, Entry, Faults, FieldRemainder, Image, Item, Output, Part, Role, Source, Span,
+    Thinking, ToolKind, Transcript,
 };
 
 use super::invariants::ACCOUNTING;
@@ -300,7 +300,9 @@ fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
             let inside = accounting::inside(ACCOUNTING, &["message", "details"]);
             let details = raw.details.iter().filter(|place| &at.line[(*place).clone()] != b"null");
             entry.copies = details
-                .flat_map(|it| accounting::copies(at, ("details", it, Left::Nothing), &inside))
+                .flat_map(|it| {
+                    accounting::copies(at, ("details", it, FieldRemainder::Nothing), &inside)
+                })
                 .collect();
         }
         "bashExecution" => {

@@ -6,8 +6,8 @@
 
 use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, CacheUse, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Span,
-    Thinking, Transcript, Usage,
+    Block, CacheUse, Entry, Faults, FieldRemainder, HiddenField, Image, Output, Part,
+    RecordedUsage, Role, Source, Span, Thinking, Transcript,
 };
 
 use crate::accounting;
@@ -26,7 +26,7 @@ const BY_AGENT: [&str; 5] =
 /// only Qwen Code writes.
 pub fn sniff(head: &[u8]) -> bool {
     records::sniff(head, |record| {
-        let is_message = record.at(&["message", "parts"]).is_some_and(Value::is_list);
+        let is_message = record.get_path(&["message", "parts"]).is_some_and(Value::is_list);
         let is_own = record.is("type", "system") && record.get("systemPayload").is_some();
         record.get("uuid").is_some() && record.get("sessionId").is_some() && (is_message || is_own)
     })
@@ -55,16 +55,16 @@ impl Records for Reader {
         record: Document<'_>,
     ) -> RecordContent {
         let record = &record.root;
-        let kind = record.word("type").unwrap_or_default();
+        let kind = record.text_of("type").unwrap_or_default();
         session.unknown("a record of a kind", &kind, &KINDS);
         session.head(
-            || record.boxed("sessionId"),
-            || record.boxed("cwd"),
-            || record.boxed("version"),
+            || record.boxed_text_of("sessionId"),
+            || record.boxed_text_of("cwd"),
+            || record.boxed_text_of("version"),
         );
         let item = session.next();
-        if let Some(id) = record.boxed("uuid") {
-            session.node(id, record.boxed("parentUuid"));
+        if let Some(id) = record.boxed_text_of("uuid") {
+            session.node(id, record.boxed_text_of("parentUuid"));
         }
         if kind == "system" {
             return self.system(session, record);
@@ -75,10 +75,10 @@ impl Records for Reader {
         };
         let mut entry = entry_of(message, false);
         entry.role = role(record, message, &entry);
-        entry.id = record.boxed("uuid");
-        entry.parent = record.boxed("parentUuid");
-        entry.time = record.boxed("timestamp");
-        entry.model = record.boxed("model");
+        entry.id = record.boxed_text_of("uuid");
+        entry.parent = record.boxed_text_of("parentUuid");
+        entry.time = record.boxed_text_of("timestamp");
+        entry.model = record.boxed_text_of("model");
         entry.usage = record.get("usageMetadata").and_then(usage);
         self.messages.push(item);
         RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
@@ -98,7 +98,7 @@ impl Reader {
     /// Reads a record of the agent's own: a compaction, a title, or a value that is only displayed.
     fn system(&mut self, session: &mut SessionReader<'_>, record: &Value<'_>) -> RecordContent {
         let payload = record.get("systemPayload");
-        if let Some(title) = payload.and_then(|payload| payload.word("customTitle")) {
+        if let Some(title) = payload.and_then(|payload| payload.text_of("customTitle")) {
             session.name(&title);
         }
         let history = payload.map_or(&[][..], |payload| payload.list_of("compressedHistory"));
@@ -109,7 +109,7 @@ impl Reader {
         self.compactions.push(start..start + history.len());
         let entries = history.iter().enumerate().map(|(idx, message)| {
             let mut entry = entry_of(message, idx == 0);
-            entry.role = match message.word("role").as_deref() {
+            entry.role = match message.text_of("role").as_deref() {
                 Some("model") => Role::Assistant,
                 _ if idx == 0 => Role::System,
                 _ if has_output(&entry) => Role::Tool,
@@ -127,7 +127,7 @@ fn has_output(entry: &Entry) -> bool {
 }
 
 fn role(record: &Value<'_>, message: &Value<'_>, entry: &Entry) -> Role {
-    let subtype = record.word("subtype").unwrap_or_default();
+    let subtype = record.text_of("subtype").unwrap_or_default();
     if message.is("role", "model") {
         Role::Assistant
     } else if record.is("type", "tool_result") || has_output(entry) {
@@ -156,11 +156,11 @@ fn block(part: &Value<'_>) -> Block {
     let opaque = Block::Opaque(part.span());
     let text = part.string("text");
     if part.get("thought").is_some_and(Value::is_true) {
-        let text = text.map(Value::source);
+        let text = text.map(Value::to_source_text);
         return Block::Thinking(Thinking { text, whole: part.span(), removable: true });
     }
     if let Some(text) = text {
-        return Block::Text(text.source());
+        return Block::Text(text.to_source_text());
     }
     if let Some(call) = part.get("functionCall") {
         return function_call(call).unwrap_or(opaque);
@@ -175,14 +175,14 @@ fn block(part: &Value<'_>) -> Block {
 }
 
 fn function_call(call: &Value<'_>) -> Option<Block> {
-    let id = call.word("id")?;
-    let name = call.word("name")?;
+    let id = call.text_of("id")?;
+    let name = call.text_of("name")?;
     let arguments = call.get("args")?;
     Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
 
 fn image(data: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
-    let media = data.boxed("mimeType").filter(|media| media.starts_with("image/"))?;
+    let media = data.boxed_text_of("mimeType").filter(|media| media.starts_with("image/"))?;
     let data = data.string("data")?;
     Some(Image { media, data: data.span(), whole: whole.span() })
 }
@@ -195,16 +195,16 @@ fn output(response: &Value<'_>) -> Output {
     let mut whole = Span::default();
     if let Some(text) = output.or(error) {
         whole = text.span();
-        parts.push(Part::Text(text.source()));
+        parts.push(Part::Text(text.to_source_text()));
     } else if let Some(body) = body {
         whole = body.span();
         parts.push(Part::Opaque(whole));
     }
     let more = response.list_of("parts").iter().map(|part| Part::Opaque(part.span()));
     parts.extend(more);
-    let name = response.word("name").unwrap_or_default();
+    let name = response.text_of("name").unwrap_or_default();
     Output {
-        call: response.boxed("id").unwrap_or_default(),
+        call: response.boxed_text_of("id").unwrap_or_default(),
         error: output.is_none() && error.is_some(),
         parts,
         whole,
@@ -217,10 +217,10 @@ fn text_of<'v, 'a>(object: Option<&'v Value<'a>>, key: &str) -> Option<&'v Value
     object.and_then(|object| object.string(key))
 }
 
-fn usage(usage: &Value<'_>) -> Option<Usage> {
+fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     let cached = usage.integer_of("cachedContentTokenCount");
     // Thoughts are counted as part of the candidates, as totals in recorded sessions show.
-    Some(Usage {
+    Some(RecordedUsage {
         input: usage.integer_of("promptTokenCount")?,
         output: usage.integer_of("candidatesTokenCount").unwrap_or(0),
         cache: cached.map(|read| CacheUse { read, written: 0 }),
@@ -231,18 +231,26 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
 /// Parts of a record that no request contains: the displayed form of a result, and telemetry that
 /// repeats calls and answers.
 fn copies(record: &Value<'_>) -> Vec<HiddenField> {
-    const UNSEEN: [(&str, &[&str], Left); 3] = [
-        ("resultDisplay", &["toolCallResult", "resultDisplay"], Left::Nothing),
-        ("function_args", &["systemPayload", "uiEvent", "function_args"], Left::EmptyObject),
-        ("response_text", &["systemPayload", "uiEvent", "response_text"], Left::EmptyText),
+    const UNSEEN: [(&str, &[&str], FieldRemainder); 3] = [
+        ("resultDisplay", &["toolCallResult", "resultDisplay"], FieldRemainder::Nothing),
+        (
+            "function_args",
+            &["systemPayload", "uiEvent", "function_args"],
+            FieldRemainder::EmptyObject,
+        ),
+        (
+            "response_text",
+            &["systemPayload", "uiEvent", "response_text"],
+            FieldRemainder::EmptyText,
+        ),
     ];
     let copies = UNSEEN.into_iter().filter_map(|(name, path, left)| {
-        let value = record.at(path)?;
+        let value = record.get_path(path)?;
         let is_as_left = match left {
-            Left::EmptyObject => value.is_object(),
-            Left::EmptyText => value.is_text(),
-            Left::EmptyArray => value.is_list(),
-            Left::Nothing => true,
+            FieldRemainder::EmptyObject => value.is_object(),
+            FieldRemainder::EmptyText => value.is_text(),
+            FieldRemainder::EmptyArray => value.is_list(),
+            FieldRemainder::Nothing => true,
         };
         is_as_left.then(|| accounting::hidden(name, value, left))
     });

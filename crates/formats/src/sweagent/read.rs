@@ -2,7 +2,7 @@
 
 use epitome_api::Body;
 use epitome_json::Value;
-use epitome_model::{Block, Faults, HiddenField, Left, Role, Source, Span, Transcript};
+use epitome_model::{Block, Faults, FieldRemainder, HiddenField, Role, Source, Span, Transcript};
 
 use crate::trajectory::{self, Calls};
 
@@ -19,7 +19,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
-    let version = root.get("info").and_then(|info| info.word("swe_agent_version"));
+    let version = root.get("info").and_then(|info| info.text_of("swe_agent_version"));
     body.head().version = version.map(|version| version.as_ref().into());
     let steps = root.list_of("trajectory");
     let history = root.list_of("history");
@@ -38,7 +38,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
 }
 
 fn copy(name: &'static str, value: &Value<'_>) -> HiddenField {
-    HiddenField { name, value: value.span(), left: Left::Nothing }
+    HiddenField { name, value: value.span(), left: FieldRemainder::Nothing }
 }
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct Reader {
 impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
         let content = message.get("content");
-        let entry = match message.word("role").as_deref() {
+        let entry = match message.text_of("role").as_deref() {
             Some("system") => {
                 body.prompt(message, trajectory::blocks(content));
                 return;
@@ -95,7 +95,7 @@ impl Reader {
         }
         blocks.extend(self.open.begin(message));
         let said = message.get("content").and_then(Value::text).unwrap_or_default();
-        let action = message.word("action").filter(|action| !action.trim().is_empty());
+        let action = message.text_of("action").filter(|action| !action.trim().is_empty());
         let action = action.or_else(|| fenced(&said).map(Into::into));
         if message.list_of("tool_calls").is_empty()
             && let Some(action) = action
@@ -116,7 +116,7 @@ impl Reader {
         let said = step.any(&["response", "thought"]).filter(|said| said.is_text());
         let record = said.or(step.get("action"));
         let mut blocks: Vec<Block> =
-            said.map(|said| Block::Text(said.source())).into_iter().collect();
+            said.map(|said| Block::Text(said.to_source_text())).into_iter().collect();
         if let Some(action) = step.get("action").filter(|it| it.range().len() > 2) {
             let words = action.text().unwrap_or_default();
             let alone =

@@ -30,7 +30,7 @@ pub enum EventReason {
 /// By how much the target was missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Missed {
+pub enum TargetExcess {
     /// Tokens above the target; prompt and tools are included.
     Tokens(Tokens),
     /// Characters above the target: of text as written, plus what the API's JSON adds around each
@@ -72,10 +72,11 @@ pub enum Event {
         /// Tokens of the next request after the compaction, counted again.
         after: Tokens,
         /// Number of edits of each pass or stage.
-        by_tier: BTreeMap<String, u64>,
+        #[serde(rename = "by_tier")]
+        by_stage: BTreeMap<String, u64>,
         /// By how much the target was missed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        over_target: Option<Missed>,
+        over_target: Option<TargetExcess>,
         /// Why there is no summary, if the window was full and a digest was used instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_summary: Option<String>,
@@ -99,7 +100,7 @@ pub enum Event {
         reason: String,
         /// By how much the target is missed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        over_target: Option<Missed>,
+        over_target: Option<TargetExcess>,
     },
     /// A step failed. The context is as it was before the step.
     Failed {
@@ -109,7 +110,7 @@ pub enum Event {
         reason: String,
         /// By how much the target is missed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        over_target: Option<Missed>,
+        over_target: Option<TargetExcess>,
     },
     /// The circuit breaker opened: no automatic compaction begins until the context has grown by 5
     /// per cent. Compactions saved too little, failed several times, or the last one was undone.
@@ -128,9 +129,9 @@ impl Event {
         why: EventReason,
         before: Tokens,
         after: Tokens,
-        by_tier: BTreeMap<String, u64>,
-        over_target: Option<Missed>,
+        by_stage: BTreeMap<String, u64>,
+        over_target: Option<TargetExcess>,
     ) -> Event {
-        Event::Finished { why, before, after, by_tier, over_target, no_summary: None }
+        Event::Finished { why, before, after, by_stage, over_target, no_summary: None }
     }
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use epitome_model::Tokens;
 
-use super::{Event, EventReason, Missed};
+use super::{Event, EventReason, TargetExcess};
 use crate::level::{ContextSize, Level, Target};
-use crate::live_settings::{Live, When};
+use crate::live_settings::{Live, StageTiming};
 use crate::price::{CachePrices, PricedCut, is_worth};
 use crate::summary::WrittenSummary;
 use crate::{ContextKind, Recipe};
@@ -23,12 +23,12 @@ use breaker::{AttemptResult, Breaker, has_grown};
 pub enum NextStep {
     /// Send the context unchanged.
     Send,
-    /// Run the passes, and report the result with [`Machine::ran`].
+    /// Run the passes, and report the result with [`Machine::report_passes`].
     Run(EventReason),
-    /// Ask a model for a summary, and report the result with [`Machine::answered`].
+    /// Ask a model for a summary, and report the result with [`Machine::report_summary`].
     Ask(EventReason),
     /// Replace the old part by a digest, whatever the recipe says, and report the result with
-    /// [`Machine::fallen_back`]: nothing else made the context fit its [limit](Machine::limit).
+    /// [`Machine::report_fallback`]: nothing else made the context fit its [limit](Machine::limit).
     Digest(EventReason),
 }
 
@@ -199,13 +199,13 @@ impl Machine {
 
     /// Records that a compaction was undone when the context had this size, in tokens as epitome
     /// counts them. Until the context has grown, only a full window starts another compaction.
-    pub fn hold(&mut self, counted: Tokens) {
+    pub fn suspend_after_undo(&mut self, counted: Tokens) {
         self.stage = Stage::Idle;
         self.held_at = Some(counted);
     }
 
     /// Reports that automatic compactions are suspended after an undo.
-    pub fn report_held(&mut self, tokens: Tokens) {
+    pub fn report_suspended(&mut self, tokens: Tokens) {
         let reason = "the last compaction was taken back".into();
         self.events.push(Event::Breaker { tokens, reason });
     }
@@ -234,22 +234,22 @@ impl Machine {
 
     /// Reports that messages were cut out of the middle before a request: the tokens before and
     /// after, and the number of messages.
-    pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
-        let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
+    pub fn report_trim(&mut self, before: Tokens, after: Tokens, messages: u64) {
+        let by_stage = BTreeMap::from([("snip".to_owned(), messages)]);
         let why = EventReason::Request;
-        self.events.push(Event::finished(why, before, after, by_tier, None));
+        self.events.push(Event::finished(why, before, after, by_stage, None));
     }
 
     /// Takes the result of the passes: the tokens before, the size after, and the number of edits
     /// of each pass.
-    pub fn ran(
+    pub fn report_passes(
         &mut self,
         why: EventReason,
         before: Tokens,
         after: &ContextSize,
-        by_tier: BTreeMap<String, u64>,
+        by_stage: BTreeMap<String, u64>,
     ) {
-        self.report(why, before, after, by_tier);
+        self.report(why, before, after, by_stage);
         let attempt = Attempt { why, before, saved: before - after.tokens };
         if self.wants_summary(after, why) {
             self.stage = Stage::Needs(attempt);
@@ -258,22 +258,22 @@ impl Machine {
         }
     }
 
-    /// Like [`ran`](Machine::ran), if the passes were not enough: a summary is requested next,
-    /// whatever the recipe says.
-    pub fn fell_short(
+    /// Like [`report_passes`](Machine::report_passes), if the passes were not enough: a summary is
+    /// requested next, whatever the recipe says.
+    pub fn report_passes_too_little(
         &mut self,
         why: EventReason,
         before: Tokens,
         after: &ContextSize,
-        by_tier: BTreeMap<String, u64>,
+        by_stage: BTreeMap<String, u64>,
     ) {
-        self.report(why, before, after, by_tier);
+        self.report(why, before, after, by_stage);
         self.stage = Stage::Needs(Attempt { why, before, saved: before - after.tokens });
     }
 
     /// Takes the result of a summary: the tokens before, the size now, and the reason if there is
     /// no summary.
-    pub fn answered(
+    pub fn report_summary(
         &mut self,
         why: EventReason,
         before: Tokens,
@@ -287,8 +287,8 @@ impl Machine {
             Ok(()) => {
                 self.held_at = None;
                 let after = now.tokens;
-                let by_tier = BTreeMap::from([("summary".to_owned(), 1)]);
-                self.events.push(Event::finished(why, before, after, by_tier, over_target));
+                let by_stage = BTreeMap::from([("summary".to_owned(), 1)]);
+                self.events.push(Event::finished(why, before, after, by_stage, over_target));
                 let saved = attempt.saved + (before - after);
                 if self.misfits(now) {
                     self.fall_back(Attempt { saved, ..attempt });
@@ -309,18 +309,18 @@ impl Machine {
 
     /// Takes the result of a fallback digest: the tokens before, the size now, the number of edits
     /// of each pass, and the reason if the context still does not fit.
-    pub fn fallen_back(
+    pub fn report_fallback(
         &mut self,
         why: EventReason,
         before: Tokens,
         now: &ContextSize,
-        by_tier: BTreeMap<String, u64>,
+        by_stage: BTreeMap<String, u64>,
         misfit: Option<String>,
     ) {
         let attempt = self.under_way(why, before);
         let over_target = self.missed(now);
         let no_summary = self.unwritten.take();
-        if !by_tier.is_empty() {
+        if !by_stage.is_empty() {
             self.held_at = None;
             let after = now.tokens;
             let no_summary = no_summary.clone();
@@ -328,7 +328,7 @@ impl Machine {
                 why,
                 before,
                 after,
-                by_tier,
+                by_stage,
                 over_target,
                 no_summary,
             });
@@ -348,7 +348,7 @@ impl Machine {
     }
 
     /// Reports a summary that is going to be put into the context.
-    pub fn wrote(&mut self, written: &WrittenSummary) {
+    pub fn report_written_summary(&mut self, written: &WrittenSummary) {
         let WrittenSummary { tokens, of, struck, spent, .. } = *written;
         self.events.push(Event::Summarised { tokens, of, struck, spent });
     }
@@ -356,7 +356,7 @@ impl Machine {
     /// Records that no summary was requested, because there is no model or nothing to summarise.
     /// This is not a failure: a summary is tried again next time, and the attempt is judged by what
     /// the passes saved.
-    pub fn unanswered(&mut self, why: EventReason, now: &ContextSize, reason: String) {
+    pub fn report_no_summary(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {
             self.unwritten = Some(reason);
@@ -368,12 +368,12 @@ impl Machine {
     }
 
     /// Reports that one part of the compaction failed; the other parts are tried.
-    pub fn part_failed(&mut self, why: EventReason, reason: String) {
+    pub fn report_part_failure(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 
     /// Reports that the passes failed, so that the context is unchanged.
-    pub fn failed(&mut self, why: EventReason, now: &ContextSize, reason: String) {
+    pub fn report_failure(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
         if self.misfits(now) {
@@ -389,15 +389,15 @@ impl Machine {
 
     /// Why the context would be compacted automatically before the next request; `None` if it would
     /// not. If the breaker is open, the compaction is a digest.
-    pub fn due(&self, gauge: &ContextSize) -> Option<EventReason> {
+    pub fn due_reason(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
-        if !full && self.is_held(gauge) {
+        if !full && self.is_suspended(gauge) {
             return None;
         }
         match self.live.when {
-            When::Request => return Some(EventReason::Request),
-            When::Asked => return None,
-            When::Trigger => {}
+            StageTiming::Request => return Some(EventReason::Request),
+            StageTiming::Asked => return None,
+            StageTiming::Trigger => {}
         }
         let may = self.breaker.allows(gauge.tokens);
         if full && (may || self.misfits(gauge)) {
@@ -429,7 +429,7 @@ impl Machine {
     /// Whether to prepare a compaction now: the recipe wants it, no compaction is due yet, and the
     /// context is at the warning level or would reach the trigger if it were a seventh larger.
     /// Returns true only once, until the context is far from its trigger again.
-    pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
+    pub fn should_prepare(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge))
             || self.is_worth_its_price(&a_seventh_larger(gauge));
@@ -437,9 +437,9 @@ impl Machine {
             self.prepared = false;
             return false;
         }
-        let wants = self.live.background && self.live.when == When::Trigger;
-        let may = !self.is_held(gauge) && self.breaker.allows(gauge.tokens);
-        if !wants || !may || self.due(gauge).is_some() {
+        let wants = self.live.background && self.live.when == StageTiming::Trigger;
+        let may = !self.is_suspended(gauge) && self.breaker.allows(gauge.tokens);
+        if !wants || !may || self.due_reason(gauge).is_some() {
             return false;
         }
         !std::mem::replace(&mut self.prepared, true)
@@ -447,10 +447,15 @@ impl Machine {
 
     /// Reports that a prepared compaction was adopted: the tokens before, the size after, and the
     /// number of edits of each pass.
-    pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
+    pub fn report_swap(
+        &mut self,
+        before: Tokens,
+        after: &ContextSize,
+        by_stage: BTreeMap<String, u64>,
+    ) {
         let why = EventReason::Background;
         self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
-        self.report(why, before, after, by_tier);
+        self.report(why, before, after, by_stage);
         let saved = before - after.tokens;
         self.close(AttemptResult::Gained { of: before, saved }, after);
         // Before the next request, the machine decides whether the compaction was enough.
@@ -458,7 +463,7 @@ impl Machine {
     }
 
     /// Whether a compaction was undone and the context has not grown since then.
-    pub fn is_held(&self, gauge: &ContextSize) -> bool {
+    pub fn is_suspended(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
 
@@ -468,7 +473,7 @@ impl Machine {
             self.start(why, gauge);
             return NextStep::Run(why);
         }
-        match self.due(gauge) {
+        match self.due_reason(gauge) {
             // A recipe that runs before every request has no trigger to report.
             Some(EventReason::Request) => NextStep::Run(EventReason::Request),
             Some(why) => {
@@ -533,15 +538,15 @@ impl Machine {
         why: EventReason,
         before: Tokens,
         after: &ContextSize,
-        by_tier: BTreeMap<String, u64>,
+        by_stage: BTreeMap<String, u64>,
     ) {
         // A recipe that runs before every request has no target.
         let sliding = why == EventReason::Request;
         let over_target = self.missed(after).filter(|_| !sliding);
-        if !by_tier.is_empty() {
+        if !by_stage.is_empty() {
             self.held_at = None;
             let after = after.tokens;
-            self.events.push(Event::finished(why, before, after, by_tier, over_target));
+            self.events.push(Event::finished(why, before, after, by_stage, over_target));
         } else if !sliding {
             let reason = "there is nothing to shorten".into();
             self.events.push(Event::Skipped { why, reason, over_target });
@@ -549,12 +554,12 @@ impl Machine {
     }
 
     /// By how much the target is missed.
-    fn missed(&self, gauge: &ContextSize) -> Option<Missed> {
-        let target = self.aim.map(Target::of_tokens).or(self.target)?;
+    fn missed(&self, gauge: &ContextSize) -> Option<TargetExcess> {
+        let target = self.aim.map(Target::from_tokens).or(self.target)?;
         let tokens = target.tokens(self.usable).map(|it| gauge.tokens - it);
         let chars = target.chars.map(|it| gauge.chars.saturating_sub(it));
-        let tokens = tokens.filter(|it| *it > Tokens(0)).map(Missed::Tokens);
-        tokens.or_else(|| chars.filter(|it| *it > 0).map(Missed::Chars))
+        let tokens = tokens.filter(|it| *it > Tokens(0)).map(TargetExcess::Tokens);
+        tokens.or_else(|| chars.filter(|it| *it > 0).map(TargetExcess::Chars))
     }
 
     /// The attempt that is under way; a new one if there is none.

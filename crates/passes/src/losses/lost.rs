@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use epitome_model::{Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, as_seen, short};
+use epitome_model::{
+    Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, literal_as_text, short,
+};
 
 use super::arguments::words_of;
 use super::{LostKind, LostPiece};
@@ -42,12 +44,12 @@ impl CallTarget {
     /// arguments.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
-        let target = call.target.as_ref().map(|target| view.words(target));
+        let target = call.target.as_ref().map(|target| view.text(target));
         let of = match kind {
             ToolKind::Read => path(view, &target?).to_owned(),
             ToolKind::Shell => target?.trim().to_owned(),
             ToolKind::Search | ToolKind::List | ToolKind::Fetch | ToolKind::Other => {
-                format!("{} {}", call.name, as_seen(&view.source.at(call.arguments)))
+                format!("{} {}", call.name, literal_as_text(&view.source.at(call.arguments)))
             }
             _ => return None,
         };
@@ -310,7 +312,7 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
 
 /// The name of a call: its target, preceded by the name of the tool unless the kind makes it clear.
 fn name_of_call(view: &View<'_>, call: &Call) -> String {
-    let Some(target) = call.target.as_ref().map(|it| view.words(it)) else {
+    let Some(target) = call.target.as_ref().map(|it| view.text(it)) else {
         return call.name.to_string();
     };
     match call.kind {
@@ -357,7 +359,7 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
         let Some(at) = at else { continue };
         return match said {
             Block::Call(call) if !call.fields.is_empty() => {
-                Some(view.words(&call.fields[at].text).into_owned())
+                Some(view.text(&call.fields[at].text).into_owned())
             }
             Block::Image(_) => None,
             _ => Some(text_of(view, said)),
@@ -369,10 +371,10 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
 /// The text of a block, as a model sees it.
 pub(super) fn text_of(view: &View<'_>, said: &Block) -> String {
     match said {
-        Block::Text(text) | Block::Summary(text) => view.words(text).into_owned(),
+        Block::Text(text) | Block::Summary(text) => view.text(text).into_owned(),
         Block::Call(call) => {
             let arguments = view.source.at(call.arguments);
-            words_of(&as_seen(&arguments), call.kind, call.target.is_some())
+            words_of(&literal_as_text(&arguments), call.kind, call.target.is_some())
         }
         Block::Output(output) => output.text(view.source),
         _ => String::new(),

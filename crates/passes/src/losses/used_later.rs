@@ -154,7 +154,7 @@ impl Changed {
             return;
         }
         if let Some(target) = &call.target {
-            self.files.insert(path(view, &view.words(target)).to_owned());
+            self.files.insert(path(view, &view.text(target)).to_owned());
         }
         if call.kind == ToolKind::Patch {
             self.patches.push_str(arguments);
@@ -167,7 +167,7 @@ impl Changed {
         match (call.kind, &call.target) {
             (ToolKind::Shell, _) => true,
             (ToolKind::Read, Some(target)) => {
-                let target = view.words(target);
+                let target = view.text(target);
                 let path = path(view, &target);
                 self.files.contains(path) || self.patches.contains(path)
             }

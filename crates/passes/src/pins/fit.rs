@@ -17,12 +17,12 @@ const LINE: usize = 24;
 /// newer pin of the same kind repeats. Then rule files and skills with more than 300 tokens are
 /// reduced to the lines that command or forbid something, the longest file first, until all pins
 /// fit.
-pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
+pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let most = budget.0 * SHARE / 100;
     if pins.iter().map(|pin| counter.count(&pin.text).0).sum::<u64>() <= most {
         return pins;
     }
-    say_once(&mut pins, |_| true);
+    remove_repeated_lines(&mut pins, |_| true);
     let mut sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(sizes[n]));
@@ -45,7 +45,11 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
 /// Splits pins into those that fit and those that do not. If they have more than `most` tokens
 /// together, the oldest texts that the user marked are dropped first, then the oldest other pins;
 /// the last pin is always kept.
-pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
+pub fn split_by_budget(
+    mut pins: Vec<Pin>,
+    most: Tokens,
+    counter: &dyn Counter,
+) -> (Vec<Pin>, Vec<Pin>) {
     let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
     let mut order: Vec<usize> = (0..pins.len()).collect();
     order.sort_by_key(|&n| pins[n].kind != PinKind::Marked);
@@ -68,7 +72,7 @@ pub fn fit(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>
 }
 
 /// The distinct names of pins, each with the number of its occurrences if it has several.
-pub fn names(pins: &[Pin]) -> Vec<String> {
+pub fn pin_names(pins: &[Pin]) -> Vec<String> {
     let mut counts: Vec<(&str, u64)> = Vec::new();
     for pin in pins {
         match counts.iter_mut().find(|(name, _)| *name == pin.name) {
@@ -85,7 +89,7 @@ pub fn names(pins: &[Pin]) -> Vec<String> {
 
 /// Removes lines that a newer pin of the same kind has, too. Only for kinds for which `wanted` is
 /// true.
-pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
+pub fn remove_repeated_lines(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut said: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {
         let lines = pin.text.lines().filter(|line| {
@@ -127,10 +131,10 @@ mod tests {
                 pin(PinKind::Plan, "c", &"Build it. ".repeat(200)),
             ]
         };
-        assert_eq!(fitted(pins(), Tokens(20_000), &Quarters), pins(), "they fit");
+        assert_eq!(shorten_to_fit(pins(), Tokens(20_000), &Quarters), pins(), "they fit");
         let plan = format!("c: {}", "Build it. ".repeat(200));
         let rules = "a: Never push to main.\n<pin>Port 80.</pin>".to_owned();
-        let found = texts(fitted(pins(), Tokens(1_200), &Quarters));
+        let found = texts(shorten_to_fit(pins(), Tokens(1_200), &Quarters));
         assert_eq!(found, [rules, "b: Colours are nice.".to_owned(), plan]);
     }
 
@@ -152,8 +156,12 @@ mod tests {
             (9, vec!["b"], vec!["a", user]),
             (1, vec!["b"], vec!["a", user]),
         ] {
-            let (found, gone) = fit(pins(), Tokens(most), &Quarters);
-            assert_eq!((names(&found), names(&gone)), (owned(&kept), owned(&left_out)), "{most}");
+            let (found, gone) = split_by_budget(pins(), Tokens(most), &Quarters);
+            assert_eq!(
+                (pin_names(&found), pin_names(&gone)),
+                (owned(&kept), owned(&left_out)),
+                "{most}"
+            );
         }
     }
 
@@ -169,7 +177,7 @@ mod tests {
             pin(PinKind::Skill, "other", line),
             pin(PinKind::Plan, "new", &format!("  {line}\nFirst.")),
         ];
-        say_once(&mut pins, |kind| kind == PinKind::Plan);
+        remove_repeated_lines(&mut pins, |kind| kind == PinKind::Plan);
         let expect =
             ["old: First.".to_owned(), format!("other: {line}"), format!("new:   {line}\nFirst.")];
         assert_eq!(texts(pins), expect);

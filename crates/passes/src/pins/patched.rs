@@ -6,7 +6,7 @@ use crate::rule_files::RuleFiles;
 const MARKS: [&str; 4] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
 
 /// The rule files that a patch changes: for each its path and its part of the patch.
-pub fn patched(patch: &str, files: &RuleFiles) -> Vec<(String, String)> {
+pub fn patched_rule_files(patch: &str, files: &RuleFiles) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     if !files.may_name(patch) {
         return found;
@@ -42,10 +42,10 @@ mod tests {
             part("AGENTS.md", "*** Add File: AGENTS.md\n+No tabs.\n"),
             part("sub/CLAUDE.md", "*** Update File: sub/CLAUDE.md\n-a\n+b\n"),
         ];
-        assert_eq!(patched(patch, RuleFiles::built_in()), expect);
+        assert_eq!(patched_rule_files(patch, RuleFiles::built_in()), expect);
         let diff = "--- a/GEMINI.md\n+++ b/GEMINI.md\n+x\ndiff --git a/b b/b\n+++ b/b\n+y\n";
         let expect = [part("GEMINI.md", "+++ b/GEMINI.md\n+x\n")];
-        assert_eq!(patched(diff, RuleFiles::built_in()), expect);
-        assert_eq!(patched("+AGENTS.md\n", RuleFiles::built_in()), []);
+        assert_eq!(patched_rule_files(diff, RuleFiles::built_in()), expect);
+        assert_eq!(patched_rule_files("+AGENTS.md\n", RuleFiles::built_in()), []);
     }
 }

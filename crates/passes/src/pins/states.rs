@@ -7,14 +7,14 @@ use epitome_model::{
 };
 
 use super::marks::own_marks;
-use super::patched::patched;
+use super::patched::patched_rule_files;
 use super::pin_text::pinned_in;
 use super::printed::files_printed;
 use super::{PinKind, PinSource};
 use crate::View;
 use crate::history::history;
 use crate::images::without_stubs;
-use crate::listed::listed;
+use crate::listed::argument_lines;
 use crate::rule_files::RuleFiles;
 use crate::view::without_numbers;
 
@@ -152,7 +152,7 @@ fn states_of_item(view: &View<'_>, item: usize) -> Vec<State> {
         match said {
             Block::Text(text) => match entry.role {
                 Role::User => {
-                    for text in own_marks(&view.words(text)) {
+                    for text in own_marks(&view.text(text)) {
                         add(PinKind::Marked, "the user", PinSource::User, text, Vec::new());
                     }
                 }
@@ -165,7 +165,7 @@ fn states_of_item(view: &View<'_>, item: usize) -> Vec<State> {
                 Role::Assistant | Role::Tool => {}
             },
             Block::Summary(text) => {
-                for (kind, name, text) in pinned_in(&view.words(text)) {
+                for (kind, name, text) in pinned_in(&view.text(text)) {
                     let keys = keys_in_summary(view, kind, &name);
                     add(kind, &name, PinSource::Summary, text, keys);
                 }
@@ -216,7 +216,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;
     }
-    let target = call.target.as_ref().map(|target| view.words(target).into_owned());
+    let target = call.target.as_ref().map(|target| view.text(target).into_owned());
     let files = view.rule_files();
     match call.kind {
         ToolKind::Write => {
@@ -233,7 +233,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
             Some((PinKind::RuleFile, path, text.clone(), vec![key.of_part(Some(text))]))
         }
         ToolKind::Patch => {
-            let found = patched(&fields(view, call, FieldRole::Patch)?, files);
+            let found = patched_rule_files(&fields(view, call, FieldRole::Patch)?, files);
             let keys = found.iter().map(|(path, text)| {
                 let key = Key::new(PinKind::RuleFile, &absolute(view, path));
                 key.of_part(Some(text.clone()))
@@ -259,7 +259,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
 /// recipe left a stub of it.
 fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
-    let target = call.target.as_ref().map(|target| view.words(target));
+    let target = call.target.as_ref().map(|target| view.text(target));
     let target = target.as_deref();
     let files = view.rule_files();
     let mut keys = Vec::new();
@@ -273,7 +273,8 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
                 }
                 // A tool that reads several files has their names among its arguments.
                 None => {
-                    let path = listed(&raw).and_then(|text| rule_file_named(&text, files))?;
+                    let path =
+                        argument_lines(&raw).and_then(|text| rule_file_named(&text, files))?;
                     (path, Some(String::from_utf8_lossy(&raw).into_owned()))
                 }
             };
@@ -313,7 +314,7 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
     };
     // A stub is not a state: the state is somewhere else, or was removed.
     let mut parts = output.parts.iter();
-    if parts.any(|part| matches!(part, Part::Text(text) if view.is_left(text))) {
+    if parts.any(|part| matches!(part, Part::Text(text) if view.is_recipe_text(text))) {
         return Some(((kind, name, String::new(), keys), source));
     }
     // Stubs of removed images are not part of the state.
@@ -354,7 +355,7 @@ const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 /// that agents put before a rule file. It is not enough that it mentions one, because agents also
 /// pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
-    let text = view.words(text);
+    let text = view.text(text);
     let first = text.lines().find(|line| {
         let line = line.trim();
         !line.is_empty() && !FRAMES.contains(&line)
@@ -413,15 +414,15 @@ fn absolute(view: &View<'_>, path: &str) -> String {
 /// a stub.
 fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     let texts = call.fields.iter().filter(|field| field.role == role);
-    let texts: Vec<String> = texts.map(|it| view.words(&it.text).into_owned()).collect();
+    let texts: Vec<String> = texts.map(|it| view.text(&it.text).into_owned()).collect();
     let text = texts.join("\n");
-    let is_left = call.fields.iter().any(|field| view.is_left(&field.text));
+    let is_left = call.fields.iter().any(|field| view.is_recipe_text(&field.text));
     (!text.trim().is_empty() && !is_left).then_some(text)
 }
 
 /// The arguments of a call, one value per line.
 fn arguments(view: &View<'_>, call: &Call) -> Option<String> {
-    listed(&view.source.at(call.arguments))
+    argument_lines(&view.source.at(call.arguments))
 }
 
 #[cfg(test)]

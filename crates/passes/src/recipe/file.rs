@@ -134,8 +134,8 @@ fn put<'i>(table: &mut DeTable<'i>, path: &'static str, value: Value<'i>) -> boo
 #[cfg(test)]
 mod tests {
     use crate::{
-        BatchRule, IngestRule, Keep, Level, Live, PassSettings, PerKind, Recipe, RuleFiles, Stages,
-        Stop, SummaryRule, Target, ToolRule, TrimRule, When,
+        BatchRule, IngestRule, Keep, Level, Live, PassSettings, PerKind, Recipe, RuleFiles,
+        StageTiming, Stages, Stop, SummaryRule, Target, ToolRule, TrimRule,
     };
 
     fn passes(names: &[&str]) -> Vec<PassSettings> {
@@ -194,13 +194,13 @@ mod tests {
             ..stored.clone()
         };
         let percent = Target { percent: Some(60), ..Target::default() };
-        let (when, tool) = (When::Request, ToolRule { min_tokens: 3 });
+        let (when, tool) = (StageTiming::Request, ToolRule { min_tokens: 3 });
         let expect = Recipe {
             trigger: PerKind {
                 stored: level(None, Some(7), None),
                 live: level(None, None, Some(80)),
             },
-            target: PerKind::same(Some(percent)),
+            target: PerKind::for_both(Some(percent)),
             stop: Stop::Pass,
             at_least: Some(5),
             exempt_tools: vec!["X".into()],
@@ -224,7 +224,7 @@ mod tests {
     fn files_of_earlier_versions_mean_what_they_did() {
         let of_both = |names: &[&str]| {
             let stages = Stages { passes: passes(names), ..Stages::default() };
-            recipe(PerKind::same(stages))
+            recipe(PerKind::for_both(stages))
         };
         // The oldest form is for stored sessions only; its trigger applies to contexts in use as
         // well.
@@ -270,7 +270,7 @@ mod tests {
                 ..stored.clone()
             };
             let chars = Some(Target { chars: Some(4), ..Target::default() });
-            let (when, tool) = (When::Asked, ToolRule { min_tokens: 3 });
+            let (when, tool) = (StageTiming::Asked, ToolRule { min_tokens: 3 });
             let expect = Recipe {
                 trigger: PerKind { stored: Level::default(), live: level(None, None, Some(90)) },
                 target: PerKind { stored: None, live: chars },

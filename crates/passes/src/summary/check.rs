@@ -220,7 +220,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
 }
 
 /// A model's text, in which quotes and file names are replaced that the history does not contain.
-pub fn checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
+pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let text = escaped(text);
     let mut out = String::new();
     let mut fenced = false;
@@ -318,7 +318,7 @@ mod tests {
         history.add(HISTORY);
         for (text, expect) in cases {
             let mut struck = Struck::default();
-            assert_eq!(checked(text, &history, &mut struck), expect, "{text}");
+            assert_eq!(strike_unproved(text, &history, &mut struck), expect, "{text}");
             let times = expect.matches(STRUCK).count() as u64;
             assert_eq!(struck.quotes + struck.files, times, "{text}");
         }

@@ -177,7 +177,12 @@ fn patched(patch: &str) -> Vec<String> {
 /// The user's messages that have at most `most` tokens together, oldest first; newer messages are
 /// preferred. The first words of the session are always included. If `current` is true, the last
 /// message waits for an answer and is included whole.
-pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter) -> Vec<String> {
+pub fn user_messages(
+    said: &[String],
+    current: bool,
+    most: Tokens,
+    counter: &dyn Counter,
+) -> Vec<String> {
     let counts: Vec<Tokens> = said.iter().map(|words| counter.count(words)).collect();
     let all = counts.iter().copied().sum::<Tokens>() <= most;
     let first = Tokens(most.0 / 10);

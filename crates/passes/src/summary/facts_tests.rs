@@ -111,7 +111,7 @@ fn texts_of_the_user_are_kept_message_by_message() {
 /// Which messages are shown, each as its number and text.
 fn shown_messages(said: &[&str], current: bool, most: u64) -> Vec<(String, String)> {
     let said: Vec<String> = said.iter().map(|text| (*text).to_owned()).collect();
-    let shown = words(&said, current, Tokens(most), &Quarters);
+    let shown = user_messages(&said, current, Tokens(most), &Quarters);
     let parsed = shown.iter().map(|message| {
         let rest = message.strip_prefix("<user-message n=\"").expect("a tag");
         let (number, rest) = rest.split_once("\">\n").expect("a number");
@@ -150,6 +150,6 @@ fn the_message_that_waits_for_an_answer_is_whole() {
 
 #[test]
 fn no_message_can_end_its_tag() {
-    let shown = words(&["</user-message>".to_owned()], true, Tokens(99), &Quarters);
+    let shown = user_messages(&["</user-message>".to_owned()], true, Tokens(99), &Quarters);
     assert_eq!(shown, ["<user-message n=\"1 of 1\">\n&lt;/user-message>\n</user-message>"]);
 }

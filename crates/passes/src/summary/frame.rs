@@ -3,7 +3,7 @@
 use epitome_model::{Counter, Tokens};
 
 use super::SummaryRule;
-use super::facts::{Command, File, SummaryFacts, words};
+use super::facts::{Command, File, SummaryFacts, user_messages};
 use super::history::{OPENS, escaped};
 use super::tally::Tally;
 
@@ -82,7 +82,7 @@ fn user(
     if facts.user.is_empty() {
         return None;
     }
-    let shown = words(&facts.user, current, most, counter);
+    let shown = user_messages(&facts.user, current, most, counter);
     let all = facts.user.len();
     let n = shown.len();
     let mut told = match all - n {

@@ -97,15 +97,15 @@ fn sizes(transcript: &Transcript, past: Option<&Past>) -> (Vec<Tokens>, Vec<usiz
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{Entry, Item, Text, Usage};
+    use epitome_model::{Entry, Item, RecordedUsage, Text};
 
     use super::*;
     use crate::PastCompaction;
 
     fn transcript(entries: Vec<(Option<u64>, bool)>) -> Transcript {
         let item = |(input, is_summary): (Option<u64>, bool)| {
-            let usage = input.map(|input| Usage { input, ..Usage::default() });
-            let summary = Block::Summary(Text::Made("x".into()));
+            let usage = input.map(|input| RecordedUsage { input, ..RecordedUsage::default() });
+            let summary = Block::Summary(Text::Owned("x".into()));
             let blocks = if is_summary { vec![summary] } else { Vec::new() };
             Item::Entry(Box::new(Entry { usage, blocks, ..Entry::default() }))
         };

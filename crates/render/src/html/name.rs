@@ -12,7 +12,7 @@ const PAGE_DIGITS: usize = 4;
 
 impl PageName {
     /// A name in which characters that do not belong in a file name are replaced by `-`. Two texts
-    /// can thus have the same name: [`exact`](PageName::exact) and [`tagged`](PageName::tagged)
+    /// can thus have the same name: [`exact`](PageName::exact) and [`with_tag`](PageName::with_tag)
     /// distinguish them.
     pub fn new(name: &str) -> PageName {
         PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))

@@ -1,5 +1,5 @@
 use epitome_model::ToolKind::{Edit, Read, Shell};
-use epitome_model::{CacheUse, MicroDollars, Usage};
+use epitome_model::{CacheUse, MicroDollars, RecordedUsage};
 use samples::Sample;
 
 use super::*;
@@ -38,7 +38,7 @@ fn a_turn_says_what_it_took() {
 
 #[test]
 fn what_a_turn_took_is_left_out_where_it_is_not_known() {
-    let usage = |cost| Usage {
+    let usage = |cost| RecordedUsage {
         input: 1_000,
         output: 0,
         cache: Some(CacheUse { read: 939, written: 0 }),
@@ -57,7 +57,7 @@ fn what_a_turn_took_is_left_out_where_it_is_not_known() {
 
 #[test]
 fn requests_of_one_turn_are_not_counted_in_another() {
-    let usage = |input| Some(Usage { input, output: 1, ..Usage::default() });
+    let usage = |input| Some(RecordedUsage { input, output: 1, ..RecordedUsage::default() });
     let sample = Sample::new()
         .user("One.")
         .thinking("Hm.")

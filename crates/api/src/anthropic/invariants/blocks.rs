@@ -25,7 +25,7 @@ const KEYS: &[(&str, &[&str])] = &[
 
 /// Checks the role and keys of a message, and that it has content.
 pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, last: bool) {
-    let role = message.word("role").unwrap_or_default();
+    let role = message.text_of("role").unwrap_or_default();
     if !matches!(&*role, "user" | "assistant" | "system") {
         found.add(Invariant::Roles, message, place, format_args!("unknown role `{role}`"));
     }
@@ -52,7 +52,7 @@ pub fn is_thinking(block: &Value<'_>) -> bool {
 }
 
 fn block(found: &mut Violations<'_>, block: &Value<'_>, place: &str, role: &str) {
-    let kind = block.word("type").unwrap_or_default();
+    let kind = block.text_of("type").unwrap_or_default();
     let belongs = match &*kind {
         "tool_result" => "user",
         "tool_use" | "thinking" | "redacted_thinking" | "compaction" | "server_tool_use" => {
@@ -96,7 +96,7 @@ fn check_known_kind(found: &mut Violations<'_>, block: &Value<'_>, place: &str, 
 }
 
 fn text(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
-    match block.word("text") {
+    match block.text_of("text") {
         None => found.add(Invariant::Shape, block, place, "a text without words"),
         Some(words) if words.trim().is_empty() => {
             found.add(Invariant::Empty, block, place, "a text of only white space");
@@ -107,7 +107,7 @@ fn text(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
 
 fn call(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     for key in ["id", "name"] {
-        if !is_name(&block.word(key).unwrap_or_default(), 200) {
+        if !is_name(&block.text_of(key).unwrap_or_default(), 200) {
             let what = format_args!("`{key}` has other characters than a-z, A-Z, 0-9, _ and -");
             found.add(Invariant::Shape, block, place, what);
         }
@@ -125,7 +125,7 @@ fn result(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     }
     for (n, part) in content.list().iter().enumerate() {
         let place = format!("{place}.content.{n}");
-        let kind = part.word("type").unwrap_or_default();
+        let kind = part.text_of("type").unwrap_or_default();
         check_known_kind(found, part, &place, &kind);
         if kind == "text" {
             text(found, part, &place);

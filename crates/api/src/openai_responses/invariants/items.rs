@@ -66,7 +66,7 @@ const INPUTS: [&str; 12] = [
 
 /// Whether a model produced the item.
 pub fn is_output(item: &Value<'_>) -> bool {
-    match item.word("type") {
+    match item.text_of("type") {
         Some(kind) if kind != "message" => OUTPUTS.contains(&&*kind),
         Some(_) | None => item.is("role", "assistant"),
     }
@@ -74,7 +74,7 @@ pub fn is_output(item: &Value<'_>) -> bool {
 
 /// Checks the kind of an item, its keys, and its required members.
 pub fn item(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
-    let kind = item.word("type").unwrap_or_else(|| "message".into());
+    let kind = item.text_of("type").unwrap_or_else(|| "message".into());
     if !OUTPUTS.contains(&&*kind) && !INPUTS.contains(&&*kind) {
         let kind = epitome_model::short(&kind, 40);
         found.add(Invariant::Shape, item, place, format_args!("no item is of the kind `{kind}`"));
@@ -87,7 +87,7 @@ pub fn item(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
         "message" => message(found, item, place),
         "function_call" | "custom_tool_call" => {
             call_id(found, item, place);
-            if !is_name(&item.word("name").unwrap_or_default(), NAME) {
+            if !is_name(&item.text_of("name").unwrap_or_default(), NAME) {
                 let what =
                     format_args!("the name of a tool has 1 to {NAME} of a-z, A-Z, 0-9, _ and -");
                 found.add(Invariant::Shape, item, place, what);
@@ -104,7 +104,7 @@ pub fn item(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
 }
 
 fn call_id(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
-    let id = item.word("call_id").unwrap_or_default();
+    let id = item.text_of("call_id").unwrap_or_default();
     if id.is_empty() || id.chars().count() > ID {
         let what = format_args!("the id of a call has 1 to {ID} characters");
         found.add(Invariant::Shape, item, place, what);
@@ -112,7 +112,7 @@ fn call_id(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
 }
 
 fn message(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
-    let role = item.word("role").unwrap_or_default();
+    let role = item.text_of("role").unwrap_or_default();
     let kinds: &[&str] = match &*role {
         "user" | "system" | "developer" => {
             &["input_text", "input_image", "input_file", "input_audio"]
@@ -142,7 +142,7 @@ fn output(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
 fn parts(found: &mut Violations<'_>, content: &Value<'_>, place: &str, role: &str, kinds: &[&str]) {
     for (n, part) in content.list().iter().enumerate() {
         let place = format!("{place}.content.{n}");
-        let kind = part.word("type").unwrap_or_default();
+        let kind = part.text_of("type").unwrap_or_default();
         if !kinds.contains(&&*kind) {
             let kind = epitome_model::short(&kind, 40);
             let what = format_args!("`{role}` says no part `{kind}`");

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use epitome::live::Called;
+use epitome::live::ResponseCall;
 use epitome_chat::machine::{Ended, Event, Input};
 use epitome_chat::{Access, Answer, Front, Started};
 
@@ -72,7 +72,7 @@ impl Front for Printed<'_> {
         }
     }
 
-    fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+    fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
         Some(Answer::Unattended)
     }
 

@@ -371,7 +371,7 @@ fn is_compaction(entry: &Entry) -> bool {
 /// its own.
 fn is_of_compaction(item: &Item) -> bool {
     match item {
-        Item::Kept(_) => true,
+        Item::Hidden(_) => true,
         Item::Entry(entry) => is_compaction(entry) || entry.role == Role::System,
     }
 }

@@ -33,7 +33,7 @@ fn a_digest_divides_no_call_from_its_result_and_is_made_once() {
         let mut recipe = built_in("digest").expect("a built-in recipe");
         recipe.trigger = Default::default();
         recipe.keep = Keep { turns: Some(1), share: Some(34), ..Keep::default() };
-        recipe.target.stored = Some(passes::Target::of_tokens(Tokens(target)));
+        recipe.target.stored = Some(passes::Target::from_tokens(Tokens(target)));
         check(agent, &fixtures::case(agent, name).bytes(), &recipe, &Estimate, b"");
     }
 }

@@ -142,8 +142,9 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
     context.user("Read it.").expect("memory is written");
     read(&mut context, 0, "a.rs", &lines("a.rs", 200));
     says(&mut context, 20);
-    let before = describe(&context.as_it_is());
-    let recovery = context.refused(Some(413), "").expect("a refusal by an invariant is no error");
+    let before = describe(&context.unchanged_view());
+    let recovery =
+        context.recover_from_refusal(Some(413), "").expect("a refusal by an invariant is no error");
     assert!(matches!(recovery, Recovery::Retry { .. }), "a digest takes their place: {recovery:?}");
     let events = context.events();
     let failed = events.iter().filter_map(|event| match event {
@@ -153,7 +154,7 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
     let failed: Vec<&str> = failed.collect();
     assert!(failed.contains(&"a block has more tokens than it had (growth)"), "{events:?}");
     assert!(context.undo().expect("memory is written"));
-    assert_eq!(describe(&context.as_it_is()), before);
+    assert_eq!(describe(&context.unchanged_view()), before);
     assert_eq!(context.report().compactions, 0);
 }
 
@@ -171,10 +172,10 @@ fn a_recovery_is_final_if_nothing_that_takes_the_place_of_a_summary_makes_it_sma
         context.user(user).expect("memory is written");
         context.assistant(&[MessagePart::text(said)]).expect("memory is written");
         context.user(last).expect("memory is written");
-        let told = context.refused(Some(413), "").expect("memory is written");
+        let told = context.recover_from_refusal(Some(413), "").expect("memory is written");
         assert!(matches!(told, Recovery::Summarise { .. }), "{told:?}");
         due(&mut context, model);
-        let recovered = context.recovered(told.clone());
+        let recovered = context.recovery_result(told.clone());
         if fits {
             assert_eq!(recovered, told, "{model:?}");
         } else {
@@ -184,5 +185,5 @@ fn a_recovery_is_final_if_nothing_that_takes_the_place_of_a_summary_makes_it_sma
     }
     let context = Context::in_memory(setup("pi", 9_000));
     let retry = Recovery::Retry { before: Tokens(2), after: Tokens(1) };
-    assert_eq!(context.recovered(retry.clone()), retry);
+    assert_eq!(context.recovery_result(retry.clone()), retry);
 }

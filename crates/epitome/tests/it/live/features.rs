@@ -4,7 +4,9 @@ use epitome::live::{self, Context, MessagePart, Next, Recovery, Setup};
 use epitome::settings::Values;
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
-use epitome_passes::{Event, EventReason, NoReply, Reply, StopReason, TrimRule, When, built_in};
+use epitome_passes::{
+    Event, EventReason, NoReply, Reply, StageTiming, StopReason, TrimRule, built_in,
+};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
@@ -18,7 +20,7 @@ fn s06_leaves_the_last_three_results() {
     assert_eq!(results[..2], ["[Previous: used Read]", "[Previous: used Read]"]);
     assert_eq!(results[2..], [lines("2.rs", 100), lines("3.rs", 100), lines("4.rs", 100)]);
     let sliding = built_in("s06").expect("a recipe").live.when;
-    assert_eq!(sliding, When::Request);
+    assert_eq!(sliding, StageTiming::Request);
 }
 
 #[test]
@@ -28,7 +30,7 @@ fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
         context.push_json("anthropic", &message.to_string()).expect("a message");
     };
     let kinds = |context: &Context| -> Vec<String> {
-        let body = context.as_it_is().body("anthropic").expect("a wire").body;
+        let body = context.unchanged_view().body("anthropic").expect("a wire").body;
         let body: Value = serde_json::from_str(&body).expect("JSON");
         let messages = body["messages"].as_array().expect("a list").clone();
         let replies = messages.into_iter().filter(|it| it["role"] == "assistant");
@@ -73,7 +75,7 @@ fn what_somebody_wants_otherwise_holds_live() {
     };
     let cleared = |context: &Context| {
         let stubs = results(context).iter().filter(|text| Stub::parse(text).is_some()).count();
-        let sent = context.as_it_is().messages();
+        let sent = context.unchanged_view().messages();
         (stubs, sent.contains("[cleared to save context]"))
     };
     for (settings, expect) in [
@@ -159,7 +161,7 @@ fn a_summary_is_asked_for_and_stands_for_what_is_old() {
     let answer = reply(&rule("pi"), "Forty files were to be read.");
     context.answer(Ok(answer)).expect("memory is written");
     assert_eq!(context.step().expect("memory is written"), Next::Send);
-    let view = describe(&context.as_it_is());
+    let view = describe(&context.unchanged_view());
     assert!(view[0].contains("Forty files were to be read."), "{}", view[0]);
     assert!(view[0].contains("Read them all."), "{}", view[0]);
     assert!(view[0].contains("0.rs: read 1"), "{}", view[0]);
@@ -215,8 +217,8 @@ fn a_summary_that_is_no_use_leaves_everything() {
         let events = context.events();
         let digest = events.iter().any(|event| match event {
             Event::Finished {
-                why: EventReason::Hard, by_tier, no_summary: Some(because), ..
-            } => by_tier.contains_key("digest") && because == reason,
+                why: EventReason::Hard, by_stage, no_summary: Some(because), ..
+            } => by_stage.contains_key("digest") && because == reason,
             _ => false,
         });
         assert!(digest, "{reason}: {events:?}");
@@ -232,28 +234,29 @@ fn an_overflow_is_tried_once_more_with_less() {
     let mut context = talk("epitome", 200_000, 20);
     let before = context.usage().tokens;
     let body = "prompt is too long: 30000 tokens > 15000 maximum";
-    let Recovery::Retry { before: was, after } = context.refused(Some(400), body).expect("memory")
+    let Recovery::Retry { before: was, after } =
+        context.recover_from_refusal(Some(400), body).expect("memory")
     else {
         panic!("it can be made to fit")
     };
     assert_eq!(was, before);
     assert!(after.0 <= before.0 / 2 * 9 / 10, "{after} of {before}");
-    let again = context.refused(Some(400), body).expect("memory is written");
+    let again = context.recover_from_refusal(Some(400), body).expect("memory is written");
     assert!(matches!(again, Recovery::Final { .. }), "{again:?}");
     // A response in between resets the count.
     context.assistant(&[MessagePart::text("Done.")]).expect("memory is written");
-    assert!(matches!(context.refused(Some(429), body), Ok(Recovery::NotAnOverflow)));
+    assert!(matches!(context.recover_from_refusal(Some(429), body), Ok(Recovery::NotAnOverflow)));
 }
 
 #[test]
 fn a_refusal_without_a_word_is_an_overflow_only_where_the_window_fills() {
     let mut small = talk("epitome", 200_000, 2);
-    assert_eq!(small.refused(Some(400), "").expect("memory"), Recovery::NotAnOverflow);
-    let before = describe(&small.as_it_is());
+    assert_eq!(small.recover_from_refusal(Some(400), "").expect("memory"), Recovery::NotAnOverflow);
+    let before = describe(&small.unchanged_view());
     assert_eq!(describe(&small.view().expect("memory")), before, "nothing was done");
     let tokens = talk("epitome", 200_000, 20).usage().tokens.0;
     let mut full = talk("epitome", tokens * 3 / 2, 20);
-    let told_so = full.refused(Some(400), "").expect("memory");
+    let told_so = full.recover_from_refusal(Some(400), "").expect("memory");
     assert!(matches!(told_so, Recovery::Retry { .. }), "{told_so:?}");
 }
 
@@ -261,11 +264,11 @@ fn a_refusal_without_a_word_is_an_overflow_only_where_the_window_fills() {
 fn what_cannot_fit_is_named_and_left() {
     let mut context = Context::in_memory(setup("epitome", 200_000));
     context.user(&lines("a long request", 4_000)).expect("memory is written");
-    let before = describe(&context.as_it_is());
-    let told_so = context.refused(Some(413), "").expect("memory is written");
+    let before = describe(&context.unchanged_view());
+    let told_so = context.recover_from_refusal(Some(413), "").expect("memory is written");
     let Recovery::Final { because } = told_so else { panic!("{told_so:?}") };
     assert!(because[0].starts_with("words of the user: "), "{because:?}");
-    assert_eq!(describe(&context.as_it_is()), before, "nothing overlay");
+    assert_eq!(describe(&context.unchanged_view()), before, "nothing overlay");
 }
 
 #[test]
@@ -273,7 +276,7 @@ fn what_a_provider_counted_is_the_anchor_until_something_changes_before_it() {
     let mut context = talk("clear-tool-uses", 200_000, 5);
     let counted = context.usage();
     assert!(!counted.billed && counted.error.is_none());
-    context.billed(Tokens(counted.tokens.0 * 2));
+    context.report_billed_tokens(Tokens(counted.tokens.0 * 2));
     let billed = context.usage();
     assert!(billed.billed && billed.tokens == Tokens(counted.tokens.0 * 2));
     assert_eq!(billed.error, Some(-500));
@@ -302,13 +305,13 @@ fn a_log_goes_on_where_it_was_left() {
     bytes.extend_from_slice(b"{\"type\":\"entry\",\"id\":\"99\",\"role\":\"us");
     std::fs::write(&path, &bytes).expect("a disk");
     let mut context = live::open(&path, setup("s06", 200_000)).expect("a log");
-    assert_eq!(describe(&context.as_it_is()), sent);
+    assert_eq!(describe(&context.unchanged_view()), sent);
     context.user("And now?").expect("a disk");
     let view = describe(&context.view().expect("a disk"));
     assert_eq!(view.len(), sent.len() + 1);
     drop(context);
     let context = live::open(&path, setup("s06", 200_000)).expect("a log");
-    assert_eq!(describe(&context.as_it_is()), view);
+    assert_eq!(describe(&context.unchanged_view()), view);
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
         context.view().expect("memory is written");
     }
     let cut = |context: &Context| {
-        let sent = context.as_it_is();
+        let sent = context.unchanged_view();
         let entries = sent.transcript().context().map(|(_, entry)| entry);
         let system = entries.filter(|entry| entry.role == Role::System);
         let texts = system.flat_map(|entry| &entry.blocks).filter_map(|block| match block {
@@ -346,7 +349,7 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
     // Parsed again, the log gives the same context.
     let format = named("epitome").expect("a format");
     let again = (format.read)(&context.log().to_vec(), &mut ());
-    assert_eq!(again.context, context.as_it_is().transcript().context);
+    assert_eq!(again.context, context.unchanged_view().transcript().context);
     while context.undo().expect("memory is written") {}
     assert_eq!(cut(&context), []);
     let results = results(&context);
@@ -370,12 +373,12 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         drive(&mut context, Model::Tells, &rule);
         let left = results(&context);
         let stands =
-            context.as_it_is().transcript().context().any(|(_, entry)| {
+            context.unchanged_view().transcript().context().any(|(_, entry)| {
                 entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)))
             });
         assert!(stands, "{name}: there is a summary");
         assert_eq!(left.last(), Some(&lines("8.rs", 100)), "{name}");
-        let sent = context.as_it_is();
+        let sent = context.unchanged_view();
         let invariants = named("epitome").expect("a format").invariants;
         assert_eq!(invariants.check(sent.transcript(), sent.source()), [], "{name}");
     }
@@ -405,7 +408,7 @@ fn a_picture_that_went_comes_back_as_an_address_that_holds_it() {
         context.user("Go on.").expect("memory is written");
     }
     context.compact(None).expect("memory is written");
-    let view = context.as_it_is().messages();
+    let view = context.unchanged_view().messages();
     let stub = view.split('"').find(|it| it.contains(": image/png")).expect("a stub");
     let reference = Stub::parse(stub).expect("a stub").reference().clone();
     assert_eq!(context.recall(&reference), Some(format!("data:image/png;base64,{data}")));

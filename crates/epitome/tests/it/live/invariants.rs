@@ -8,8 +8,8 @@ use epitome_api::{APIS, Api};
 use epitome_formats::named;
 use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, BatchRule, Event, EventReason, IngestRule, Level, PassSettings, Recipe, Target,
-    TrimRule, When, Writer, built_in, is_digest, is_error_line,
+    BUILT_IN, BatchRule, Event, EventReason, IngestRule, Level, PassSettings, Recipe, StageTiming,
+    Target, TrimRule, Writer, built_in, is_digest, is_error_line,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ fn check(
             continue;
         }
         drive(&mut context, model, &rule);
-        let view = describe(&context.as_it_is());
+        let view = describe(&context.unchanged_view());
         let compactions = context.report().compactions;
         let now = sent(&context);
         // The log is append-only, and nothing that was shortened grows.
@@ -81,7 +81,7 @@ fn check(
             if *then == compactions {
                 assert_eq!(view[..sent.len()], sent[..], "the view only grows");
             }
-            let is_sliding = recipe.live.when == When::Request && only_slid;
+            let is_sliding = recipe.live.when == StageTiming::Request && only_slid;
             if is_sliding && summaries(results) == summaries(&now) {
                 check_slid(recipe, results, &now);
             }
@@ -91,7 +91,7 @@ fn check(
         if is_answered(&context) {
             let prefix = cached.filter(|(then, _)| *then == compactions);
             let text = list(wire, &context);
-            if let Some((_, sent)) = prefix.filter(|_| recipe.live.when != When::Request) {
+            if let Some((_, sent)) = prefix.filter(|_| recipe.live.when != StageTiming::Request) {
                 check_cached(wire, &sent, &text);
             }
             cached = Some((compactions, text));
@@ -115,7 +115,7 @@ fn check(
 /// Checks that the log gives the same context, and that compacting twice is compacting once.
 fn check_end(wire: &Api, context: &mut Context) {
     let again = (named("epitome").expect("a format").read)(&context.log(), &mut ());
-    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
+    assert_eq!(again, *context.unchanged_view().transcript(), "the log says what is sent");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     let once = context.log().len();
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
@@ -126,7 +126,7 @@ fn check_end(wire: &Api, context: &mut Context) {
 /// Checks that every line with an error, of a result that failed, is still in a result or in a
 /// digest. A very long line may have been truncated on ingest.
 fn check_errors(context: &Context) {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let text_of = |block: &Block| match block {
         Block::Output(output) => Some(output.text(view.source())),
         Block::Summary(text) if is_digest(block, view.source()) => {
@@ -154,7 +154,7 @@ fn check_errors(context: &Context) {
 /// Checks that every short text of the model is sent as a whole: at least the newest that take a
 /// tenth of the target.
 fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));
     let sent = conclusions::sent(view.transcript(), view.source());
     let said =
@@ -177,7 +177,7 @@ fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: 
         whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
     }
     let said = |context: &Context| -> Vec<(Role, Vec<String>)> {
-        let view = context.as_it_is();
+        let view = context.unchanged_view();
         let words = |block: &Block| match block {
             Block::Output(output) => {
                 let text = output.text(view.source());
@@ -236,13 +236,13 @@ fn check_cached(wire: &Api, sent: &str, now: &str) {
 
 /// The messages that are sent, as bytes.
 fn list(wire: &Api, context: &Context) -> String {
-    let body = context.as_it_is().body(wire.name).expect("a wire").body;
+    let body = context.unchanged_view().body(wire.name).expect("a wire").body;
     let open = format!("\"{}\":[", wire.list);
     body.split_once(&open).map_or_else(String::new, |(_, list)| list.to_owned())
 }
 
 fn is_answered(context: &Context) -> bool {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let (mut calls, mut results) = (HashSet::new(), HashSet::new());
     for block in blocks {
@@ -300,7 +300,7 @@ fn is_reply(message: &Value) -> bool {
 /// Checks that a view is valid in its API, that the user's texts are unchanged, and that the
 /// numbers are true.
 fn check_view(wire: &Api, context: &Context) {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let made = view.body(wire.name).expect("a wire");
     if made.messages > 0 {
         let body = made.body.into_bytes();

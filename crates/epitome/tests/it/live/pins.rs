@@ -51,7 +51,7 @@ fn go_on(context: &mut Context, turn: usize) {
 
 #[track_caller]
 fn check(context: &Context, what: &str) {
-    let told = describe(&context.as_it_is()).join("\n");
+    let told = describe(&context.unchanged_view()).join("\n");
     for rule in RULES {
         assert!(told.contains(rule), "{what}: “{rule}” is gone from\n{told}");
     }
@@ -85,7 +85,7 @@ fn rules_survive_a_refusal_of_the_provider() {
         let mut context = begun(setup(name, 200_000));
         (0..5).for_each(|round| go_on(&mut context, round));
         let body = r#"{"error":{"message":"prompt is too long: 90000 tokens > 20000 maximum"}}"#;
-        context.refused(Some(400), body).expect("memory is written");
+        context.recover_from_refusal(Some(400), body).expect("memory is written");
         drive(&mut context, Model::None, &SummaryRule::default());
         check(&context, name);
     }

@@ -38,7 +38,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     // Nor when the log is opened again, nor because a provider counts differently.
     drop(context);
     let mut context = live::open(&path, setup()).expect("a log");
-    context.billed(Tokens(tokens.0 * 5 / 4));
+    context.report_billed_tokens(Tokens(tokens.0 * 5 / 4));
     read_lines(&mut context, "5.rs", 1);
     context.view().expect("a disk");
     assert_eq!((results(&context).len(), context.report().compactions), (6, 0));
@@ -47,7 +47,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     // But it does when the context has grown, when it is full, or on request.
     drop(context);
     let grown = |context: &mut Context| read_lines(context, "6.rs", 30);
-    let full = |context: &mut Context| context.billed(Tokens(9_001));
+    let full = |context: &mut Context| context.report_billed_tokens(Tokens(9_001));
     let asked = |context: &mut Context| context.ask_for_compaction(None, Some(Tokens(0)));
     type Happens<'a> = &'a dyn Fn(&mut Context);
     let all: [(Happens<'_>, EventReason); 3] =

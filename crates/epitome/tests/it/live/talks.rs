@@ -34,7 +34,7 @@ fn ask(context: &mut Context) -> Ask {
 }
 
 fn summary(context: &Context) -> String {
-    let view = context.as_it_is();
+    let view = context.unchanged_view();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let found = blocks.filter_map(|block| match block {
         Block::Summary(text) => Some(text.read(view.source()).into_owned()),
@@ -118,7 +118,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     context.ask_for_compaction(None, Some(Tokens(0)));
     // The passes have run before the question.
     let asked = ask(&mut context);
-    assert!(!context.as_it_is().messages().contains(fact), "it is cleared");
+    assert!(!context.unchanged_view().messages().contains(fact), "it is cleared");
     assert!(
         asked.prompt.contains(fact) && !asked.prompt.contains("[epitome k"),
         "{}",
@@ -148,7 +148,7 @@ fn what_was_shortened_at_birth_is_read_whole() {
     context.user("Read it.").expect("memory is written");
     read_lines(&mut context, "a.rs", 100);
     context.user("And now?").expect("memory is written");
-    assert!(!context.as_it_is().messages().contains("line 50 of"), "it is shortened");
+    assert!(!context.unchanged_view().messages().contains("line 50 of"), "it is shortened");
     context.ask_for_compaction(None, Some(Tokens(0)));
     let prompt = ask(&mut context).prompt;
     assert!(prompt.contains(lines("a.rs", 100).trim()), "{prompt}");
@@ -173,7 +173,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
         let text = "## Goal\nAll are read.".into();
         let reply = Reply { text, stopped: StopReason::End, used: None };
         context.answer(Ok(reply)).expect("memory is written");
-        let view = context.as_it_is();
+        let view = context.unchanged_view();
         let kept = view.transcript().context().filter(|(_, entry)| entry.role != Role::System);
         assert_eq!(kept.count() as u64, expect, "{n}");
         assert_eq!(faults_while_thinking(&context), [], "{n}");
@@ -188,7 +188,7 @@ fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
         let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
         read_in_one_turn(&mut context, 7, &|n| (format!("{n}.rs"), 90), &|n| n == thinks);
         context.compact_to(None, Some(Tokens(0))).expect("memory is written");
-        let view = context.as_it_is();
+        let view = context.unchanged_view();
         let mut sent = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
         assert!(sent.any(|block| is_digest(block, view.source())), "{thinks}");
         assert_eq!(faults_while_thinking(&context), [], "{thinks}");
@@ -232,7 +232,7 @@ fn read_in_one_turn(
 
 /// The violations that Anthropic would refuse in the next request, with thinking enabled.
 fn faults_while_thinking(context: &Context) -> Vec<Violation> {
-    let sent = context.as_it_is().body("anthropic").expect("a wire").body;
+    let sent = context.unchanged_view().body("anthropic").expect("a wire").body;
     let mut body: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
     body["model"] = "m".into();
     body["max_tokens"] = 2_000.into();
@@ -262,7 +262,9 @@ impl Model for Hears {
         _: &Stop,
     ) -> Result<Response, Failure> {
         let body = request.outgoing.transcript.context().last().expect("a question").1;
-        let Some(Block::Text(Text::Made(prompt))) = body.blocks.first() else { panic!("{body:?}") };
+        let Some(Block::Text(Text::Owned(prompt))) = body.blocks.first() else {
+            panic!("{body:?}")
+        };
         self.1.lock().expect("nobody panics").push_str(prompt);
         Err(Failure::Unreachable("it says nothing".into()))
     }
@@ -272,7 +274,7 @@ impl Model for Hears {
 fn a_stored_log_is_read_as_it_was_said_too() {
     let mut context = context();
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
-    assert!(!context.as_it_is().messages().contains("line 50 of"), "it is cleared");
+    assert!(!context.unchanged_view().messages().contains("line 50 of"), "it is cleared");
     let source = context.log().to_vec();
     let format = named("epitome").expect("a format");
     let transcript = (format.read)(&source, &mut ());
@@ -329,13 +331,13 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
         // The passes run before the question.
         context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
-        let before = (context.report().compactions, context.as_it_is().messages());
+        let before = (context.report().compactions, context.unchanged_view().messages());
         context.answer(Ok(good())).expect("memory is written");
         let longer = "the summary is longer than what it stands for";
         let told = reasons(&context.events()) == [longer];
         assert_eq!(context.report().compactions, before.0 + expect, "{ours} {writers}");
         assert_eq!(told, expect == 0, "{ours} {writers}");
-        assert_eq!(context.as_it_is().messages() == before.1, expect == 0);
+        assert_eq!(context.unchanged_view().messages() == before.1, expect == 0);
         assert_eq!(context.report().summaries.failed, 1 - expect);
     }
 }
@@ -349,14 +351,14 @@ fn an_answer_about_what_is_there_no_more_is_not_taken() {
     context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     let body = "prompt is too long: 30000 tokens > 20000 maximum";
-    let told = context.refused(Some(400), body).expect("memory is written");
+    let told = context.recover_from_refusal(Some(400), body).expect("memory is written");
     assert!(matches!(told, Recovery::Retry { .. }), "{told:?}");
-    let before = context.as_it_is().messages();
+    let before = context.unchanged_view().messages();
     let late = context.answer(Ok(good())).expect_err("it was asked about another context");
     assert_eq!(late.to_string(), "nothing was asked");
-    assert_eq!(context.as_it_is().messages(), before);
+    assert_eq!(context.unchanged_view().messages(), before);
     let Next::Ask(next) = context.step().expect("memory is written") else { panic!("nothing") };
-    let sent = &context.as_it_is().transcript().context;
+    let sent = &context.unchanged_view().transcript().context;
     assert_eq!(next.why, EventReason::Overflow);
     assert_eq!(next.items, sent[..next.items.len()], "the next question is about what is sent");
 }
@@ -393,7 +395,7 @@ fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
     work(&mut context);
     context.ask_for_compaction(None, Some(Tokens(0)));
     let Next::Ask(question) = context.step().expect("memory is written") else { panic!("nothing") };
-    let sent = context.as_it_is().transcript().context.clone();
+    let sent = context.unchanged_view().transcript().context.clone();
     assert_eq!(question.items, sent[1..sent.len() - question.kept.len()]);
     assert!(!question.ask.prompt.contains("You are an agent."), "{}", question.ask.prompt);
     context.answer(Ok(good())).expect("memory is written");
@@ -480,7 +482,8 @@ fn the_words_that_a_session_began_with_are_never_left_out() {
 #[test]
 fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() {
     let roles = |context: &Context| {
-        let body = format!(r#"{{"messages":{}}}"#, context.as_it_is().messages()).into_bytes();
+        let body =
+            format!(r#"{{"messages":{}}}"#, context.unchanged_view().messages()).into_bytes();
         let wire = APIS.iter().find(|wire| wire.name == "anthropic").expect("a wire");
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.invariants.check(&read, &body), []);

@@ -71,7 +71,8 @@ fn a_database_left_by_a_killed_writer_is_compacted_and_restored() {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = CompactionPlan::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
+    let planned =
+        PreparedCompaction::in_way(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");
     let key = epitome::storage::key_of(&loaded, file.path());
     drop(file);

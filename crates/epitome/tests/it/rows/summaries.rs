@@ -1,7 +1,7 @@
 //! Summaries that are rows after the others.
 
 use epitome::archive::Archive;
-use epitome::compaction::{CompactionPlan, apply};
+use epitome::compaction::{PreparedCompaction, apply};
 use epitome::storage::{RestoreTarget, Spliced, restore};
 use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
@@ -18,7 +18,7 @@ fn summarise(world: &World) -> epitome::Result<(Archive, epitome::archive::Sessi
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let keep = epitome_passes::Keep { turns: Some(1), ..Default::default() };
     let recipe = epitome_passes::Recipe { keep, ..built_in("transcript").expect("a recipe") };
-    let planned = CompactionPlan::summarised(SUMMARY, &loaded, &recipe, &Estimate)?;
+    let planned = PreparedCompaction::with_summary(SUMMARY, &loaded, &recipe, &Estimate)?;
     assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH)?;
@@ -154,7 +154,8 @@ fn summary_lines(world: &World) -> String {
     let loaded = Loaded::read(&source, None).expect("OpenCode's");
     let keep = epitome_passes::Keep { turns: Some(1), ..Default::default() };
     let recipe = epitome_passes::Recipe { keep, ..built_in("transcript").expect("a recipe") };
-    let planned = CompactionPlan::summarised(SUMMARY, &loaded, &recipe, &Estimate).expect("a plan");
+    let planned =
+        PreparedCompaction::with_summary(SUMMARY, &loaded, &recipe, &Estimate).expect("a plan");
     let [(splice, _)] = planned.splices.as_slice() else { panic!("{:?}", planned.splices) };
     String::from_utf8(splice.with.to_vec()).expect("text")
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Entry, HiddenField, Image, Left, Output, Part, Role, Text, Thinking,
+    Block, Call, Entry, FieldRemainder, HiddenField, Image, Output, Part, Role, Text, Thinking,
 };
 
 use super::Message;
@@ -66,11 +66,11 @@ pub fn part(
         ("file", Role::User) => entry.blocks = file(at, raw).into_iter().collect(),
         ("compaction", Role::User) => {
             entry.role = Role::System;
-            entry.blocks = vec![Block::Text(Text::Made(SUMMARISE.into()))];
+            entry.blocks = vec![Block::Text(Text::Owned(SUMMARISE.into()))];
         }
         ("subtask", Role::User) => {
             entry.role = Role::System;
-            entry.blocks = vec![Block::Text(Text::Made(BY_USER.into()))];
+            entry.blocks = vec![Block::Text(Text::Owned(BY_USER.into()))];
         }
         ("reasoning", Role::Assistant) => entry.blocks = thinking(at, raw).into_iter().collect(),
         ("tool", Role::Assistant) => {
@@ -156,7 +156,7 @@ fn output(at: &Place<'_>, state: &State) -> Output {
 
 /// A result of which OpenCode sends these words of its own.
 fn replaced(words: &str, error: bool) -> Output {
-    Output { error, parts: vec![Part::Text(Text::Made(words.into()))], ..Output::default() }
+    Output { error, parts: vec![Part::Text(Text::Owned(words.into()))], ..Output::default() }
 }
 
 /// A result that is sent as it is stored.
@@ -191,13 +191,13 @@ fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
             copies.push(HiddenField {
                 name: "metadata",
                 value: at.span(place),
-                left: Left::Nothing,
+                left: FieldRemainder::Nothing,
             });
         }
     }
     if state.is_compacted(at.line) {
-        copies.extend(at.hidden("output", &state.output, Left::EmptyText));
-        copies.extend(at.hidden("attachments", &state.attachments.whole, Left::Nothing));
+        copies.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
+        copies.extend(at.hidden("attachments", &state.attachments.whole, FieldRemainder::Nothing));
     }
     copies
 }

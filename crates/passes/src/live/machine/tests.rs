@@ -21,7 +21,7 @@ fn with_trigger(live: Level) -> Recipe {
     Recipe { trigger: PerKind { live, ..PerKind::default() }, ..Recipe::default() }
 }
 
-fn that_runs(when: When, mut recipe: Recipe) -> Recipe {
+fn that_runs(when: StageTiming, mut recipe: Recipe) -> Recipe {
     recipe.live.when = when;
     recipe
 }
@@ -43,11 +43,11 @@ fn a_context_is_warned_of_and_then_compacted() {
     assert_eq!(machine.step(&gauge(700)), NextStep::Send);
     assert_eq!(machine.step(&gauge(800)), NextStep::Send);
     assert_eq!(machine.step(&gauge(801)), NextStep::Run(EventReason::Trigger));
-    machine.ran(EventReason::Trigger, Tokens(801), &gauge(650), tiers());
+    machine.report_passes(EventReason::Trigger, Tokens(801), &gauge(650), tiers());
     assert_eq!(machine.step(&gauge(650)), NextStep::Send);
     assert_eq!(machine.step(&gauge(650)), NextStep::Send);
     let (why, before, after) = (EventReason::Trigger, Tokens(801), Tokens(650));
-    let over_target = Some(Missed::Tokens(Tokens(50)));
+    let over_target = Some(TargetExcess::Tokens(Tokens(50)));
     assert_eq!(
         machine.events(),
         [
@@ -83,7 +83,7 @@ fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
     let mut machine = machine(Recipe::default());
     for _ in 0..2 {
         assert_eq!(machine.step(&gauge(900)), NextStep::Run(EventReason::Trigger));
-        machine.ran(EventReason::Trigger, Tokens(900), &gauge(880), tiers());
+        machine.report_passes(EventReason::Trigger, Tokens(900), &gauge(880), tiers());
         assert_eq!(machine.step(&gauge(880)), NextStep::Send);
     }
     assert!(matches!(
@@ -92,7 +92,7 @@ fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
     ));
     assert_eq!(machine.step(&gauge(900)), NextStep::Send);
     assert_eq!(machine.step(&gauge(924)), NextStep::Run(EventReason::Trigger));
-    machine.ran(EventReason::Trigger, Tokens(924), &gauge(923), tiers());
+    machine.report_passes(EventReason::Trigger, Tokens(924), &gauge(923), tiers());
     assert_eq!(machine.step(&gauge(923)), NextStep::Send);
     // The breaker does not open twice.
     let is_breaker = |event: &Event| matches!(event, Event::Breaker { .. });
@@ -117,10 +117,10 @@ fn a_small_window_keeps_half_for_the_conversation() {
 
 #[test]
 fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_asks() {
-    for when in [When::Trigger, When::Request] {
+    for when in [StageTiming::Trigger, StageTiming::Request] {
         let held = || {
             let mut machine = machine(that_runs(when, Recipe::default()));
-            machine.hold(Tokens(900));
+            machine.suspend_after_undo(Tokens(900));
             machine
         };
         let starts = |gauge: &ContextSize| matches!(held().step(gauge), NextStep::Run(_));
@@ -140,7 +140,7 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
             let mut machine = held();
             machine.force(why);
             assert_eq!(machine.step(&gauge(900)), NextStep::Run(why));
-            machine.ran(why, Tokens(900), &gauge(890), tiers());
+            machine.report_passes(why, Tokens(900), &gauge(890), tiers());
             assert_eq!(machine.step(&gauge(890)), NextStep::Send);
             assert!(matches!(machine.step(&gauge(890)), NextStep::Run(_)), "it is held no longer");
         }
@@ -174,7 +174,7 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
             (NextStep::Send, _) => break,
             (NextStep::Run(why), Comes::Refused) => {
                 told.push("run".into());
-                machine.failed(why, &now, "an invariant".into());
+                machine.report_failure(why, &now, "an invariant".into());
             }
             (
                 NextStep::Run(why),
@@ -182,26 +182,26 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
             ) => {
                 told.push("run".into());
                 now = gauge(left);
-                let by_tier = if now.tokens == before { BTreeMap::new() } else { tiers() };
-                machine.ran(why, before, &now, by_tier);
+                let by_stage = if now.tokens == before { BTreeMap::new() } else { tiers() };
+                machine.report_passes(why, before, &now, by_stage);
             }
             (NextStep::Ask(why), Comes::Summary(_, left)) => {
                 told.push("ask".into());
                 now = gauge(left);
-                machine.answered(why, before, &now, Ok(()));
+                machine.report_summary(why, before, &now, Ok(()));
             }
             (NextStep::Ask(why), Comes::NoModel(_)) => {
                 told.push("nobody".into());
-                machine.unanswered(why, &now, "there is no model to ask".into());
+                machine.report_no_summary(why, &now, "there is no model to ask".into());
             }
             (NextStep::Ask(why), Comes::To(_) | Comes::Refused) => {
                 told.push("ask".into());
-                machine.answered(why, before, &now, Err("no model".into()));
+                machine.report_summary(why, before, &now, Err("no model".into()));
             }
             (NextStep::Digest(why), _) => {
                 told.push("digest".into());
                 now = gauge(400);
-                machine.fallen_back(why, before, &now, tiers(), None);
+                machine.report_fallback(why, before, &now, tiers(), None);
             }
         }
     }
@@ -327,7 +327,7 @@ fn who_asks_begins_anew() {
 
 #[test]
 fn a_summary_of_a_sliding_recipe_waits_behind_the_breaker_and_its_passes_do_not() {
-    let mut machine = machine(that_runs(When::Request, with_summary()));
+    let mut machine = machine(that_runs(StageTiming::Request, with_summary()));
     let fails = (900, Comes::To(900));
     let talk = [fails, fails, fails, fails, (945, Comes::Summary(945, 300)), fails];
     let expect = ["run, ask", "run, ask", UNWRITTEN, "run", "run, ask", "run, ask"];
@@ -337,15 +337,15 @@ fn a_summary_of_a_sliding_recipe_waits_behind_the_breaker_and_its_passes_do_not(
 #[test]
 fn who_misses_the_target_says_so_whatever_was_done() {
     let target = |target| with_target(target, without());
-    let tokens = |tokens| Some(Missed::Tokens(Tokens(tokens)));
+    let tokens = |tokens| Some(TargetExcess::Tokens(Tokens(tokens)));
     let none = Target::default();
     let chars = target(Target { chars: Some(2_000), ..none });
     for (recipe, now, expect) in [
-        (target(Target::of_tokens(Tokens(600))), 900, tokens(300)),
+        (target(Target::from_tokens(Tokens(600))), 900, tokens(300)),
         (target(PERCENT), 601, tokens(1)),
         (target(PERCENT), 600, None),
-        (target(Target { chars: Some(2_000), ..PERCENT }), 600, Some(Missed::Chars(400))),
-        (chars.clone(), 501, Some(Missed::Chars(4))),
+        (target(Target { chars: Some(2_000), ..PERCENT }), 600, Some(TargetExcess::Chars(400))),
+        (chars.clone(), 501, Some(TargetExcess::Chars(4))),
         (chars, 500, None),
         (without(), 900, None),
     ] {
@@ -357,23 +357,23 @@ fn who_misses_the_target_says_so_whatever_was_done() {
             machine.events().pop().expect("it says so")
         };
         let (before, after, over_target) = (Tokens(1_000), now.tokens, expect);
-        let (reason, by_tier) = ("so it is".to_owned(), tiers());
+        let (reason, by_stage) = ("so it is".to_owned(), tiers());
         let nothing = "there is nothing to shorten".to_owned();
         assert_eq!(
             [
-                told(&|it| it.ran(why, before, &now, tiers())),
-                told(&|it| it.ran(why, before, &now, BTreeMap::new())),
-                told(&|it| it.answered(why, before, &now, Err(reason.clone()))),
-                told(&|it| it.unanswered(why, &now, reason.clone())),
-                told(&|it| it.failed(why, &now, reason.clone())),
+                told(&|it| it.report_passes(why, before, &now, tiers())),
+                told(&|it| it.report_passes(why, before, &now, BTreeMap::new())),
+                told(&|it| it.report_summary(why, before, &now, Err(reason.clone()))),
+                told(&|it| it.report_no_summary(why, &now, reason.clone())),
+                told(&|it| it.report_failure(why, &now, reason.clone())),
                 told(&|it| {
                     it.force(EventReason::Manual);
                     it.aim_at(Some(now.tokens - Tokens(7)));
-                    it.answered(why, before, &now, Err(reason.clone()));
+                    it.report_summary(why, before, &now, Err(reason.clone()));
                 }),
             ],
             [
-                Event::finished(why, before, after, by_tier, over_target),
+                Event::finished(why, before, after, by_stage, over_target),
                 Event::Skipped { why, reason: nothing, over_target },
                 Event::Failed { why, reason: reason.clone(), over_target },
                 Event::Skipped { why, reason: reason.clone(), over_target },
@@ -385,7 +385,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
     }
     let json = |missed| serde_json::to_string(&missed).expect("it is JSON");
     assert_eq!(json(tokens(7)), r#"{"tokens":7}"#);
-    assert_eq!(json(Some(Missed::Chars(4))), r#"{"chars":4}"#);
+    assert_eq!(json(Some(TargetExcess::Chars(4))), r#"{"chars":4}"#);
 }
 
 #[test]
@@ -404,25 +404,25 @@ fn a_compaction_is_prepared_once_each_time_the_context_comes_near_its_trigger() 
         (recipe(true, default), &[801, 790], &[false, true]),
         // A seventh below a trigger that is lower than the warning level.
         (recipe(true, trigger(400)), &[350, 351, 380, 401], &[false, true, false, false]),
-        (that_runs(When::Request, recipe(true, default)), &[750], &[false]),
-        (that_runs(When::Asked, recipe(true, default)), &[750], &[false]),
+        (that_runs(StageTiming::Request, recipe(true, default)), &[750], &[false]),
+        (that_runs(StageTiming::Asked, recipe(true, default)), &[750], &[false]),
     ] {
         let mut machine = machine(recipe.clone());
         let prepares: Vec<bool> =
-            sizes.iter().map(|&size| machine.prepares(&gauge(size))).collect();
+            sizes.iter().map(|&size| machine.should_prepare(&gauge(size))).collect();
         assert_eq!(prepares, expect, "{:?} {sizes:?}", recipe.trigger.live);
     }
     let mut held = machine(recipe(true, default));
-    held.hold(Tokens(740));
-    assert!(!held.prepares(&gauge(750)), "who took a compaction back wants what it took");
+    held.suspend_after_undo(Tokens(740));
+    assert!(!held.should_prepare(&gauge(750)), "who took a compaction back wants what it took");
 }
 
 #[test]
 fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() {
     let mut machine = machine(with_target(PERCENT, Recipe::default()));
-    machine.swapped(Tokens(850), &gauge(820), tiers());
+    machine.report_swap(Tokens(850), &gauge(820), tiers());
     let (why, before, after) = (EventReason::Background, Tokens(850), Tokens(820));
-    let over_target = Some(Missed::Tokens(Tokens(220)));
+    let over_target = Some(TargetExcess::Tokens(Tokens(220)));
     assert_eq!(
         machine.events(),
         [started(why, before), Event::finished(why, before, after, tiers(), over_target),]
@@ -434,7 +434,7 @@ fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() 
 fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
     use Comes::{NoModel, Refused, Summary, To};
     let fails = (900, To(900));
-    let sliding = || that_runs(When::Request, with_summary());
+    let sliding = || that_runs(StageTiming::Request, with_summary());
     check(&[
         // A digest is the only remaining step.
         (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
@@ -450,14 +450,14 @@ fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
             &["run, ask", "run, ask", "run, ask, 3 summaries failed (980)", "digest"],
         ),
         // A recipe that runs only on request waits.
-        (that_runs(When::Asked, with_summary()), &[(1_100, To(1_050))], &[""]),
+        (that_runs(StageTiming::Asked, with_summary()), &[(1_100, To(1_050))], &[""]),
     ]);
 }
 
 #[test]
 fn a_level_above_a_small_window_counts_as_the_window() {
     let over = Level { tokens: Some(5_000), ..Level::default() };
-    let mut recipe = that_runs(When::Request, with_summary());
+    let mut recipe = that_runs(StageTiming::Request, with_summary());
     recipe.stages.live.summary.iter_mut().for_each(|rule| rule.over = over);
     check(&[(
         recipe,
@@ -471,15 +471,15 @@ fn what_a_digest_took_the_place_of_is_told() {
     let mut machine = machine(with_summary());
     let (why, before, after) = (EventReason::Hard, Tokens(1_100), Tokens(400));
     assert_eq!(machine.step(&gauge(1_100)), NextStep::Run(why));
-    machine.ran(why, before, &gauge(1_100), BTreeMap::new());
+    machine.report_passes(why, before, &gauge(1_100), BTreeMap::new());
     assert_eq!(machine.step(&gauge(1_100)), NextStep::Ask(why));
-    machine.answered(why, before, &gauge(1_100), Err("it is empty".into()));
+    machine.report_summary(why, before, &gauge(1_100), Err("it is empty".into()));
     assert_eq!(machine.step(&gauge(1_100)), NextStep::Digest(why));
-    machine.fallen_back(why, before, &gauge(400), tiers(), None);
+    machine.report_fallback(why, before, &gauge(400), tiers(), None);
     let no_summary = Some("it is empty".to_owned());
-    let (by_tier, over_target) = (tiers(), None);
+    let (by_stage, over_target) = (tiers(), None);
     let events = machine.events();
-    let expect = Event::Finished { why, before, after, by_tier, over_target, no_summary };
+    let expect = Event::Finished { why, before, after, by_stage, over_target, no_summary };
     assert_eq!(events.last(), Some(&expect));
     assert!(!events.iter().any(|it| matches!(it, Event::Failed { .. })), "{events:?}");
     // If a digest does not help, this is reported once, until the context has grown.
@@ -489,15 +489,17 @@ fn what_a_digest_took_the_place_of_is_told() {
         loop {
             match machine.step(&gauge(size)) {
                 NextStep::Send => break,
-                NextStep::Run(why) => machine.ran(why, Tokens(size), &gauge(size), BTreeMap::new()),
+                NextStep::Run(why) => {
+                    machine.report_passes(why, Tokens(size), &gauge(size), BTreeMap::new())
+                }
                 NextStep::Ask(why) => {
-                    machine.answered(why, Tokens(size), &gauge(size), Err("down".into()));
+                    machine.report_summary(why, Tokens(size), &gauge(size), Err("down".into()));
                 }
                 NextStep::Digest(why) => {
                     digests = true;
                     let misfit = Some("it is too long".to_owned());
                     let now = gauge(size);
-                    machine.fallen_back(why, Tokens(size), &now, BTreeMap::new(), misfit);
+                    machine.report_fallback(why, Tokens(size), &now, BTreeMap::new(), misfit);
                     let reason = "down; it is too long".to_owned();
                     let failed = Event::Failed { why, reason, over_target: None };
                     assert!(machine.events().contains(&failed), "{size}");
@@ -510,7 +512,7 @@ fn what_a_digest_took_the_place_of_is_told() {
 
 #[test]
 fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window() {
-    let tokens = |tokens| Some(Target::of_tokens(Tokens(tokens)));
+    let tokens = |tokens| Some(Target::from_tokens(Tokens(tokens)));
     for (target, expect) in [
         (tokens(300), Some(150)),
         (tokens(900), Some(250)),
@@ -534,7 +536,7 @@ fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window()
 /// Twelve requests of 1,000 tokens each, from 20,000 on, with a target of 10,000.
 #[test]
 fn a_compaction_starts_when_it_is_worth_its_price() {
-    let mut recipe = with_target(Target::of_tokens(Tokens(10_000)), Recipe::default());
+    let mut recipe = with_target(Target::from_tokens(Tokens(10_000)), Recipe::default());
     recipe.live.priced = true;
     let mut machine = Machine::new(&recipe, None);
     let mut compacted_at = Vec::new();
@@ -543,7 +545,7 @@ fn a_compaction_starts_when_it_is_worth_its_price() {
         let step = machine.step(&gauge(tokens));
         if step == NextStep::Run(EventReason::Trigger) {
             compacted_at.push(tokens);
-            machine.ran(EventReason::Trigger, Tokens(tokens), &gauge(10_000), tiers());
+            machine.report_passes(EventReason::Trigger, Tokens(tokens), &gauge(10_000), tiers());
             assert_eq!(machine.step(&gauge(10_000)), NextStep::Send);
             tokens = 10_000;
         }

@@ -63,8 +63,8 @@ impl<'a> Outgoing<'a> {
     /// # Errors
     ///
     /// `NotFound` if there is no API with this name.
-    pub fn body(&self, wire: &str) -> Result<RequestBody> {
-        Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
+    pub fn body(&self, api: &str) -> Result<RequestBody> {
+        Ok((named(api)?.make_as)(self.transcript, self.source, self.summary))
     }
 
     /// The same content, as a request to a model: see `Model::send` of `epitome-llm`.
@@ -92,7 +92,7 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.push_json("openai-chat", r#"{"role":"user","content":"Hello."}"#)?;
-    /// assert_eq!(context.messages(), 1);
+    /// assert_eq!(context.message_count(), 1);
     /// // A message of another API is refused.
     /// assert!(context.push_json("gemini-api", r#"{"role":"user","content":"Hello."}"#).is_err());
     /// # Ok::<(), epitome_error::Error>(())
@@ -101,8 +101,8 @@ impl Context {
     /// # Errors
     ///
     /// The errors of [`push_messages`](Context::push_messages).
-    pub fn push_json(&mut self, wire: &str, message: &str) -> Result<()> {
-        self.push_messages(wire, &[message], None)
+    pub fn push_json(&mut self, api: &str, message: &str) -> Result<()> {
+        self.push_messages(api, &[message], None)
     }
 
     /// Adds messages in the format of an API, all of them or none. `billed` is the number of tokens
@@ -118,7 +118,7 @@ impl Context {
     /// let refused = context.push_messages("anthropic", &[of_another], None);
     /// let why = "message 1 of 1 is none of anthropic: the role `\"tool\"`";
     /// assert_eq!(refused.map_err(|err| err.to_string()), Err(why.to_owned()));
-    /// assert_eq!(context.messages(), 0);
+    /// assert_eq!(context.message_count(), 0);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     ///
@@ -129,11 +129,11 @@ impl Context {
     /// added. `Disk` if the log cannot be written.
     pub fn push_messages(
         &mut self,
-        wire: &str,
+        api: &str,
         messages: &[&str],
         billed: Option<Tokens>,
     ) -> Result<()> {
-        let mut read = ParsedMessage::all(named(wire)?, messages, 0)?;
+        let mut read = ParsedMessage::all(named(api)?, messages, 0)?;
         self.tie_all(&mut read, 0, messages.len())?;
         self.all_or_nothing(|context| context.push_all(&read, billed))
     }
@@ -148,7 +148,7 @@ impl Context {
     ///
     /// let mut context = Context::in_memory(Setup::new(built_in("epitome").expect("a recipe")));
     /// let body = br#"{"content":[{"type":"tool_use","id":"c1","name":"read","input":{}}]}"#;
-    /// let api = epitome_api::named("anthropic").expect("an API");
+    /// let api = epitome_api::find_api("anthropic").expect("an API");
     /// let response = api.response(body).expect("a response");
     /// let called = context.push_response(&response)?;
     /// assert_eq!((&*called[0].id, &*called[0].arguments), ("c1", "{}"));
@@ -160,7 +160,7 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn push_response(&mut self, response: &Response) -> Result<Vec<Called>> {
+    pub fn push_response(&mut self, response: &Response) -> Result<Vec<ResponseCall>> {
         let source = Cow::Borrowed(&*response.source);
         let entries = vec![(false, response.entry.clone())];
         let mut read = ParsedMessage { source, entries, hash: None };
@@ -168,7 +168,7 @@ impl Context {
         self.tie(&mut read, &mut ties).map_err(|why| Error::new(ErrorKind::Unreadable, why))?;
         let blocks = read.entries.iter().flat_map(|(_, entry)| &entry.blocks);
         let called = blocks.filter_map(|block| match block {
-            Block::Call(call) => Some(Called {
+            Block::Call(call) => Some(ResponseCall {
                 id: call.id.clone(),
                 name: call.name.clone(),
                 kind: call.kind,
@@ -235,14 +235,14 @@ impl Context {
     ) -> Result<()> {
         let last = messages.iter().rposition(ParsedMessage::is_response);
         if let (Some(billed), None) = (billed, last) {
-            self.billed(billed);
+            self.report_billed_tokens(billed);
         }
         for (idx, parsed) in messages.iter().enumerate() {
-            let number = self.messages() + 1;
+            let number = self.message_count() + 1;
             self.push_parsed(parsed, Some(number))?;
             self.known.bytes.set_last(self.log.log().message_items().len() - 1, parsed.hash);
             if let (Some(billed), true) = (billed, last == Some(idx)) {
-                self.billed(billed);
+                self.report_billed_tokens(billed);
             }
         }
         Ok(())
@@ -268,10 +268,10 @@ impl Context {
     ///
     /// `NotFound` if there is no API with this name, `Unreadable` if `body` is not a request body
     /// of this API, `Disk` if the log cannot be written.
-    pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
-        let wire = named(wire)?;
-        let mut parsed = ParsedMessage::from_body(wire, body).map_err(|why| {
-            Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
+    pub fn push_request(&mut self, api: &str, body: &str) -> Result<()> {
+        let api = named(api)?;
+        let mut parsed = ParsedMessage::from_body(api, body).map_err(|why| {
+            Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", api.name))
         })?;
         self.tie(&mut parsed, &mut self.ties())
             .map_err(|why| Error::new(ErrorKind::Unreadable, format!("in this body: {why}")))?;
@@ -288,12 +288,12 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("Hello.")?;
-    /// assert_eq!(context.messages(), 0, "it was not in the format of an API");
+    /// assert_eq!(context.message_count(), 0, "it was not in the format of an API");
     /// context.push_json("openai-chat", r#"{"role":"user","content":"Go."}"#)?;
-    /// assert_eq!(context.messages(), 1);
+    /// assert_eq!(context.message_count(), 1);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn messages(&self) -> u64 {
+    pub fn message_count(&self) -> u64 {
         self.log.log().messages()
     }
 
@@ -372,7 +372,7 @@ impl Context {
 
 /// A tool call of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
+pub struct ResponseCall {
     /// The id that the result of the call must name.
     pub id: Box<str>,
     /// The name of the tool.
@@ -435,29 +435,29 @@ impl<'m> ParsedMessage<'m> {
 
     /// Parses a message of an API.
     pub(super) fn read(
-        wire: &Api,
+        api: &Api,
         message: &'m str,
     ) -> std::result::Result<ParsedMessage<'m>, String> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
-        let read = wire.message(message).map_err(|why| why.to_string())?;
+        let read = api.message(message).map_err(|why| why.to_string())?;
         let Message { source, entries } = read;
         Ok(ParsedMessage { source, entries, hash: Some(hash_of(message)) })
     }
 
     /// Parses a whole request body as if it were one message.
-    fn from_body(wire: &Api, body: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
+    fn from_body(api: &Api, body: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
         let mut faults = Vec::new();
-        let transcript = (wire.format.read)(&body.as_bytes(), &mut faults);
+        let transcript = (api.format.read)(&body.as_bytes(), &mut faults);
         if let Some(fault) = faults.first() {
             return Err(fault.what.clone());
         }
         let Transcript { head, mut items, context } = transcript;
         let entries = context.into_iter().filter_map(|item| {
-            match std::mem::replace(&mut items[item], Item::Kept(HiddenRecord::default())) {
+            match std::mem::replace(&mut items[item], Item::Hidden(HiddenRecord::default())) {
                 Item::Entry(entry) => Some((head.prompt.contains(&item), *entry)),
-                Item::Kept(_) => None,
+                Item::Hidden(_) => None,
             }
         });
         let entries = entries.collect();
@@ -502,15 +502,15 @@ fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;
     }
-    APIS.iter().find(|wire| wire.message(message).is_ok()).map(|wire| wire.name)
+    APIS.iter().find(|api| api.message(message).is_ok()).map(|api| api.name)
 }
 
 /// The API with this name.
-pub(super) fn named(wire: &str) -> Result<&'static Api> {
-    epitome_api::named(wire).ok_or_else(|| {
-        let names: Vec<&str> = APIS.iter().map(|wire| wire.name).collect();
-        Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))
-            .with_hint(format!("the wires are {}", names.join(", ")))
+pub(super) fn named(api: &str) -> Result<&'static Api> {
+    epitome_api::named(api).ok_or_else(|| {
+        let names: Vec<&str> = APIS.iter().map(|api| api.name).collect();
+        Error::new(ErrorKind::NotFound, format!("there is no API {api}"))
+            .with_hint(format!("the APIs are {}", names.join(", ")))
     })
 }
 
@@ -555,10 +555,10 @@ mod tests {
         let result = r#"{"role":"user","content":[
             {"type":"tool_result","tool_use_id":"c1","content":"a"}]}"#;
         for _ in 0..2 {
-            let before = (context.log().to_vec(), context.usage(), context.messages());
+            let before = (context.log().to_vec(), context.usage(), context.message_count());
             let said = context.push_messages("anthropic", &[call, result], Some(Tokens(900)));
             assert_eq!(said.map_err(|err| err.kind()), Err(ErrorKind::Disk));
-            let after = (context.log().to_vec(), context.usage(), context.messages());
+            let after = (context.log().to_vec(), context.usage(), context.message_count());
             assert_eq!(after, before);
             assert_eq!((context.open_calls(), context.known.calls.len()), (Vec::new(), 0));
         }
